@@ -1,7 +1,7 @@
 """The language: one strict model for each mapping of a blueprint. The loader and the schema for editors use them.
 
-A key that stands here works here. `ignored` has the keys that blueprints of flujo may carry and that change nothing
-here, each with the reason; they are warnings. Every other key is a mistake.
+Every key in these models works. `ignored` has the keys that blueprints of flujo may carry and that change nothing here,
+each with the reason; they are warnings. Every other key is a mistake.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ B = TypeVar("B", bound=BaseModel)
 VERSION: Final = "0.1"
 
 SHARED: Final = "x-"
-"""How a key at the top begins that holds what other parts share through anchors."""
+"""The prefix of top-level keys that hold anchors for other parts."""
 
 REF: Final = "x-ref"
 """Stands in these models for `$ref` to what is not a model itself: a step is one of several, and nested."""
@@ -98,14 +98,14 @@ class Top(Block):
 
 
 class PromptFile(Block):
-    """A prompt that stands in a file of its own, inside the folder of the blueprint."""
+    """A prompt in a separate file inside the folder of the blueprint."""
 
     from_file: str
     variables: Members = Field(default_factory=dict)
 
 
 class Agent(Block):
-    """An agent: a model, what it is told, and the schema that its answer must satisfy."""
+    """An agent: a model, its instructions, and the schema of its answer."""
 
     name: str | None = Field(default=None, description="The name in traces and in the journal. Default: the key.")
     model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
@@ -149,7 +149,7 @@ class Skill(Block):
 
 
 class Limits(Block):
-    """The most that a step may use."""
+    """The limits on the usage of a step."""
 
     max_requests: int | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
@@ -159,7 +159,7 @@ class Limits(Block):
 
 
 class OutputMapping(Block):
-    """One value that an imported pipeline hands back: from a path of its context to one of ours."""
+    """One value copied back from an imported pipeline: from a path of its context to one of ours."""
 
     child: str
     parent: str
@@ -199,7 +199,7 @@ class Kind:
     base: Any = None
     inner: Any = None
     named: str = ""
-    """What it is called among `KINDS`, where several kinds share their word."""
+    """Its key in `KINDS`, if several kinds share a word."""
 
     @cached_property
     def word(self) -> str:
@@ -239,7 +239,7 @@ class Kind:
         return made
 
     def members(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a block for the options that are not known in it yet."""
+        """The fields of a block for the options that it does not yet declare."""
         found: dict[str, Any] = {}
         for key, option in self.options.items():
             if option.option.form == "condition":
@@ -262,7 +262,7 @@ def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
 
 
 def condition_keys(name: str) -> tuple[str, str]:
-    """How a blueprint calls a condition: as an expression, and as a function."""
+    """The keys of a condition: as an expression, and as a function."""
     stem = name.removesuffix("condition")
     return f"{name}_expression", f"{stem}_condition" if stem else name
 
@@ -315,7 +315,7 @@ class Config(Block):
 
 
 class StepKeys(Block):
-    """What a step of any kind may say."""
+    """The options that every kind of step has."""
 
     kind: str = "step"
     name: Name = Field()
@@ -367,7 +367,7 @@ class StepBlock(StepKeys):
 
 
 class BodyKeys(Block):
-    """A branch or body that has a name of its own."""
+    """A branch or body with its own name."""
 
     version: JsonValue = VERSION
     name: str | None = Field(default=None, min_length=1)
@@ -393,7 +393,7 @@ class Operation(Block):
 
 
 class LoopKeys(Block):
-    """What stands under `loop:`."""
+    """The options under `loop:`."""
 
     max_iterations: int | None = Field(default=None, ge=1, description="The same as max_loops.")
     state: JsonValue = None
@@ -448,7 +448,7 @@ KINDS: Final[dict[str, Kind]] = {
         Kind(Ensemble, base=EnsembleBlock),
     )
 }
-"""The kinds of steps, by their words."""
+"""The kinds of steps, by `kind`."""
 
 BLOCKS: Final[dict[str, type[StepKeys]]] = {
     "step": StepBlock,

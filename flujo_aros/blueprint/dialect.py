@@ -1,4 +1,5 @@
-"""The rim towards flujo: its words for kinds and keys, its old places for them, and the short forms of loops and maps.
+"""Translates the dialect of flujo: its names for kinds and keys, their old places, and the short forms of loops and
+maps.
 
 Everything behind this file knows one language, that of `blocks`.
 """
@@ -36,7 +37,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "granular": "write a `loop`",
     "granular_step": "write a `loop`",
 }
-"""Kinds of flujo that are not run here, and the way around each."""
+"""Kinds of flujo that are not supported, with an alternative for each."""
 
 _CALLED: Final = "leave `kind` out and write `uses: package.module:function`"
 _ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
@@ -51,7 +52,7 @@ OTHER_KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("while", "repeat", "until"), "write `kind: loop`"),
     **dict.fromkeys(("import", "pipeline", "subpipeline"), "leave `kind` out and write `uses: imports.ALIAS`"),
 }
-"""What kinds are called elsewhere, and what to write here."""
+"""Names of kinds in other tools, and what to write instead."""
 
 
 _NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
@@ -144,7 +145,7 @@ def _short(making: Making, node: Node, number: int) -> list[Node] | None:
 
 
 def state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
-    """The changes of the context after each turn: `state: {set: […], append: […], merge: […]}`."""
+    """The changes to the context after each iteration: `state: {set: […], append: […], merge: […]}`."""
     if node is None or node.value is None:
         return ()
     updates: list[StateUpdate] = []
@@ -163,7 +164,7 @@ def state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
 
 
 def output_of(making: Making, node: Node) -> InputLike | None:
-    """What comes out of a loop: `output: {…}` or `output_template: …`."""
+    """The output of a loop: `output: {…}` or `output_template: …`."""
     template, output = node.members.get("output_template"), node.members.get("output")
     if template is not None and isinstance(template.value, str):
         return template.value
@@ -191,7 +192,8 @@ def _without_words(making: Making, node: Node, output: Any) -> Any:
 
 
 def next_input_of(making: Making, node: Node | None) -> str:
-    """What the next turn of a loop gets: `propagation: {next_input: auto | previous_output | context | TEMPLATE}`."""
+    """The input of the next iteration of a loop: `propagation: {next_input: auto | previous_output | context |
+    TEMPLATE}`."""
     found = node if node is None or isinstance(node.value, str) else node.members.get("next_input")
     if node is None or node.value is None:
         return _NEXT_INPUT

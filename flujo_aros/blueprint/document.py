@@ -1,4 +1,4 @@
-"""YAML text as a tree of plain values that know their places. The only module that knows YAML.
+"""Parses YAML into a tree of plain values with their positions. No other module deals with YAML.
 
 YAML 1.2 in what counts: `yes`, `no`, `on` and dates are text. No tags but the plain ones, no duplicate keys, and
 bounds on size, depth and alias expansion, so that no document can take the reader down.
@@ -106,7 +106,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
 
 
 def syntax_words(complaint: Complaint) -> tuple[str, bool]:
-    """What a complaint of the parser means, and whether it is about the place where the thing begins.
+    """The plain meaning of a parser error, and whether it refers to the place where the construct begins.
 
     >>> syntax_words(Complaint("while scanning a simple key, could not find expected ':'"))
     ('this key has no `:` and no value', True)
@@ -132,11 +132,11 @@ Scalar: TypeAlias = str | int | float | bool | None
 MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 8_000
-"""How many values a blueprint may hold. The largest that people write have some hundred."""
+"""The maximum number of values in a blueprint. The largest that people write have a few hundred."""
 MAX_ALIASED: Final = 2_000
-"""How many values aliases may add to those that are written."""
+"""The maximum number of values that aliases may add."""
 MAX_FINDINGS: Final = 100
-"""After so many mistakes the rest of a file is not looked at: the work that a file can make is bounded."""
+"""The maximum number of errors before the rest of a file is skipped, which bounds the work for one file."""
 _SPLIT: Final = "; move parts to other files (`imports`)"
 _MAX_DIGITS: Final = 1_000
 _SHOWN: Final = 60
@@ -196,7 +196,7 @@ class Node:
         return found
 
     def nearest(self, path: Sequence[str | int]) -> Node:
-        """What stands at this path, or the nearest thing above it that exists."""
+        """The node at this path, or its nearest existing ancestor."""
         here = self
         for part in path:
             if isinstance(part, str) and part in here.members:
@@ -206,21 +206,21 @@ class Node:
         return here
 
     def at(self, path: Sequence[str | int]) -> Place:
-        """The place of what stands at this path, or of the nearest thing above it that exists."""
+        """The place of the node at this path, or of its nearest existing ancestor."""
         return self.nearest(path).place
 
     def key_at(self, path: Sequence[str | int]) -> Place:
-        """The place of the key at the end of this path, or of the nearest thing above it that exists."""
+        """The place of the key at the end of this path, or of its nearest existing ancestor."""
         here = self.nearest(path[:-1])
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
 
 TOO_MANY: Final = f"these are {MAX_FINDINGS} errors; the rest was not checked. Fix these first"
-"""The last problem of a blueprint that has very many."""
+"""The last problem of a blueprint with too many."""
 
 
 def parse_document(text: str, source: str) -> Node:
-    """The one document in a YAML text. Raises `BlueprintError` with every mistake that can be told apart."""
+    """Parse a YAML text with one document. Raises `BlueprintError` with all errors."""
     if len(text) > MAX_CHARS:
         raise _unreadable(source, [(None, f"the file has more than {MAX_CHARS} characters{_SPLIT}")])
     reading = _Reading(text.removeprefix("\ufeff"))
@@ -249,7 +249,7 @@ def _unreadable(source: str, findings: Sequence[tuple[Place | None, str]]) -> Bl
 
 
 class _StoppedError(Exception):
-    """Valid YAML, and more of it than is read."""
+    """Valid YAML that exceeds the limits."""
 
     def __init__(self, place: Place, message: str) -> None:
         self.place = place
@@ -289,10 +289,7 @@ Without it the same is read, but for a tab inside of a text without quotes, whic
 
 
 class _Reading:
-    """Makes a tree of the events of a YAML text, and notes every mistake on the way.
-
-    Nothing is kept of what is too much: the reading stops right there.
-    """
+    """Builds a tree from the events of a YAML text and records every error. It stops as soon as a limit is exceeded."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -318,7 +315,7 @@ class _Reading:
         return root
 
     def note(self, place: Place, message: str) -> None:
-        """Note a mistake; after very many of them, stop."""
+        """Record an error; stop after very many."""
         self.findings.append((place, message))
         if len(self.findings) >= MAX_FINDINGS:
             raise _StoppedError(place, TOO_MANY)
@@ -394,7 +391,7 @@ class _Reading:
         return Place(*self.end, place.path)
 
     def key(self, event: Any, depth: int) -> str | None:
-        """The text of a key as it is written, or that it is a merge; None for what is no text."""
+        """The text of a key as written, or the merge key; None if it is not a string."""
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
             self.count += 1
             return _MERGE if event.value == "<<" and event.implicit[0] else event.value
@@ -404,7 +401,7 @@ class _Reading:
         return _MERGE if tagged else text if isinstance(text, str) else None
 
     def no_key(self, index: int, here: Place) -> tuple[Place, str]:
-        """What is wrong with a key that is a list or a mapping: most often it is a template without quotes."""
+        """The error for a key that is a list or a mapping, most often a template without quotes."""
         outer = index - 1
         if outer >= 0 and self.text.startswith("{{", outer):
             end = self.text.find("\n", outer)
@@ -423,7 +420,7 @@ class _Reading:
                     members[name], keys[name] = value, each.keys[name]
 
     def alias(self, event: Any, place: Place, depth: int) -> Node:
-        """What an alias stands for, as if it were written here, with the places of where it is."""
+        """The value of an alias as if it were written here, with the position of the alias."""
         self.end = (event.end_mark.line + 1, event.end_mark.column + 1)
         node = self.anchors.get(event.anchor)
         if node is not None:
@@ -483,7 +480,7 @@ class _Reading:
 
 
 def _kind_of(text: str) -> str:
-    """What a text without quotes is, by YAML 1.2."""
+    """The kind of an unquoted scalar in YAML 1.2."""
     for kind, pattern in _BY_FIRST.get(text[0], ()) if text else ():
         if pattern.fullmatch(text):
             return kind
@@ -491,7 +488,7 @@ def _kind_of(text: str) -> str:
 
 
 def read_scalar(text: str) -> Scalar:
-    """What a text would be if it stood in the document without quotes.
+    """The value of a string if it were an unquoted scalar.
 
     >>> read_scalar("30"), read_scalar("0.5"), read_scalar("on")
     (30, 0.5, 'on')
@@ -501,7 +498,7 @@ def read_scalar(text: str) -> Scalar:
 
 
 def _short(text: str) -> str:
-    """A text in quotes, not too long to be shown."""
+    """A string in quotes, shortened for display."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 

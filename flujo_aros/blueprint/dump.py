@@ -36,9 +36,9 @@ Plain = dict[str, Any]
 def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
     """The blueprint of a pipeline. `parse_blueprint(dump(p), allow=["*"]) == p` wherever every function is named.
 
-    A function that is given as an object is written as `package.module:name`. Raises `UsageError` for what no
-    blueprint can say: an agent made in Python, a Python type as a contract, a function without a public name. What a
-    blueprint has taken from the environment is written as the reference that it was.
+    A function that is given as an object is written as `package.module:name`. Raises `UsageError` for anything that a
+    blueprint cannot express: an agent built in Python, a Python type as a contract, a function without a public name.
+    What a blueprint has taken from the environment is written as the reference that it was.
 
     >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
     version: "0.1"
@@ -61,7 +61,7 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
 
 
 def _document(pipeline: Pipeline) -> Plain:
-    """An imported pipeline, written in place, with agents of its own."""
+    """An imported pipeline, written in place with its own agents."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {
@@ -81,7 +81,7 @@ class _Writing:
         self.imports: dict[str, Pipeline] = {}
 
     def step(self, step: PipelineStep) -> Plain:
-        """What a blueprint says of one step."""
+        """The mapping of one step."""
         word = next((word for word, kind in KINDS.items() if kind.step is type(step)), None)
         if word is not None:
             written = self.options(word, step)
@@ -93,7 +93,7 @@ class _Writing:
         return {**kind, "name": step.name, **written, **self.common(cast("Common", step))}
 
     def options(self, word: str, step: PipelineStep) -> Plain:
-        """The options of a kind as far as they are not what they are by default, those with a form of their own too."""
+        """The options of a kind that differ from their defaults, including those with a special form."""
         kind = KINDS[word]
         outer: Plain = SPECIAL[word](self, step) if word in SPECIAL else {}
         inner: Plain = outer.pop(kind.under, {}) if kind.under else outer

@@ -1,4 +1,4 @@
-"""The JSON Schema of blueprints, for editors that complete and check while one types. Made from the loader's models."""
+"""The JSON Schema of blueprints, for completion and validation in editors. Generated from the loader's models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from flujo_aros.blueprint.blocks import BLOCKS, REF, SHARED, Agent, Block, Operation, OutputMapping, Skill, Top
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
-"""The name of the file beside the blueprints that their first line names."""
+"""The name of the schema file next to the blueprints, to which their first line refers."""
 
 FIRST_LINE: Final = f"yaml-language-server: $schema={SCHEMA_FILE}"
 """The comment by which an editor finds the schema."""

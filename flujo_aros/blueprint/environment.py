@@ -24,7 +24,7 @@ _WHOLE: Final = re.compile(r"\$\{[A-Za-z_]\w*(?::-[^{}]*)?\}")
 _BEGUN: Final = re.compile(r"(?<!\$)\$\{[^}]*\}?")
 
 _NAMED: Final = frozenset({"agents", "branches"})
-"""Mappings whose keys are names that the user has chosen."""
+"""Mappings whose keys are user-defined names."""
 _NUMBERS: Final = frozenset({"timeout", "retries", "max_retries", "max_iterations", "max_loops", "max_concurrency"})
 """Settings that are numbers."""
 _SETTINGS: Final = frozenset({"model_settings", "config", "usage_limits"})
@@ -47,7 +47,7 @@ class Environment:
     values: dict[str, str]
 
     def filled(self, root: Node) -> Node:
-        """The document with each reference replaced; a reference to nothing stays as it is written."""
+        """The document with each reference replaced; an unresolved reference is left as it is."""
         members = dict(root.members)
         for key in ("agents", "steps"):
             if key in members:
@@ -167,7 +167,7 @@ _AS_WRITTEN: Final = frozenset(
 
 
 def variables_in(text: str) -> list[str]:
-    """The environment variables that a string refers to.
+    """The environment variables to which a string refers.
 
     >>> variables_in("openai:${NAME:-qwen}@${URL}")
     ['NAME', 'URL']

@@ -1,4 +1,4 @@
-"""Files that a blueprint is, or that it names: what is said of one that cannot be read."""
+"""Error messages for files that cannot be read: blueprints, and the files that they name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SUFFIXES: Final = (".yaml", ".yml")
 
 
 def blueprints_in(folder: Path) -> list[Path]:
-    """The blueprints of a folder, those of the folders in it too, as far as their names tell."""
+    """The blueprints in a folder and its subfolders, recognized by their names."""
     return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
 
 
 def why_unread(file: Path) -> str | None:
-    """Why there is no such file to read, with what is there in its place; None for a file that is there.
+    """Why a file cannot be read, with a hint; None if it exists.
 
     >>> why_unread(Path("no such folder/a.yaml"))
     "is not there: there is no folder 'no such folder'"
@@ -32,7 +32,7 @@ def why_unread(file: Path) -> str | None:
 
 
 def not_utf8(data: bytes, at: int) -> Problem:
-    """Where bytes stop to be UTF-8, and what that means and how to mend it, to be told behind the name of the file.
+    """The place where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the file.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'

@@ -1,4 +1,4 @@
-"""What is said about an error: which keys there are, what pydantic found in plain words, which value was meant."""
+"""Error messages: the known keys, the errors of pydantic in plain words, and the value that was probably meant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def kept_short(message: str) -> str:
-    """A sentence about a very long name or text, without most of it.
+    """A sentence with very long names or strings shortened.
 
     >>> kept_short("there is no agent " + "x" * 1000) == "there is no agent " + "x" * 60 + "…"
     True
@@ -66,11 +66,11 @@ OTHER_KEYS: Final[Mapping[str, str]] = {
     "system_prompt": "it belongs to an agent",
     "question": "write `kind: hitl` with `message`",
 }
-"""What keys of steps are called elsewhere, and what to write here."""
+"""Keys of steps in other tools, and what to write instead."""
 
 
 def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
-    """The sentence about a key that is not known."""
+    """The error for an unknown key."""
     key = str(path[-1])
     owner = _owner(kind, path)
     start = f"unknown key {key!r}"
@@ -98,7 +98,7 @@ def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:
 
 
 def sentence(detail: ErrorDetails) -> str:
-    """What pydantic found, in the words of somebody who writes YAML."""
+    """An error of pydantic, in terms of YAML."""
     message = detail["msg"].removeprefix("Value error, ")
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)
@@ -128,7 +128,7 @@ _PLAINER: Final = (
 
 
 def _elsewhere(key: str) -> Hint | None:
-    """Where a key belongs that is right on a step of another kind."""
+    """The kind of step to which a misplaced key belongs."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
@@ -208,7 +208,7 @@ def meant(detail: ErrorDetails) -> int | float | bool | None:
 
 
 def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
-    """Put a value at this path of plain data; False where the path does not lead anywhere."""
+    """Set the value at this path of plain data; False if the path does not exist."""
     holder = _holder(data, path)
     if holder is None:
         return False
@@ -217,7 +217,7 @@ def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
 
 
 def drop(data: Any, path: tuple[str | int, ...]) -> bool:
-    """Take what stands at this path out of plain data; False where the path does not lead anywhere."""
+    """Remove the value at this path of plain data; False if the path does not exist."""
     holder = _holder(data, path)
     if holder is None:
         return False
@@ -226,7 +226,7 @@ def drop(data: Any, path: tuple[str | int, ...]) -> bool:
 
 
 def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
-    """The mapping or list that has what stands at this path; None where the path does not lead anywhere."""
+    """The mapping or list that contains this path; None if the path does not exist."""
     holder: Any = None
     here: Any = data
     for part in path:

@@ -1,4 +1,4 @@
-"""Every kind of step: from the block that describes it to the object that Python code would have made."""
+"""Builds every kind of step: from its block to the object that Python code would create."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.pipeline.template import compile_input
 
 MAX_STEPS: Final = 1_000
-"""How many steps one file may have, nested ones included."""
+"""The maximum number of steps in one file, nested ones included."""
 
 _PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
@@ -67,12 +67,12 @@ _WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": 
 
 
 def too_many_steps() -> str:
-    """What is said of a file with more steps than are read."""
+    """The error for a file with too many steps."""
     return f"a blueprint has at most {MAX_STEPS} steps; move parts to other files (`imports`)"
 
 
 def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
-    """The steps that these nodes describe; None when there are mistakes, which are noted."""
+    """The steps that these nodes describe; None if there are errors, which are recorded."""
     built: list[PipelineStep | None] = []
     before = where.before
     _refuse_one_name_for_many(loading, nodes)
@@ -94,7 +94,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
 
 
 def _refuse_one_name_for_many(loading: Loading, nodes: list[Node]) -> None:
-    """Note the names of a flood of steps that share one, before any of them is built."""
+    """Record duplicate names among very many steps before any of them is built."""
     names = [name_of(node, index) for index, node in enumerate(nodes)] if len(nodes) > MAX_FINDINGS else []
     if loading.lenient or len(names) - len(set(names)) < MAX_FINDINGS:
         return
@@ -106,7 +106,7 @@ def _refuse_one_name_for_many(loading: Loading, nodes: list[Node]) -> None:
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
-    """The step that this node describes, or None with its mistakes noted. `around` has the name of what holds it."""
+    """The step that this node describes, or None with its errors recorded. `around` is the name of its parent."""
     if not isinstance(node.value, dict):
         loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
         return None
@@ -162,12 +162,12 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
 
 
 def _own_name(name: str, mistake: Mistake) -> str:
-    """A name for a step whose own is taken."""
+    """A free name for a step whose own is already used."""
     return f"{name} ({mistake.index + 1})" if mistake.key == "name" else name
 
 
 def _look_inside(making: Making, kind: str) -> None:
-    """Note the mistakes inside of a step that cannot be built."""
+    """Record the errors inside a step that cannot be built."""
     if kind == "step":
         build_plain(making, None)
     for name, node in _members(making) if kind in ("parallel", "conditional") else ():
@@ -353,7 +353,7 @@ def _loop(making: Making, keys: Any) -> dict[str, Any]:
 
 
 def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
-    """What runs before or after a body: steps, or changes of the context written in short."""
+    """The steps before or after a body: steps, or changes to the context in the short form."""
     if node is None or node.value is None:
         return None
     steps = operation_nodes(making, node)
@@ -522,7 +522,7 @@ def _context_step(
 
 
 def _taken(path: str, written: dict[str, Any]) -> str:
-    """The template of a value of the context, with its default."""
+    """The template for a value of the context, with its default."""
     literal = json.dumps(written.get("default"))
     return f"{{{{ context.{path} | default({'none' if literal == 'null' else literal}) }}}}"
 
@@ -560,7 +560,7 @@ def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
 
 
 def _check_keys(making: Making, target: Target) -> None:
-    """Warn of keys that this kind of target does not use."""
+    """Warn about keys that this kind of target does not use."""
     word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"
     used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS[word]}
     for other, whose in _WHOSE.items():
@@ -578,7 +578,7 @@ def _check_keys(making: Making, target: Target) -> None:
 
 
 def _check_input(making: Making) -> None:
-    """Note what is wrong with the templates of a step that has other mistakes too."""
+    """Record the template errors of a step that also has other errors."""
     source = making.member("input")
     if source is None or not isinstance(source.value, (str, dict, list)):
         return
@@ -604,7 +604,7 @@ _SPECIAL: Final[Mapping[str, Callable[[Making, Any], dict[str, Any] | None]]] = 
 
 
 def add_kind(kind: blocks.Kind) -> None:
-    """Let blueprints have one more kind of step."""
+    """Register a kind of step for blueprints."""
     blocks.KINDS[kind.word] = kind
     word = "step" if kind.base is blocks.StepBlock else kind.word
     blocks.BLOCKS[word] = kind.block

@@ -1,7 +1,7 @@
 """Blueprints: YAML files that describe a pipeline, loaded into the same objects that Python code makes.
 
 Loading only parses. Nothing is imported and nothing is run; a callable needs its module in `allow`, and is imported
-when the pipeline first runs. Every mistake of a file is reported at once, each with its line and column.
+when the pipeline first runs. Every error of a file is reported at once, each with its line and column.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def parse_blueprint(
     models: ModelChoice = None,
     profile: str | None = None,
 ) -> Pipeline:
-    """`load_blueprint` for a string. `folder` is where prompts and other blueprints may be; None: nowhere."""
+    """`load_blueprint` for a string. `folder` is the folder of prompts and other blueprints; None: there is none."""
     return inspect_blueprint(
         text, source=source, folder=folder, allow=allow, lenient=lenient, models=models, profile=profile
     ).loaded(source)
@@ -83,11 +83,10 @@ def parse_blueprint(
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """All that can be told of a blueprint, right or wrong.
-
-    `pipeline` is None where there are `findings`. `steps` has every step, nested ones included, in the order of the
-    text; `agents` the place of each agent by name; `modules` that of each module that would be imported. `warnings`
-    are about what changes nothing, `unset` about environment variables that the blueprint needs and that are not set.
+    """Everything known about a blueprint, valid or not. `pipeline` is None if there are `findings`. `steps` has every
+    step, nested ones included, in the order of the text; `agents` the place of each agent by name; `modules` that of
+    each module that would be imported. `warnings` are about what changes nothing, `unset` about environment variables
+    that the blueprint needs and that are not set.
     """
 
     root: Node
@@ -101,7 +100,7 @@ class Inspected:
     text: str = ""
 
     def loaded(self, source: str) -> Pipeline:
-        """The pipeline. Raises `BlueprintError` with the findings where there is none."""
+        """The pipeline. Raises `BlueprintError` with the findings if there is none."""
         if self.pipeline is None or self.unset:
             ends = self.root.ends()
             findings = [
@@ -122,7 +121,7 @@ def inspect_blueprint(
     models: ModelChoice = None,
     profile: str | None = None,
 ) -> Inspected:
-    """What there is to a blueprint, for a linter. Never raises for a blueprint that is wrong.
+    """Load a blueprint for a linter. Never raises for an invalid blueprint.
 
     Raises `UsageError` for an allowed file that is not there or has the name of another module.
     """
@@ -164,7 +163,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
-    """The pipeline of a whole document; None when it has mistakes, which are noted."""
+    """The pipeline of a whole document; None if it has errors, which are recorded."""
     if not isinstance(root.value, dict):
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
@@ -203,7 +202,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 def _check_profiles(loading: Loading, root: Node) -> None:
-    """Note what is wrong with the models of the profiles, and with the agents that they are for."""
+    """Record errors in the models of the profiles and in the agents for which they are."""
     profiles = member(root, "profiles")
     for profile in (profiles.members if profiles and isinstance(profiles.value, dict) else {}).values():
         loading.model(profile)

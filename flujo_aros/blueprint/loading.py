@@ -1,4 +1,4 @@
-"""The loading of one blueprint: what was found wrong so far, what is allowed, and what each mapping of it says."""
+"""The state of loading one blueprint: the errors so far, what is allowed, and the validated mappings."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class Located:
 
 
 class EnoughError(Exception):
-    """So many mistakes have been noted that the rest of the blueprint is not looked at."""
+    """Raised after too many errors; the rest of the blueprint is skipped."""
 
 
 class Loading:
-    """One blueprint on its way from text to steps."""
+    """One blueprint while it is loaded from text to steps."""
 
     def __init__(
         self, source: str, folder: Path | None, allow: tuple[str, ...], *, lenient: bool, chosen: Chosen | None = None
@@ -87,9 +87,9 @@ class Loading:
         self.findings: list[Problem] = []
         self.warnings: list[Problem] = []
         self.unset: list[Problem] = []
-        """Where an environment variable is needed that is not set."""
+        """The places that need an environment variable that is not set."""
         self.environment: dict[str, str] = {}
-        """What was taken from the environment, each value with the reference that it was written as."""
+        """The values from the environment, each with its reference as written."""
         self.doubts: list[Problem] = []
         """Why the step or agent that is being built cannot be run, although it loads."""
         self.hindered: dict[str, Problem] = {}
@@ -98,36 +98,37 @@ class Loading:
         self.imports: dict[str, Pipeline | None] = {}
         self.located: list[Located] = []
         self.modules: dict[str, Place] = {}
-        """The modules that would be imported, each with the place that names it first."""
+        """The modules that would be imported, each with the first place that names it."""
 
     def note(self, place: Place | None, message: str, code: Code | None = None) -> None:
-        """Note an error. Raises `EnoughError` after very many of them."""
+        """Record an error. Raises `EnoughError` after very many."""
         self.add(problem(place, message, code))
 
     def add(self, found: Problem) -> None:
-        """Note an error that is a problem already."""
+        """Record an error that is already a problem."""
         self.findings.append(found)
         if len(self.findings) == MAX_FINDINGS:
             self.findings.append(problem(found.place, TOO_MANY, Code.INVALID))
             raise EnoughError
 
     def warn(self, place: Place | None, message: str, code: Code = Code.IGNORED) -> None:
-        """Note what is ignored; with another code, an error that only a run would meet."""
+        """Record a warning about something that is ignored; with another code, an error that occurs only at run
+        time."""
         self.warnings.append(problem(place, message, code))
 
     def cannot_run(self, place: Place, who: str, why: str, code: Code | None = None) -> None:
-        """Note why a step loads and cannot run."""
+        """Record why a step loads but cannot run."""
         self.warn(place, _with(why, f"{who} cannot run: "), code or code_at(place))
 
     def doubt(self, place: Place, message: str, code: Code | None = None) -> None:
-        """Note an error; when lenient, what has it loads all the same, and its run is refused."""
+        """Record an error; in lenient mode the blueprint still loads, and its run is refused."""
         if self.lenient:
             self.doubts.append(problem(place, message, code))
         else:
             self.note(place, message, code)
 
     def note_error(self, place: Place, error: UsageError) -> None:
-        """Note what a part of a step has raised."""
+        """Record an exception raised by a part of a step."""
         self.note(place, Hint(str(error), error.suggestion), error.code)
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
@@ -152,7 +153,7 @@ class Loading:
         return None
 
     def _mended(self, kind: type[BaseModel], node: Node, data: Any, detail: ErrorDetails) -> bool:
-        """Whether what is wrong could be put right in the plain data; what is passed over or put right is warned of."""
+        """Whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
             return drop(data, path)
@@ -171,7 +172,7 @@ class Loading:
         return False
 
     def named_agent(self, name: str, node: Node) -> None:
-        """Take in the agent that is described at this node."""
+        """Load the agent at this node."""
         self.agents[name] = self.agent(node, name)
         if self.doubts:
             self.hindered[name] = self.doubts[0]
@@ -179,7 +180,7 @@ class Loading:
             self.doubts.clear()
 
     def agent(self, node: Node, name: str = "") -> AgentSpec | None:
-        """The agent that is described at this node."""
+        """The agent at this node."""
         node = self.with_schema_files(node)
         plain = node.plain()
         if isinstance(plain, dict):
@@ -341,7 +342,7 @@ class Loading:
         return file if folder and file and file.is_relative_to(folder) else None
 
     def _not_inside(self, name: str, what: str) -> str:
-        """Why the file of this name is not read, and what to do."""
+        """Why the file with this name is not read, and what to do."""
         if "\0" in name:
             return f"{name!r} is not the name of a file: it holds a NUL character"
         if self.folder is None:
@@ -376,7 +377,7 @@ class Loading:
         return filled
 
     def _literal(self, node: Node | None, prompt: object) -> None:
-        """Warn of a prompt that looks like a template: no prompt is one."""
+        """Warn about a prompt that looks like a template, since prompts are not templates."""
         found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
         if found is not None and node is not None:
             shown = " ".join(found[0].split())
@@ -437,7 +438,7 @@ def _all_at(node: Node, plain: Any) -> Node:
 
 
 def read_text(file: Path) -> str:
-    """The text of a file. Raises `BlueprintError` when it cannot be read or is too large."""
+    """The text of a file. Raises `BlueprintError` if it cannot be read or is too large."""
     try:
         with open(file, "rb") as opened:  # noqa: PTH123 - a third of the calls of `Path.open`, for each file
             data = opened.read(4 * MAX_CHARS + 1)
@@ -453,7 +454,7 @@ def read_text(file: Path) -> str:
 
 
 def told_of(error: BlueprintError) -> str:
-    """What `read_text` has said of a file, to stand behind its name."""
+    """The message of `read_text` about a file, to follow its name."""
     words = error.findings[0].message
     return f"is {words}" if words.startswith("not ") else words
 

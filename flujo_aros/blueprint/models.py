@@ -1,4 +1,4 @@
-"""Which models a blueprint uses: those written in it, those of one of its profiles, or those that its caller names."""
+"""Chooses the models of a blueprint: those written in it, those of a profile, or those that the caller names."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ASKS: Final = "extract_from_text"
 
 @dataclass(slots=True)
 class Chosen:
-    """What a caller has chosen: a profile, and models that take the place of others."""
+    """The choice of a caller: a profile, and replacements for models."""
 
     profile: str | None = None
     every: str | None = None
     instead: Mapping[str, str] = field(default_factory=dict[str, str])
     optional: bool = False
     used: set[str] = field(default_factory=set[str])
-    """The names among `instead` that were found in a blueprint."""
+    """The names in `instead` that were found in a blueprint."""
     known: set[str] = field(default_factory=set[str])
     """All agents and models that were found."""
 
@@ -43,7 +43,7 @@ class Chosen:
 
     @classmethod
     def of(cls, models: ModelChoice, profile: str | None) -> Chosen:
-        """What the arguments of `load_blueprint` say."""
+        """The choice that the arguments of `load_blueprint` express."""
         if models is None or isinstance(models, str):
             return cls(profile, models or None)
         return cls(profile, None, dict(models))

@@ -1,4 +1,4 @@
-"""What the builders of steps share: a step in the making, the value of its keys, and what it names.
+"""Shared by the builders of steps: a step under construction, the values of its keys, and its references.
 
 Agents, blueprints, built-ins and callables are checked by name here; nothing is imported.
 """
@@ -52,7 +52,7 @@ _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P
 
 @dataclass(frozen=True)
 class Imported:
-    """A function by its name, as a check or a mapper: imported when it is first needed, and not before."""
+    """A function by name, as a check or a mapper, imported on first use."""
 
     reference: str
 
@@ -79,14 +79,14 @@ class Shaped:
         return cls(json.dumps(schema))
 
     def __call__(self, value: Any) -> Any:
-        """The first issue, or None."""
+        """The message of the first issue, or None."""
         verdict = compile_contract(json.loads(self.schema)).validate(as_plain(value))
         return verdict.issues[0] if isinstance(verdict, Invalid) else None
 
 
 @dataclass(frozen=True)
 class Unready(Common):
-    """A step that loads and cannot run: what it needs is not there. The run is refused before anything has started."""
+    """A step that loads but cannot run because something is missing. The run is refused before anything starts."""
 
     name: str
     why: str
@@ -173,7 +173,7 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
 
 
 def function_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """A function for a condition, a mapper or a reducer: a built-in, or one that may be imported."""
+    """A function for a condition, a mapper or a reducer: a built-in, or an importable one."""
     name = node.value
     if not isinstance(name, str) or not name.startswith(BUILTIN_PREFIXES):
         return callable_reference(loading, node, who)
@@ -268,7 +268,7 @@ _NO_NODE: Final = Node(Place(0, 0), Place(0, 0), None)
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a step stands in the file, and what it is called in the run ledger."""
+    """The position of a step in the file, and its name in the run ledger."""
 
     path: str
     name: str
@@ -318,7 +318,7 @@ class Making:
         return None
 
     def without_input(self) -> None:
-        """Warn of an `input` where it has no effect."""
+        """Warn about an `input` that has no effect."""
         if "input" in self.node.members:
             self.loading.warn(self.node.keys["input"], "`input` has no effect here; a body sees what came before")
 

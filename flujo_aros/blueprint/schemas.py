@@ -1,4 +1,4 @@
-"""The JSON Schemas of a blueprint: their parts, and what in them is certainly a error."""
+"""The JSON Schemas of a blueprint: their parts, and the certain errors in them."""
 
 from __future__ import annotations
 

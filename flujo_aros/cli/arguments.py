@@ -1,4 +1,4 @@
-"""What commands are given: the options that several of them share, and their values: strings, `k=v` pairs, schemas."""
+"""The options that several commands share, and the parsing of their values: strings, `k=v` pairs, schemas."""
 
 from __future__ import annotations
 
@@ -206,14 +206,14 @@ def stop_of(max_cost: float | None, max_failures: int | None, max_same_failures:
 
 
 def calls_per_minute(limits: list[str] | None) -> CallsPerMinute:
-    """The limits of `--limit`. Raises `UsageError` for one that is none."""
+    """The limits of `--limit`. Raises `UsageError` for an invalid one."""
     from flujo_aros.host import CallsPerMinute, PerMinute
 
     return CallsPerMinute(dict(PerMinute.parse(each) for each in limits or ()))
 
 
 def open_to_read() -> Journal:
-    """The journal, which must be there. Raises `UsageError` when it is off, or when nothing has been journalled."""
+    """The existing journal. Raises `UsageError` if it is off or empty."""
     from flujo_aros.telemetry.journal import open_journal  # here: `aros --help` need not load a database
 
     journal = open_journal(read_settings().journal, create=False)
@@ -301,7 +301,7 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
 
 
 def _json_or_text(value: str, what: str) -> Any:
-    """A value as JSON, else as a string. Raises `UsageError` for what looks like JSON and is not valid."""
+    """A value as JSON, or else as a string. Raises `UsageError` for invalid text that looks like JSON."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
@@ -398,7 +398,8 @@ class Choice:
 
     @classmethod
     def of(cls, models: Sequence[str] | None, profile: str | None) -> Choice:
-        """What the options say. Raises `typer.BadParameter` for two models that are both for all agents."""
+        """The choice that the options express. Raises `typer.BadParameter` for two models that are both for all
+        agents."""
         every = [each for each in models or () if not _is_pair(each)]
         if len(every) > 1 or (every and len(models or ()) > 1):
             raise typer.BadParameter(

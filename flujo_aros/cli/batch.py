@@ -173,7 +173,7 @@ def _read_at(file: IO[bytes], place: tuple[int, int]) -> bytes:
 
 
 _WAITS: Final = "paused"
-"""A row that waits for an answer has not failed: run again, it would ask again."""
+"""Whether a row is paused, which is not a failure: if it ran again, it would only ask again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Batch:
     """The options of a command that goes on with a paused row."""
 
     def is_right(self, status: str) -> bool:
-        """Whether a row that ended so is all right."""
+        """Whether a row with this status is fine."""
         return status == "completed" or (self.allow_degraded and status == "degraded")
 
 
@@ -256,7 +256,7 @@ def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Count
 
 
 def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
-    """What the rows of this command have used."""
+    """The usage of the rows in this command."""
     if not writing.ended:
         return
     used, paid = writing.used, batch.stop.paid
@@ -322,7 +322,7 @@ class _Writing:
 
     @property
     def seconds(self) -> float:
-        """How long the rows have taken together."""
+        """The total time of the rows."""
         return time.monotonic() - self.began
 
     def take(self, row: Case, result: _Result) -> None:
@@ -419,12 +419,12 @@ def _refused(batch: Batch, message: str) -> dict[str, Any]:
 
 
 _EVERY: Final = 30.0
-"""So many seconds are between two lines of progress where there is no terminal."""
+"""The number of seconds between two lines of progress without a terminal."""
 
 
 @dataclass(slots=True)
 class Bar:
-    """How far the rows are: a bar in a terminal; anywhere else a line twice a minute, and one for each problem."""
+    """The progress of the rows: a bar in a terminal; elsewhere a line twice a minute, and one for each problem."""
 
     console: Console
     total: int
@@ -441,7 +441,7 @@ class Bar:
         self.began = self.said = self.clock()
 
     def advance(self, bad: int, trouble: str | None, what: str = "not completed") -> None:
-        """One more row has ended; so many did not end well."""
+        """Count a row that has ended, and the number that did not succeed."""
         self.done += 1
         if trouble is not None:
             self.console.print(trouble.splitlines()[0], style="yellow", soft_wrap=True)

@@ -20,7 +20,7 @@ _HEADER: Final = 9
 
 
 class BenchName(StrEnum):
-    """What can be measured."""
+    """The available measurements."""
 
     READING = "reading"
 
@@ -63,7 +63,7 @@ def _scored(corpus: Corpus) -> dict[str, Any]:
 
 
 def corpus_title(corpus: Mapping[str, Any]) -> str:
-    """What there is in a corpus, on one line with an empty one after it."""
+    """The content of a corpus on one line, followed by an empty one."""
     return f"{corpus['corpus']}: {', '.join(f'{n:,} {TITLES[name]}' for name, n in corpus['totals'].items())}\n"
 
 

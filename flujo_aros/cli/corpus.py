@@ -1,4 +1,4 @@
-"""A corpus to score readers on: replies with their schema, what a careful reader makes of them, and the verdicts."""
+"""A corpus for scoring readers: replies with their schema, the expected values, and the verdicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TITLES: Final = {
     "with_gold": "with a known answer",
     "cut": "cut",
 }
-"""The columns as people read them."""
+"""The titles of the columns."""
 BAD: Final = frozenset({WRONG, CUT_ACCEPTED, INVENTED})
 """The columns that should be zero."""
 
@@ -59,7 +59,7 @@ class Case(Protocol):
 
     @property
     def category(self) -> str:
-        """What it is counted under; empty where the corpus names no categories."""
+        """The category; empty if the corpus has none."""
         ...
 
     @property
@@ -69,12 +69,12 @@ class Case(Protocol):
 
     @property
     def contract(self) -> Contract[Any]:
-        """What the value must satisfy."""
+        """The schema of the value."""
         ...
 
     @property
     def truncated(self) -> bool | None:
-        """Whether the reply was cut, where that is known."""
+        """Whether the reply was cut off, if known."""
         ...
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
@@ -305,7 +305,7 @@ def agrees(value: Any, gold: Any) -> bool:
 
 
 def bare(value: object) -> str:
-    """A value as its letters and digits alone, without case, accents, spacing and punctuation."""
+    """The letters and digits of a value, without case, accents, spacing and punctuation."""
     return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
 
 

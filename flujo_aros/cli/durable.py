@@ -68,7 +68,7 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
 
 
 def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]:
-    """What is kept of a blueprint, so that any worker can load it."""
+    """The stored form of a blueprint, from which any worker can load it."""
     from flujo_aros.blueprint.loading import read_text
 
     chosen = {key: value for key, value in (choice or Choice()).given.items() if value is not None}
@@ -76,7 +76,7 @@ def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]
 
 
 def register(engine: Durable, blueprint: Path, runner: Runner, choice: Choice) -> str:
-    """Let the engine know a blueprint, and keep it with the runs of it."""
+    """Register a blueprint with the engine and store it with its runs."""
     version = engine.register(runner)
     engine.documents[version] = document_of(blueprint, choice)
     return version

@@ -283,7 +283,7 @@ async def _all(
 
 
 def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
-    """What keeps the exit code from being 0."""
+    """The reasons why the exit code is not 0."""
     missed: list[str] = []
     if found.stopped:
         reason = without_secrets(found.stopped.replace("case", "row", 1))
@@ -390,7 +390,7 @@ def _print_wrong(found: Evaluation, console: Console) -> None:
 
 
 def _print_differences(found: Sequence[Evaluation], names: Sequence[str], console: Console) -> None:
-    """The rows that each other blueprint ends in another way than the first one does."""
+    """The rows that end differently with each other blueprint than with the first."""
     before = {json.dumps(each.id): each for each in found[0].results}
     for name, other in zip(names[1:], found[1:], strict=True):
         console.print()

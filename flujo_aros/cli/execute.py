@@ -179,7 +179,7 @@ def _write_private(file: Path, text: str) -> None:
 
 
 def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice) -> str:
-    """The options that allow and choose the same once more, to stand in a command."""
+    """The options that repeat the same permissions and models, for a command line."""
     options = [*(("--allow", each) for each in allow or ()), *(("--path", str(each)) for each in folders or ())]
     options += choice.options
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options)

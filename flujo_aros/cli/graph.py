@@ -23,7 +23,7 @@ Plan: TypeAlias = Mapping[str, Any]
 
 
 class Format(StrEnum):
-    """What `--format` takes."""
+    """The values of `--format`."""
 
     mermaid = "mermaid"
     svg = "svg"
@@ -224,7 +224,7 @@ def _flow(nodes: Sequence[_Node], indent: str, names: _Counter) -> Iterator[str]
 
 
 def _quoted(text: str) -> str:
-    """A text as Mermaid takes it inside of quotation marks: nothing in it is markup or a link."""
+    """A string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
     return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
 
 

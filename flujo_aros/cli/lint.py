@@ -20,7 +20,7 @@ _STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bol
 
 
 class Format(StrEnum):
-    """How findings are written."""
+    """The formats of findings."""
 
     text = "text"
     json = "json"
@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 
 class FailOn(StrEnum):
-    """The least severity that makes the exit code 1."""
+    """The lowest severity that makes the exit code 1."""
 
     info = "info"
     warning = "warning"
@@ -160,7 +160,7 @@ def _print_diff(report: Report) -> int:
 
 
 def _print_fixes(report: Report, verb: str) -> None:
-    """What was changed, or would be, fix by fix: a patch alone does not explain."""
+    """The changes, fix by fix, since a patch alone does not explain them."""
     from flujo_aros.lint.formats import list_fixes
 
     for line in list_fixes(report, verb):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
 _KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
 _IDLE: Final = 0.3
-"""Seconds without a key stroke before a text is linted."""
+"""Seconds without a keystroke before a document is linted."""
 
 
 def lsp_command() -> None:
@@ -72,7 +72,7 @@ def server() -> LanguageServer:
 
 
 class _Blueprints:
-    """What the server answers about open documents."""
+    """The requests that the server answers about open documents."""
 
     def __init__(self, served: LanguageServer) -> None:
         self._server = served
@@ -87,7 +87,7 @@ class _Blueprints:
         self._publish(params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Lint once nobody has typed for a moment."""
+        """Lint after a pause in typing."""
         import asyncio
 
         uri = params.text_document.uri
@@ -97,7 +97,7 @@ class _Blueprints:
             self._publish(uri)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Take the findings of a closed document away."""
+        """Remove the findings of a closed document."""
         self._versions.pop(params.text_document.uri, None)
         self._show(params.text_document.uri, [])
 

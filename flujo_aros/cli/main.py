@@ -226,7 +226,7 @@ def exit_code_of(error: ArosError) -> int:
 
 
 def _one_sentence(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last resort for errors that nobody expected: Python exits with code 1 after this."""
+    """The handler of unexpected errors; Python exits with code 1 after it."""
     if tracebacks_wanted():
         show_traceback(error)
         return
@@ -237,7 +237,7 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
 
 
 def _place_of(trace: TracebackType | None) -> str:
-    """Where code that is not ours has raised, such as a module of the user while it was imported."""
+    """The place where foreign code raised, such as a user's module during its import."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     file = "" if trace is None else trace.tb_frame.f_code.co_filename

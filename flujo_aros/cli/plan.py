@@ -99,7 +99,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 
 def _unnamed(blueprint: Path, module: str) -> str | None:
-    """How to name a module that lies beside the blueprint or in the working folder; None where there is none."""
+    """How to name a module next to the blueprint or in the working folder; None if there is none."""
     from flujo_aros.pipeline.modules import lies_beside
 
     found = lies_beside(module, [blueprint.parent, Path()])
@@ -111,7 +111,7 @@ def _unnamed(blueprint: Path, module: str) -> str | None:
 
 
 def _check_modules(allow: list[str]) -> None:
-    """Raise `UsageError` for what is no module, file or folder: it would allow nothing, without a word."""
+    """Raise `UsageError` for anything but a module, file or folder, which would silently allow nothing."""
     from flujo_aros.pipeline.modules import SUFFIX, is_module_name
 
     for module in allow:
@@ -348,7 +348,7 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console)
 
 
 def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a person wants to know about a step, one labelled line each."""
+    """The details of a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
     if step.get("function", "").startswith(_BUILTINS):
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())

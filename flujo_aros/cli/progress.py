@@ -80,7 +80,7 @@ class PlainProgress:
 
 
 def said_on_stage(event: StepNoted) -> Text:
-    """What has happened in an ensemble, as a line of its stage."""
+    """An event of an ensemble as one line."""
     from flujo_aros.ensemble.log import LogEvent  # here: few runs have one
     from flujo_aros.ensemble.views import stage_line
 

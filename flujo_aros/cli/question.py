@@ -1,4 +1,4 @@
-"""What a paused run asks, as a person would want to read it: the fields of the answer, and one to type."""
+"""Presents the question of a paused run: the fields of the answer, and an example to type."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class _Asked:
         return words + _limits(known, "minimum", "maximum") if kind in ("integer", "number") else words
 
     def example(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """A value that the schema may well take; only `validate` knows."""
+        """A value that the schema probably accepts; only `validate` can tell."""
         known = self._simple(schema if depth <= _DEEPEST_EXAMPLE else {"type": "null"})
         for key in ("const", "default"):
             if known.get(key) is not None:
@@ -246,7 +246,7 @@ def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> 
 
 
 def at_a_terminal() -> bool:
-    """Whether somebody is there who can be asked."""
+    """Whether there is a terminal at which a person can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
 
 

@@ -1,4 +1,4 @@
-"""`aros read`: one text against one contract, without any model."""
+"""`aros read`: reads one text under one contract, without a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros report`: one run from the journal as one HTML file, to be sent to somebody or kept."""
+"""`aros report`: writes one run from the journal as one HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aros resume`: go on with a run that waits for a person, in this process or long after."""
+"""`aros resume`: continues a run that waits for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linter: what is wrong, or will cost money for nothing, in a blueprint, before a token is spent."""
+"""The linter: finds errors and wasted model calls in a blueprint before a token is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linting: one text, one file, or a file with the blueprints that it imports."""
+"""Lints one text, one file, or a file with the blueprints that it imports."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from flujo_aros.pipeline.names import nearest
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """One file. `text` is what the findings speak of; `before` is what it was before its fixes.
-
-    `suppressed` counts the findings that comments keep away, `known` those that are in the baseline.
+    """The report on one file. `text` is the text to which the findings refer; `before` is the text before its fixes.
+    `suppressed` counts the findings suppressed by comments, `known` those in the baseline.
     """
 
     path: str
@@ -41,7 +40,7 @@ class Linted:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All files of one call."""
+    """The report on all files of one call."""
 
     files: tuple[Linted, ...]
 
@@ -58,11 +57,11 @@ class Report:
         return not any(file.findings for file in self.files)
 
     def fixable(self, at_least: Applicability = Applicability.SAFE) -> int:
-        """How many findings have a fix that is at least so safe."""
+        """The number of findings with a fix that is at least this safe."""
         return sum(1 for _, each in self.findings if each.fix and each.fix.applicability >= at_least)
 
     def summary(self) -> Mapping[str, int]:
-        """The numbers that `--format json` ends with."""
+        """The counts at the end of `--format json`."""
         counts = Counter(finding.severity for _, finding in self.findings)
         return {
             "files": len(self.files),
@@ -82,9 +81,8 @@ MARK: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to look for. `select` and `ignore` are codes or beginnings of codes; the longer one wins.
-
-    `fix` is how safe a fix must be to be made; None: none is. `baseline` has the findings that are known.
+    """The options of the linter. `select` and `ignore` are codes or prefixes of codes; the longer one wins. `fix` is
+    how safe a fix must be to be applied; None: no fixes. `baseline` has the known findings.
     """
 
     select: tuple[str, ...] = ()
@@ -100,7 +98,7 @@ class Options:
                 raise UsageError(f"there is no rule {pattern!r}{nearest(pattern, codes)} (`aros rule` lists them)")
 
     def wants(self, code: str) -> bool:
-        """Whether findings of this code are to be told."""
+        """Whether findings with this code are reported."""
         taken = max((len(each) for each in self.select if matches(code, each)), default=-1 if self.select else 0)
         left = max((len(each) for each in self.ignore if matches(code, each)), default=-1)
         return taken > left
@@ -109,9 +107,8 @@ class Options:
 def lint_text(
     text: str, *, source: str = "blueprint", folder: Path | None = None, options: Options | None = None
 ) -> Linted:
-    """Lint one blueprint. `folder` is where its imports and prompt files are; None: nowhere.
-
-    Never raises for what is wrong in the blueprint: one that cannot be loaded has findings that say why.
+    """Lint one blueprint. `folder` is the folder of its imports and prompt files; None: there is none. Never raises for
+    an invalid blueprint: one that cannot be loaded has findings that say why.
 
     >>> lint_text("steps: []").findings[0].code
     'V-B1'
@@ -122,7 +119,7 @@ def lint_text(
 def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
     """Lint files, and the blueprints that they import from their folders, each file once. Nothing is written.
 
-    Raises `UsageError` for a file that is not there.
+    Raises `UsageError` for a missing file.
     """
     wanted = options or Options()
     waiting = list(paths)
@@ -142,7 +139,7 @@ def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
 
 
 def _lint(text: str, source: str, folder: Path | None, options: Options) -> tuple[Linted, list[Path]]:
-    """One text, and the files of its folder that it imports."""
+    """Lint one text, and the files in its folder that it imports."""
     mark = MARK if text.startswith(MARK) else ""
     looks: dict[str, _Seen] = {}
 
@@ -169,7 +166,7 @@ class _Seen:
 
 
 def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
-    """What the rules find in a text, without what its comments keep away."""
+    """The findings of the rules in a text, except those suppressed by its comments."""
     inspected = inspect_blueprint(text, source=source, folder=folder, allow=["*"], lenient=False)
     subject = Subject(source, text if len(text) <= MAX_CHARS else "", inspected, folder)
     findings: list[Finding] = []
@@ -185,7 +182,7 @@ def _look(text: str, source: str, folder: Path | None, options: Options) -> _See
 
 @dataclass(frozen=True, slots=True)
 class _Blame:
-    """Says which rule crashed on which file: that is a mistake in the rule, and it is shown."""
+    """Reports which rule crashed on which file: that is a bug in the rule, and it is not hidden."""
 
     rule: type[Rule]
     source: str
@@ -203,7 +200,7 @@ class _Blame:
 
 
 def _imported(root: Node, folder: Path | None) -> list[Path]:
-    """The files that a blueprint imports, where they lie in its folder."""
+    """The files that a blueprint imports from its folder."""
     told = root.members.get("imports")
     if told is None or folder is None:
         return []
@@ -213,7 +210,7 @@ def _imported(root: Node, folder: Path | None) -> list[Path]:
 
 
 def _read(path: Path) -> str | Linted:
-    """The text of a file with its line ends as they are; what is no text is a finding."""
+    """The text of a file with its original line ends; a file that is not text is a finding."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

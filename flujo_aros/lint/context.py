@@ -1,4 +1,4 @@
-"""One blueprint as the rules see it: its text, its tree, its steps, and what holds for each of them at run time."""
+"""A blueprint as the rules see it: its text, its tree, its steps, and their effective options."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ class Outline:
             here = self.holder(here)
 
     def role(self, step: Located) -> str:
-        """The keys by which a nested step belongs to its holder, as `branches.a` or `loop.body`; empty at the top."""
+        """The keys from the parent to a nested step, such as `branches.a` or `loop.body`; empty at the top."""
         holder = self.holder(step)
         return sequence_of(step).removeprefix(f"{holder.path}.") if holder else ""
 
     def children(self, step: Located) -> Sequence[Located]:
-        """The steps that are nested right in this one."""
+        """The direct children of this step."""
         return self._children.get(step.path, ())
 
     def inside(self, step: Located) -> Iterator[Located]:
-        """Every step that is nested in this one, however deep."""
+        """Every step nested in this one, at any depth."""
         for child in self.children(step):
             yield child
             yield from self.inside(child)
@@ -107,26 +107,26 @@ class Outline:
 
 
 def sequence_of(step: Located) -> str:
-    """The path of the list that a step stands in; its own path where it stands alone."""
+    """The path of the list that contains a step; its own path if it is not in a list."""
     return _LAST_INDEX.sub("", step.path)
 
 
 def index_of(step: Located) -> int | None:
-    """The place of a step in its list; None where it stands alone."""
+    """The index of a step in its list; None if it is not in a list."""
     found = _LAST_INDEX.search(step.path)
     return int(found[1]) if found else None
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a rule is given. `folder` is where imports and prompt files are; None: nowhere."""
+    """The input of a rule. `folder` is the folder of imports and prompt files; None: there is none."""
 
     source: str
     text: str
     inspected: Inspected
     folder: Path | None = None
     sound_schemas: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool], repr=False)
-    """Whether the schema at a line and column can be compiled, as far as it has been tried."""
+    """Whether the schema at a line and column compiles, if it has been tried."""
     _facts: dict[str, Facts] = field(default_factory=dict[str, Facts], repr=False)
 
     @property
@@ -138,13 +138,13 @@ class Subject:
     def steps(self) -> tuple[Located, ...]:
         """Every step, nested ones too, in the order of the text.
 
-        One whose agent could not be read counts as not made: nothing is known of its value, so nothing is said of it.
+        One whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is reported.
         """
         return tuple(replace(each, step=None) if _has_no_agent(each.step) else each for each in self.inspected.steps)
 
     @cached_property
     def outline(self) -> Outline:
-        """How the steps stand to each other."""
+        """The relations between the steps."""
         return Outline(self.steps)
 
     @cached_property
@@ -158,19 +158,19 @@ class Subject:
         return Editor(self.positions, self.root)
 
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
-        """Every agent step that could be made, with what holds for it: the same answer that the runner gets."""
+        """Every agent step that could be built, with its effective options, which are those of the runner."""
         for located in self.steps:
             if is_agent_step(located.step):
                 yield located, located.step, self.facts(located, located.step)
 
     def facts(self, located: Located, step: Step) -> Facts:
-        """What holds for an agent step, asked once."""
+        """The effective options of an agent step, computed once."""
         if located.path not in self._facts:
             self._facts[located.path] = facts.effective(step)
         return self._facts[located.path]
 
     def end_of(self, place: Place) -> Place:
-        """Where the key or value that begins at a place ends; the end of the line where nothing begins there."""
+        """The end of the key or value that begins at a place; the end of the line if none begins there."""
         found = self._ends.get((place.line, place.column))
         if found is not None:
             return found
@@ -178,13 +178,13 @@ class Subject:
         return Place(place.line, max(len(line) + 1, place.column), place.path)
 
     def keys_beside(self, place: Place) -> frozenset[str]:
-        """The keys of the mapping that has a key at this place; none where no key stands there."""
+        """The keys of the mapping that has a key at this place; empty if there is no key."""
         found = self._mappings.get((place.line, place.column))
         return frozenset(found.keys) if found is not None else frozenset()
 
     @cached_property
     def _mappings(self) -> dict[tuple[int, int], Node]:
-        """The mapping of each key, by where the key stands."""
+        """The mapping of each key, by the position of the key."""
         found: dict[tuple[int, int], Node] = {}
         for node in self.root.walk():
             for each in node.keys.values():
@@ -192,7 +192,7 @@ class Subject:
         return found
 
     def step_at(self, place: Place) -> str | None:
-        """The full name of the innermost step that a place lies in."""
+        """The full name of the innermost step that contains a place."""
         here = (place.line, place.column)
         for index in reversed(range(bisect_right(self._starts, here))):
             end = self.steps[index].node.end
@@ -202,7 +202,7 @@ class Subject:
 
     @cached_property
     def _starts(self) -> list[tuple[int, int]]:
-        """Where the steps begin, which are in the order of the text."""
+        """The beginnings of the steps, in the order of the text."""
         return [(located.node.place.line, located.node.place.column) for located in self.steps]
 
     @cached_property
@@ -210,14 +210,14 @@ class Subject:
         return self.root.ends()
 
     def sequence_node(self, located: Located) -> tuple[Node, int] | None:
-        """The list that a step stands in and its place there; None where it stands alone."""
+        """The list that contains a step and its index; None if it is not in a list."""
         holders = self._lists.get(id(located.node))
         index = index_of(located)
         return (holders, index) if holders is not None and index is not None else None
 
     @cached_property
     def _lists(self) -> dict[int, Node]:
-        """The list that each value stands in."""
+        """The list that contains each value."""
         return {id(each): node for node in self.root.walk() for each in node.elements}
 
 

@@ -1,9 +1,9 @@
-"""Edits of YAML by position: made in the style of the text around them, applied until none is left, shown as a patch.
+"""Edits YAML by position: in the style of the surrounding text, applied until none is left, and shown as a patch.
 
-A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None where the text is
-written in a way that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited
-place changes: comments, order, quotes and line ends stay. Positions are lines and columns as the blueprint reader
-counts them, and the offsets that edits need.
+A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None if the text is in a
+form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited place changes:
+comments, order, quotes and line ends stay. Positions are lines and columns as the blueprint reader counts them, and the
+offsets that edits need.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Positions:
         return Place(line, offset - start + 1 - self.text.count(_MARK, start, offset))
 
     def line(self, number: int) -> str:
-        """A line without its end; empty where there is none."""
+        """A line without its end; empty if it does not exist."""
         if not 0 < number <= len(self.starts):
             return ""
         start = self.starts[number - 1]
@@ -109,14 +109,15 @@ class Editor:
         return self.text[self._inside(node) : self._inside(node) + 1] in ("{", "[")
 
     def is_shared(self, holder: Node, name: str) -> bool:
-        """Whether a member comes from an alias or from `<<`, or is an anchor: then an edit changes other places too."""
+        """Whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other places
+        too."""
         value = holder.members[name]
         if not self._owns(holder, name) or self.start(value) < self.key(holder, name):
             return True
         return self.is_anchored(value)
 
     def add_member(self, mapping: Node, key: str, value: Written, after: Iterable[str]) -> Edit | None:
-        """Put a key into a mapping: after the first of `after` that one can write behind, else before its first key."""
+        """Insert a key into a mapping: after the first possible key of `after`, or else before its first key."""
         if not isinstance(mapping.value, dict):
             return None
         if self.is_flow(mapping):
@@ -133,7 +134,7 @@ class Editor:
         return Edit(at, at, f"{lines}{self.positions.newline}{self._indent(mapping, first)}")
 
     def replace_scalar(self, holder: Node, name: str, value: str | bool) -> Edit | None:  # noqa: FBT001 (a value)
-        """Another scalar in place of a member's, in the same quotes; also where nothing stands after its colon."""
+        """Replace the scalar of a member, in the same quotes; also if the value is empty."""
         node = holder.members[name]
         start, end = self.start(node), self.end(node)
         plain = not isinstance(node.value, (dict, list)) and self.text[start : start + 1] not in ("!", "|", ">")
@@ -143,7 +144,7 @@ class Editor:
         return Edit(start, end, before + _scalar(value, self.text[start : start + 1]))
 
     def fill(self, holder: Node, name: str, value: Mapping[str, Written]) -> Edit | None:
-        """A mapping in place of a member that is null, or that is an empty mapping."""
+        """Replace a member that is null or an empty mapping with a mapping."""
         node = holder.members[name]
         start, end = self.start(node), self.end(node)
         if self.is_shared(holder, name) or (node.value is not None and node.value != {}):
@@ -153,7 +154,7 @@ class Editor:
         return Edit(start, end, before + _flow(value, quote))
 
     def append_scalar(self, sequence: Node, value: str) -> Edit | None:
-        """One more scalar at the end of a list that has some."""
+        """Append a scalar to a list that is not empty."""
         if not sequence.elements or self.is_anchored(sequence):
             return None
         last = sequence.elements[-1]
@@ -171,7 +172,7 @@ class Editor:
         return Edit(at, at, f"{self.positions.newline}{' ' * column}- {_scalar(value, quote)}")
 
     def insert_after(self, sequence: Node, index: int, value: Mapping[str, Written]) -> Edit | None:
-        """Put one more mapping into a list, after the element at this index."""
+        """Insert a mapping into a list, after the element at this index."""
         element = sequence.elements[index]
         end = self.end(element)
         if end <= self.start(sequence) or any(self.start(each) < self.start(sequence) for each in sequence.elements):
@@ -199,14 +200,14 @@ class Editor:
         return Edit(at, at, entry if empty else f"{entry}, ")
 
     def _comma(self, mapping: Node, name: str) -> str:
-        """What stands between members: a new line where each has its own."""
+        """The separator between members: a line break if each has its own line."""
         key = self.key(mapping, name)
         line = self.positions.starts[mapping.keys[name].line - 1]
         before = self.text[line:key]
         return f",{self.positions.newline}{before}" if before and not before.strip() else ", "
 
     def _block(self, mapping: Node, beside: str, key: str, value: Written) -> str:
-        """The lines of a member of a block, indented like the key that it stands beside."""
+        """The lines of a member of a block, indented like its sibling."""
         indent = self._indent(mapping, beside)
         quote = self.text[self.key(mapping, beside)]
         quote = quote if quote in "\"'" else ""
@@ -221,7 +222,7 @@ class Editor:
 
     @cached_property
     def _step_of_indentation(self) -> int:
-        """By how much this document indents a mapping in a mapping; 2 where it has none."""
+        """The indentation of a nested mapping in this document; 2 if it has none."""
         waiting = [self.root]
         while waiting:
             node = waiting.pop(0)
@@ -234,7 +235,7 @@ class Editor:
         return 2
 
     def _owns(self, mapping: Node, name: str) -> bool:
-        """Whether a key of a mapping is written in it, and not brought in by `<<` or marked by `?`."""
+        """Whether a key is written in the mapping itself, not merged with `<<` or marked with `?`."""
         if name not in mapping.keys:
             return False
         at = self.key(mapping, name)
@@ -250,7 +251,7 @@ class Editor:
         return self.start(mapping.members[name]) < self.key(mapping, name)
 
     def is_anchored(self, node: Node) -> bool:
-        """Whether a value has an anchor, so that other places may be it too."""
+        """Whether a value has an anchor, so that other places may refer to it."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found is not None and "&" in found.group()
 
@@ -268,7 +269,7 @@ class Editor:
         return found.end() if found else self.start(node)
 
     def _quote_of(self, mapping: Node) -> str:
-        """The quotes that the first key of a mapping stands in."""
+        """The quotes of the first key of a mapping."""
         first = min((self.key(mapping, name) for name in mapping.keys), default=None)
         return self.text[first] if first is not None and self.text[first] in "\"'" else ""
 
@@ -294,17 +295,17 @@ MAX_PASSES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A text after its fixes, and the findings that they have mended, in order."""
+    """A text after its fixes, and the fixed findings in order."""
 
     text: str
     applied: tuple[Finding, ...]
 
 
 def fix_text(text: str, find: Callable[[str], Iterable[Finding]], at_least: Applicability) -> Fixed:
-    """Apply the fixes of a text again and again, until there is none left to apply.
+    """Apply the fixes of a text repeatedly until none is left.
 
     Fixes that touch the same place wait for the next pass; the same edit of two findings is made once. Raises
-    `RuntimeError` if the rules do not come to an end: that is a mistake in a rule.
+    `RuntimeError` if the rules do not converge, which is a bug in a rule.
     """
     applied: list[Finding] = []
     for _ in range(MAX_PASSES):
@@ -359,7 +360,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def _lines(text: str) -> Sequence[str]:
-    """Lines as `patch` sees them: only a line feed ends one, so that a carriage return stays in its line."""
+    """Split lines as `patch` does: only a line feed ends a line, so that a carriage return stays in it."""
     parts = text.split("\n")
     lines = [f"{part}\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines

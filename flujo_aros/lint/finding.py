@@ -1,4 +1,4 @@
-"""What the linter found, where, and what would mend it: all plain data."""
+"""The findings of the linter, with their places and fixes, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from flujo_aros.errors import Place
 
 
 class Severity(StrEnum):
-    """How bad a finding is: `error` will not run, `warning` will surprise, `info` is worth writing down."""
+    """The severity of a finding: with an `error` the blueprint does not run, a `warning` is a likely problem, `info` a
+    recommendation."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -17,7 +18,7 @@ class Severity(StrEnum):
 
 
 class Applicability(IntEnum):
-    """Who may apply a fix: nobody (`display`), somebody who looks at it (`unsafe`), `--fix` (`safe`)."""
+    """When a fix may be applied: never (`display`), after a review (`unsafe`), or by `--fix` (`safe`)."""
 
     DISPLAY = 0
     UNSAFE = 1
@@ -25,13 +26,13 @@ class Applicability(IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for it in every output."""
+        """Its name in every output."""
         return "display-only" if self is Applicability.DISPLAY else self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edit:
-    """Put `text` in place of what stands between two offsets of a file; equal offsets insert."""
+    """Replace the text between two offsets of a file with `text`; equal offsets insert it."""
 
     start: int
     end: int
@@ -40,22 +41,21 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What would mend a finding: edits that only make sense together."""
+    """The fix of a finding: edits that belong together."""
 
     title: str
     edits: tuple[Edit, ...]
     applicability: Applicability = Applicability.SAFE
 
     def as_unsafe(self) -> Fix:
-        """The same fix for somebody who looks at it."""
+        """The same fix, but unsafe."""
         return Fix(self.title, self.edits, min(self.applicability, Applicability.UNSAFE))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. It stands from `place` up to `end`, and `place.path` is the path of keys to it.
-
-    `step` is the full name of the step that it is about; a nested one is named `parent/branch/step`.
+    """One finding. It covers the text from `place` up to `end`, and `place.path` is the path of keys to it. `step` is
+    the full name of the step that it concerns; a nested one is named `parent/branch/step`.
     """
 
     code: str

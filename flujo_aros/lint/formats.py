@@ -1,4 +1,4 @@
-"""How findings are written: for a person, as JSON, for GitHub, as SARIF 2.1.0 for code scanning services."""
+"""The output formats of findings: text, JSON, GitHub annotations, and SARIF 2.1.0 for code scanning services."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flujo_aros.redaction import Vault
 from flujo_aros.visible import visible, visible_line
 
 Paint: TypeAlias = Callable[[str, str], str]
-"""Puts a style (`error`, `warning`, `info`, `dim`, `bold`) on a text, or leaves it as it is."""
+"""Applies a style (`error`, `warning`, `info`, `dim`, `bold`) to a string, or returns it unchanged."""
 
 _MAX_WIDTH: Final = 160
 
@@ -28,7 +28,7 @@ def _unpainted(text: str, _style: str) -> str:
 
 
 def write_text(report: Report, paint: Paint = _unpainted) -> str:
-    """Every finding with its source line. Empty where there is none."""
+    """Every finding with its source line; empty if there is none."""
     blocks: list[str] = []
     for file in report.files:
         positions = Positions(file.text)
@@ -115,7 +115,7 @@ def _excerpt(positions: Positions, place: Place, end_place: Place, style: str, p
 
 
 def _masked(source: str) -> str:
-    """The line without its secrets, and as long as it was: the carets must still stand under their place."""
+    """The line with its secrets masked at the same length, so that the carets stay in place."""
     for start, end in Vault(source).places_in(source):
         source = f"{source[:start]}{'*' * (end - start)}{source[end:]}"
     return source
@@ -184,7 +184,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def to_sarif(report: Report, rules: Iterable[type[Rule]], version: str) -> dict[str, Any]:
-    """One SARIF log with one run. Every rule is described in it, whether or not it found anything."""
+    """One SARIF log with one run. It describes every rule, whether or not the rule found anything."""
     known = sorted(rules, key=lambda rule: rule.code)
     index = {rule.code: at for at, rule in enumerate(known)}
     driver = {
@@ -255,7 +255,7 @@ def _fix(file: Linted, fix: Fix) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """A message that a viewer shows as it is: `[words](target)` would be a link in it."""
+    """A message escaped for SARIF viewers, which would turn `[words](target)` into a link."""
     return visible(text).replace("](", "] (")
 
 
@@ -267,7 +267,7 @@ def _at(positions: Positions, offset: int, prefix: str) -> dict[str, int]:
 
 
 def _artifact(file: Linted) -> dict[str, Any]:
-    """The file by a URI: relative to the working folder, as code scanning wants it, else absolute."""
+    """The URI of the file: relative to the working folder, as code scanning expects, or else absolute."""
     path = Path(file.path)
     if path.is_absolute():
         return {"uri": path.as_uri()}
@@ -275,6 +275,6 @@ def _artifact(file: Linted) -> dict[str, Any]:
 
 
 def _fingerprint(file: Linted, finding: Finding) -> str:
-    """The same for the same finding after lines have moved."""
+    """A fingerprint that stays the same when lines move."""
     said = "\0".join((Path(file.path).as_posix(), finding.code, finding.step or "", finding.message))
     return hashlib.sha256(said.encode()).hexdigest()[:32]

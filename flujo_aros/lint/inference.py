@@ -1,4 +1,4 @@
-"""What is known before anything has run: the schemas of a blueprint, the values of its steps, and who reads them."""
+"""Infers what is known before a run: the schemas of a blueprint, the values of its steps, and their readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flujo_aros.pipeline.template import InputTemplate
 
 @dataclass(frozen=True, slots=True)
 class WrittenSchema:
-    """One schema: where it stands, whose it is in words, and the step that it belongs to, if to one."""
+    """One schema: its place, its owner in words, and the step to which it belongs, if any."""
 
     node: Node
     owner: str
@@ -30,7 +30,7 @@ class WrittenSchema:
 
 
 def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every schema of the blueprint that is one, once: those of the agents, then those of the steps."""
+    """Every valid schema of the blueprint, once: those of the agents, then those of the steps."""
     seen: set[tuple[int, int]] = set()
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
@@ -43,7 +43,7 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
 
 
 def _compiles(subject: Subject, schema: Node) -> bool:
-    """Whether a schema can be compiled, tried once; of any other the loader speaks."""
+    """Whether a schema compiles, tried once; the loader reports those that do not."""
     tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
     if place not in tried:
         try:
@@ -56,11 +56,11 @@ def _compiles(subject: Subject, schema: Node) -> bool:
 
 
 _ELSEWHERE: Final = frozenset({"from", "from_file"})
-"""Keys that say where a schema is, in place of the schema."""
+"""Keys that refer to a schema instead of containing it."""
 
 
 def _all(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every schema that is written in the blueprint itself; one in a file of its own has no place here."""
+    """Every schema in the blueprint itself; one in a separate file has no place in it."""
     for name, agent in subject.inspected.agents.items():
         if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
@@ -80,7 +80,7 @@ def under(node: Node, *keys: str) -> Node | None:
 
 
 def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTemplate]]:
-    """Every template in the input of a step, with the text of the document that it stands in."""
+    """Every template in the input of a step, with its text in the document."""
     for located in subject.steps:
         given = located.node.members.get("input")
         if given is None or located.step is None:
@@ -93,7 +93,7 @@ def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTempl
 
 
 def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
-    """The step whose value a template reads, where it stands in the same list."""
+    """The step whose value a template reads, if it is in the same list."""
     row = subject.outline.before(located)
     if read.root == "previous_step":
         return row[-1] if row else None
@@ -101,7 +101,7 @@ def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
 
 
 def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema | None:
-    """The schema of what is read, if it is an agent's value or a part of it."""
+    """The schema of the value that is read, if it is an agent's value or a part of it."""
     writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
     if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
@@ -116,7 +116,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
 
 
 def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> Sequence[str] | None:
-    """The keys that a value has where it cannot have this one; none of them where it is a text; None if it may."""
+    """The keys of a value that cannot have this key; empty for a string; None if it may have the key."""
     writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
@@ -155,7 +155,7 @@ _BODIES: Final = ("body", "branches", "default_branch", "wrapped_step", "fallbac
 
 
 def reads_of(located: Located) -> Iterator[Read]:
-    """Every mention of a name in the templates and conditions of a step itself, those of a loop's turns included."""
+    """Every reference in the templates and conditions of a step itself, including those of a loop's iterations."""
     yield from _compiled_reads(located)
     for key in ("loop", "map"):
         inner = located.node.members.get(key)
@@ -164,9 +164,9 @@ def reads_of(located: Located) -> Iterator[Read]:
 
 
 def takes_previous(outline: Outline, located: Located) -> bool:
-    """Whether a step, or the first step of a body of its, reads what came right before it.
+    """Whether a step, or the first step of one of its bodies, reads the value right before it.
 
-    A step that could not be made may read anything, and so may a Python function.
+    A step that could not be built may read anything, and so may a Python function.
     """
     step = made_step(located)
     if step is None or any(key in _members(located) for key in _FUNCTIONS):
@@ -194,7 +194,7 @@ def _compiled_reads(located: Located) -> Iterator[Read]:
 
 
 def _entry_reads(located: Located) -> Iterator[Read]:
-    """What a step reads when it begins. The turns of a loop see what the turn before has left."""
+    """The references of a step when it starts. The iterations of a loop see the results of the previous one."""
     yield from _compiled_reads(located)
     for key in ("loop", "map"):
         began = under(located.node, key, "init")

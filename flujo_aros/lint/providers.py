@@ -1,4 +1,5 @@
-"""What providers make of a JSON Schema before they enforce it: keywords they drop, and limits by which they refuse it.
+"""How providers change a JSON Schema before they enforce it: the keywords that they drop, and the limits beyond which
+they reject it.
 
 Where the answer can be computed, no table is kept: the transformer of the model's own profile, as installed, is run
 with and without a keyword, and the keyword is lost if that makes no difference. The grammar compiler of llama.cpp
@@ -57,7 +58,7 @@ _KINDS: Final = {
 
 
 def grammar_losses(schema: JsonSchema) -> Iterator[GrammarLoss]:
-    """Every word of a schema that the grammar does not enforce.
+    """Every keyword of a schema that the grammar does not enforce.
 
     >>> list(grammar_losses({"type": "number", "minimum": 0}))
     [((), 'minimum', 'dropped')]
@@ -81,7 +82,7 @@ def _losses(node: object, path: tuple[str | int, ...], root: JsonSchema) -> Iter
 
 
 def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
-    """The word because of which no grammar can be made."""
+    """The keyword that makes a grammar impossible."""
     reference = node.get("$ref")
     if isinstance(reference, str):
         return None if _resolves(reference, root) else "$ref"
@@ -153,7 +154,7 @@ def _translatable(pattern: object) -> bool:
 
 
 def _resolves(reference: str, root: JsonSchema) -> bool:
-    """Whether llama.cpp finds it: it knows pointers, and no anchors."""
+    """Whether llama.cpp resolves the reference: it supports pointers but not anchors."""
     is_pointer = reference == "#" or reference.startswith("#/")
     return is_pointer and References(root).resolve(reference) is not None
 
@@ -174,7 +175,7 @@ _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
 
 @dataclass(frozen=True, slots=True)
 class TooMuch:
-    """One limit of a provider that a schema exceeds: `found` of `what`, where `most` are taken."""
+    """A limit of a provider that a schema exceeds: `found` of `what`, where `most` are allowed."""
 
     provider: str
     what: str
@@ -183,7 +184,7 @@ class TooMuch:
 
 
 def refused_for_size(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
-    """The published limits of a model's provider that a schema exceeds; empty where it keeps to them, or has none.
+    """The published limits of a model's provider that a schema exceeds; empty if there are none.
 
     >>> wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(30)}}
     >>> refused_for_size("anthropic:claude-sonnet-4-5", wide)
@@ -201,7 +202,7 @@ def refused_for_size(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
 
 @dataclass(slots=True)
 class _Size:
-    """What there is in a schema. A definition counts once, however often it is named."""
+    """The contents of a schema as counts. A definition counts once, however often it is referenced."""
 
     root: JsonSchema
     properties: int = 0
@@ -225,7 +226,7 @@ class _Size:
         }
 
     def measure(self, node: object, level: int) -> None:
-        """Count a schema that stands at this level of objects, and all that is in it."""
+        """Count a schema at this level of objects, and everything in it."""
         if not is_dict(node):
             return
         self._follow(node.get("$ref"), level)
@@ -240,7 +241,7 @@ class _Size:
             self.measure(inner, level)
 
     def _follow(self, name: Any, level: int) -> None:
-        """Count what a reference names, once; again only where it stands deeper, for the depth alone."""
+        """Count the target of a reference once; again only at a greater depth, for the depth alone."""
         if not isinstance(name, str) or not name.startswith("#/") or name in self._within:
             return
         here = References(self.root).resolve(name)
@@ -295,10 +296,9 @@ _INNER_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "pr
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One word of a schema that a provider does not enforce.
-
-    `path` leads to the schema that has the word, as keys and indexes. `dropped`: it is not sent. `rejected`: the call
-    fails because of it. `unenforced`: because of it the provider does not enforce the schema at all.
+    """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
+    and indexes. `dropped`: it is not sent. `rejected`: the call fails because of it. `unenforced`: because of it the
+    provider does not enforce the schema at all.
     """
 
     path: Path
@@ -308,14 +308,14 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class SchemaMode:
-    """What a model can do with a schema: `native` says whether its provider enforces one."""
+    """The schema support of a model: `native` says whether its provider enforces a schema."""
 
     provider: str
     native: bool
 
 
 def schema_mode(model: str) -> SchemaMode | None:
-    """Whether a model, by its name, has a schema mode of its own; None where the profile is not installed."""
+    """Whether a model, by name, has a native schema mode; None if its profile is not installed."""
     if model.startswith("local:"):
         return SchemaMode("llama.cpp", native=True)
     profile = _profile(model)
@@ -325,7 +325,7 @@ def schema_mode(model: str) -> SchemaMode | None:
 
 
 def schema_losses(model: str, schema: JsonSchema) -> tuple[Loss, ...]:
-    """What the provider of this model, in its schema mode, does not enforce of a schema; empty where that is not known.
+    """The parts of a schema that the provider of this model does not enforce in its schema mode; empty if unknown.
 
     >>> schema_losses("openai:gpt-4o", {"type": "object", "properties": {}, "minProperties": 1})[0].keyword
     'minProperties'
@@ -388,7 +388,7 @@ def _transformed_losses(transformer: type[JsonSchemaTransformer], schema: JsonSc
 
 
 def _walk(transformer: type[JsonSchemaTransformer], schema: JsonSchema) -> tuple[JsonSchema | None, bool]:
-    """What is sent, without the words that enforce nothing, and whether the provider enforces it."""
+    """The schema that is sent, without annotations, and whether the provider enforces it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -400,7 +400,7 @@ def _walk(transformer: type[JsonSchemaTransformer], schema: JsonSchema) -> tuple
 
 
 def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | None]) -> Iterator[Loss]:
-    """The words because of which a schema is not enforced: each of them alone keeps the bare structure from being."""
+    """The keywords that prevent enforcement of a schema: each alone prevents that of the bare structure."""
     skeleton = _skeleton(schema)
     if not compatible(skeleton):
         yield Loss((), "", "unenforced")
@@ -416,7 +416,7 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
 
 
 def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
-    """Every word that constrains something, its schema and the path to it."""
+    """Every constraining keyword, its schema and the path to it."""
     for path, node in _schemas(schema):
         for word in node:
             if word not in ANNOTATIONS and word not in ("type", "properties", "$ref", "$defs", "definitions", "items"):
@@ -441,7 +441,7 @@ def _schemas(node: Any, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]:
 
 
 def _skeleton(node: Any) -> Any:
-    """The same structure with nothing optional and no constraint beside types."""
+    """The same structure with nothing optional and no constraint except types."""
     if is_list(node):
         return [_skeleton(each) for each in node]
     if not is_dict(node):
@@ -490,7 +490,7 @@ def _at(schema: JsonSchema, path: Sequence[str | int]) -> JsonSchema | None:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without the words that enforce nothing; properties may have their names."""
+    """A schema without annotation keywords; properties with these names are kept."""
     if is_list(node):
         return [_bare(each) for each in node]
     if not is_dict(node):

@@ -1,4 +1,4 @@
-"""What a rule is: a class with a code, a name, a severity, documentation and a check."""
+"""The base class of rules: a code, a name, a severity, documentation and a check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flujo_aros.lint.context import Subject
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
-"""The heads that the documentation of every rule has, in this order."""
+"""The headings in the documentation of every rule, in this order."""
 
 _SUGGESTS_A_NAME: Final = (
     "If a known name is close, the fix writes it. Only you know whether that name was meant, so the fix is unsafe."
@@ -25,8 +25,8 @@ _NO_FIX: Final = "There is no fix: only you know what was meant."
 class Rule(ABC):
     """One thing that can be wrong in a blueprint. The docstring of a rule is its documentation.
 
-    Its first line says what it is about; then come the sections of `SECTIONS`, each as `## Head`. A rule names the
-    pattern that it finds, never the cure.
+    Its first line is the summary; then come the sections of `SECTIONS`, each as `## Heading`. A rule names the pattern
+    that it finds, never the cure.
     """
 
     code: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Rule(ABC):
     """The name of the class in words: `unused-output`."""
     severity: ClassVar[Severity]
     fixable: ClassVar[Applicability | None] = None
-    """How safe its best fix is; None: it has none."""
+    """The safety of its best fix; None if it has none."""
     safety: ClassVar[str]
     """The section `Fix safety` of a rule whose docstring has none."""
 
@@ -71,7 +71,7 @@ class Rule(ABC):
 
     @classmethod
     def sections(cls) -> Mapping[str, str]:
-        """The documentation by head."""
+        """The documentation by heading."""
         parts = re.split(r"^## (.+)$", cls.docs(), flags=re.M)
         return {head.strip(): body.strip() for head, body in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -89,18 +89,18 @@ class Rule(ABC):
 
 
 def span_of(node: Node) -> tuple[Place, Place]:
-    """From the first to the last character of a value."""
+    """The span of a value, from its first to its last character."""
     return node.place, node.end
 
 
 def key_span(mapping: Node, name: str) -> tuple[Place, Place]:
-    """The key of a mapping, as far as a plain one goes."""
+    """The span of a key of a mapping."""
     place = mapping.keys[name]
     return place, Place(place.line, place.column + len(name), place.path)
 
 
 def fix_of(title: str, edits: Iterable[Edit | None], applicability: Applicability = Applicability.SAFE) -> Fix | None:
-    """A fix made of these edits; None if one of them cannot be made."""
+    """A fix with these edits; None if one of them is not possible."""
     made = tuple(edits)
     sound = tuple(sorted(edit for edit in made if edit is not None))
     return Fix(title, sound, applicability) if sound and len(sound) == len(made) else None

@@ -42,7 +42,7 @@ WORDINGS: Final = (
         "about something else."
     ),
 )
-"""The ways to put one question that `wordings: 2` to `wordings: 5` take in turn; `{input}` is the step's own.
+"""The wordings of a question that `wordings: 2` to `wordings: 5` use in turn; `{input}` is the step's own.
 
 Where a provider enforces the schema, the first of them says nothing about the fields but what the schema is to the
 provider. The second names and describes them in words: readings that differ in this err more independently than those
@@ -99,14 +99,14 @@ class Agree(Common):
         Option(words=_WORDED, fits=_are_wordings),
     ] = None
     models: Annotated[Any, Option("special", fits=anything)] = ()
-    """As an option the models to ask; on the step, as on every step, all that it asks for by name."""
+    """As an option, the models to ask; on the step, as on every step, all models that it names."""
     by_field: Annotated[bool, pydantic.Field(description=_BY_FIELD)] = False
     need: Annotated[float | int, pydantic.Field(description=_NEED), Option(words="a number")] = 2 / 3
     contested: Contested = "refuse"
     at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run at the same time.")] = 1
     kind: str = field(default="agree", init=False, repr=False)
     asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
-    """The models that the reading is asked of, in their order."""
+    """The models that do the reading, in order."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,14 +168,14 @@ class Agree(Common):
 
     @cached_property
     def contract(self) -> Contract[Any]:
-        """What the readings and the value must satisfy."""
+        """The contract of the readings and of the value."""
         first = self.reading or self.readings[0]
         known = first.facts.contract if isinstance(first, Step) else None
         return known if known is not None else compile_contract({})
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
-        """The readings by number, and the one more that contested fields are shown to."""
+        """The readings by number, and the extra reading for contested fields."""
         readings = cast("dict[str, Pipeline]", self.__dict__["_bodies"])
         if self.contested != "ask" or self.reading is None:
             return readings
@@ -183,12 +183,12 @@ class Agree(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether the contract wants an object."""
+        """Whether the contract expects an object."""
         kinds = self.contract.shape.types
         return set(kinds) == {"object"} if kinds else None
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Make readings until nothing can change any more, and combine them."""
+        """Make readings until the result cannot change any more, and combine them."""
         scopes = [scope for scope in self.bodies if scope != "ask"]
         ended: list[BodyResult] = []
         made = agree([], self.contract, need=self.need, of=len(scopes))
@@ -276,7 +276,8 @@ class Agree(Common):
 
 @dataclass(frozen=True)
 class ByField(Common):
-    """Asks for each field of an object in a call of its own, and returns the object: a reading of an `Agree` step.
+    """Asks for each field of an object in a separate call, and returns the object. Used as a reading of an `Agree`
+    step.
 
     A field that cannot be read fails the reading.
     """
@@ -300,7 +301,7 @@ class ByField(Common):
 
     @cached_property
     def _parts(self) -> Mapping[str, dict[str, Any]]:
-        """For each field the schema of an object that has it alone."""
+        """For each field, the schema of an object with only that field."""
         whole = self._contract.json_schema
         members: Mapping[str, Any] = whole.get("properties", {}) if self._contract.mode == "json" else {}
         common = {key: value for key, value in whole.items() if key in ("$defs", "description", "title", "type")}
@@ -358,7 +359,7 @@ def _are_steps(given: object) -> bool:
 
 
 def _worded(step: Step, text: str, name: str) -> Step:
-    """The step in another wording."""
+    """The step with another wording."""
     if "{input}" not in text:
         raise UsageError(
             f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}",
@@ -375,7 +376,7 @@ def _worded(step: Step, text: str, name: str) -> Step:
 
 
 def _reading(body: BodyResult) -> Outcome[Any]:
-    """The outcome of one reading; one that failed abstains."""
+    """The outcome of one reading; a failed reading abstains."""
     if body.ok and isinstance(body.outcome, Accepted):
         return body.outcome
     return Rejected(Reason.NO_JSON, (), "")
@@ -390,6 +391,6 @@ def _listed(made: Agreement[Any]) -> str:
 
 
 def _votes_in_words(field: Field) -> str:
-    """What the readings say about a contested field, with their votes."""
+    """The values of a contested field, with their votes."""
     said = [(field.value, field.votes), *field.dissent]
     return ", ".join(f"{as_json(value)} ({votes} of {field.of})" for value, votes in said)

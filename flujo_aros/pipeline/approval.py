@@ -1,4 +1,5 @@
-"""Deferred tool calls of an agent as a question to a person, and the answer as what the agent goes on with."""
+"""Turns deferred tool calls of an agent into a question to a person, and the answer into the results with which the
+agent continues."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _LONGEST: Final = 300
 
 
 def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) -> PauseRun:
-    """The pause of an agent step that waits for decisions on tool calls; `before` is that of its last pause."""
+    """The pause of an agent step that waits for decisions on tool calls; `before` is the state of its last pause."""
     calls = [
         DeferredToolCall(
             id=call.id,
@@ -43,9 +44,8 @@ def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) 
 
 
 def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None:
-    """What a paused agent step goes on with; None for a step that begins.
-
-    Raises `PauseRun` once more where there is no answer yet, or one that does not fit.
+    """The state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again if there
+    is no valid answer yet.
     """
     from flujo_aros.host import Deferral, DeferredCall  # here: a pipeline of functions needs no model host
 
@@ -71,7 +71,7 @@ def _pause(work: DeferredWork, message: str) -> PauseRun:
 
 
 def _keys(calls: Sequence[DeferredToolCall]) -> dict[str, DeferredToolCall]:
-    """The calls by what an answer calls them: the name of the tool, with a number from the second call on."""
+    """The calls by their names in an answer: the name of the tool, with a number from the second call on."""
     keys: dict[str, DeferredToolCall] = {}
     for call in calls:
         same = sum(other.tool == call.tool for other in keys.values())
@@ -80,7 +80,7 @@ def _keys(calls: Sequence[DeferredToolCall]) -> dict[str, DeferredToolCall]:
 
 
 def _question(work: DeferredWork) -> str:
-    """What the person reads: each call with its arguments."""
+    """The question for the person: each call with its arguments."""
     keys = _keys(work.calls)
     lines: list[str] = []
     for kind, words in (("approval", "wants to call"), ("result", "waits for the result of")):
@@ -92,7 +92,7 @@ def _question(work: DeferredWork) -> str:
 
 
 def _call(key: str, call: DeferredToolCall) -> str:
-    """One call as it is written in code, with what the tool says about it."""
+    """One call in the notation of code, with the metadata of the tool."""
     args = ", ".join(f"{name}={_brief(value)}" for name, value in call.args.items())
     said = "" if call.metadata is None else f"  ({', '.join(f'{k}: {_brief(v)}' for k, v in call.metadata.items())})"
     return f"{key}({args}){said}"
@@ -104,7 +104,7 @@ def _brief(value: Any) -> str:
 
 
 def _schema(calls: Sequence[DeferredToolCall]) -> dict[str, Any]:
-    """What an answer must satisfy: a decision; of several calls a decision on each, or the same for all."""
+    """The schema of an answer: a decision; for several calls, one decision for each or one for all."""
     keys = _keys(calls)
     if len(calls) == 1:
         return _schema_of(calls[0])
@@ -126,13 +126,13 @@ def _schema_of(call: DeferredToolCall) -> dict[str, Any]:
 
 
 def _arguments(call: DeferredToolCall) -> dict[str, Any]:
-    """The schema of the arguments; any object where it is not known, or would not be the same inside of another."""
+    """The schema of the arguments; any object if it is unknown or cannot be nested in another schema."""
     known = call.input_schema
     return {"type": "object"} if known is None or "$defs" in known else known
 
 
 def _by_call(calls: Sequence[DeferredToolCall], answer: Any) -> Mapping[str, Any]:
-    """What the answer says of each call."""
+    """The decision on each call."""
     keys = _keys(calls)
     alone = len(calls) == 1 or not is_dict(answer)
     return dict.fromkeys(keys, answer) if alone else cast("Mapping[str, Any]", answer)

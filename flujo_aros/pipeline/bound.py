@@ -1,4 +1,4 @@
-"""How many model calls a run can make at most, told before it makes any."""
+"""Computes the maximum number of model calls and the maximum cost of a run before it starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class AsksInTurns(Protocol):
-    """A kind of step that runs one of several agent steps at a time, so often at most: an ensemble."""
+    """A kind of step that runs one of several agent steps at a time, up to a number of times: an ensemble."""
 
     @property
     def asked(self) -> Sequence[Step]:
@@ -31,13 +31,13 @@ class AsksInTurns(Protocol):
 
     @property
     def most_asked(self) -> int:
-        """How often one of them runs at most."""
+        """The maximum number of runs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that a pipeline or a step can use.
+    """The maximum that a pipeline or a step can use.
 
     `calls` are model calls, repairs and retries included; `per_item` those that each element of the list of a `Map`
     adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits; None: it is
@@ -77,7 +77,7 @@ class Bound:
 
 
 def dollars(cost: Decimal) -> str:
-    """A bound on money, rounded up.
+    """An amount of money, rounded up.
 
     >>> dollars(Decimal("0.01938")), dollars(Decimal(2)), dollars(Decimal("0.5"))
     ('$0.0194', '$2', '$0.5')
@@ -87,7 +87,7 @@ def dollars(cost: Decimal) -> str:
 
 
 def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
-    """The most that a run of a pipeline can use, and each of its steps. `limits` are those of the run.
+    """The maximum that a run of a pipeline can use, in total and for each step. `limits` are those of the run.
 
     >>> from flujo_aros.pipeline.model import Pipeline
     >>> step = Step("greet", agent=AgentSpec(model="m"))
@@ -148,7 +148,7 @@ def _agent(step: Step, name: str) -> Bound:
 
 
 def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
-    """What one run of a spec's agent can cost, its repairs included; a text says why that is not known."""
+    """The maximum cost of one run of an agent, repairs included, or a string that says why it is unknown."""
     settings = {**agent.model_settings, **step.facts.settings}
     said = settings.get("max_tokens")
     first = said if isinstance(said, int) else None
@@ -167,13 +167,13 @@ def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
 
 
 def _stages(step: Step) -> tuple[AnyStage, ...]:
-    """What the ladder of a step may do; none where it may make no call."""
+    """The ladder of a step; empty if it may make no call."""
     ladder = step.facts.ladder
     return ladder.stages if ladder is not None and ladder.max_calls else ()
 
 
 def _models(step: Step, agent: AgentSpec) -> tuple[str, ...]:
-    """All models that a step may ask, by name, each once."""
+    """The names of all models that a step may ask, each once."""
     others = (model for stage in _stages(step) if isinstance(model := getattr(stage, "model", None), str))
     return tuple(dict.fromkeys((agent.model, *others)))
 

@@ -26,7 +26,7 @@ _DEFAULT: Final = "default"
 @known_options
 @dataclass(frozen=True)
 class Branch(Common):
-    """Runs the branch that the condition names, on the same input, and hands on its value.
+    """Runs the branch that the condition selects, on the same input, and returns its value.
 
     `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value
     and the context, or "package.module:name". What it gives picks the branch by its text; true and false pick the
@@ -69,7 +69,7 @@ class Branch(Common):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The condition, where it is an expression."""
+        """The condition, if it is an expression."""
         return (self._picks,) if isinstance(self._picks, Condition) else ()
 
     @cached_property
@@ -96,7 +96,7 @@ class Branch(Common):
 
 
 def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionLike:
-    """An expression compiled, or a function as it is. Raises `UsageError` for what is neither."""
+    """A compiled expression, or the function itself. Raises `UsageError` for anything else."""
     if not isinstance(source, str) and not callable(cast("object", source)):
         raise UsageError(f"{where} must be an expression or a function, not {source!r}", key=where.path)
     if isinstance(source, str) and not REFERENCE.fullmatch(source):
@@ -105,14 +105,15 @@ def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionL
 
 
 async def judged(condition: Condition | FunctionLike, names: Mapping[str, Any], *, step: str) -> Any:
-    """What a condition gives: an expression for these names, a function for the previous value and the context."""
+    """The result of a condition: an expression is evaluated with these names, a function is called with the previous
+    value and the context."""
     if isinstance(condition, Condition):
         return condition.evaluate(names)
     return await called(condition, names["previous_step"], names["context"], step=step)
 
 
 def branch_key(found: Any) -> str:
-    """The name of the branch that is meant by what a condition gave.
+    """The name of the branch for the result of a condition.
 
     >>> branch_key(True), branch_key("spam"), branch_key(3)
     ('true', 'spam', '3')

@@ -1,4 +1,5 @@
-"""What a step or a run may use: asked before each model call, told after it, also by steps that run side by side."""
+"""The limits on what a step or a run may use, checked before each model call and updated after it, also by concurrent
+steps."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from flujo_aros.usage import Usage
 
 @dataclass(slots=True)
 class Budget:
-    """The limits of one step or run, and what was used of them so far; `outer` are those of what is around it.
+    """The limits of one step or run, and the usage so far; `outer` are the limits of the enclosing step or run.
 
-    How much a call will use is known only afterwards. Where tokens or money are limited, a call is therefore taken to
-    need as much as the largest one so far, and has to wait for calls of other steps while that might be too much. So
-    together they exceed a limit by less than one call, and no call begins when a limit is used up. A call whose
-    tokens or price the provider does not tell counts as nothing.
+    The usage of a call is known only afterwards. If tokens or cost are limited, a call is therefore assumed to need as
+    much as the largest one so far, and has to wait for calls of other steps while that might be too much. So together
+    they exceed a limit by less than one call, and no call begins when a limit is used up. A call whose tokens or price
+    the provider does not tell counts as nothing.
     """
 
     limits: StepLimits
@@ -33,11 +34,11 @@ class Budget:
 
     @property
     def chain(self) -> tuple[Budget, ...]:
-        """This one and all around it."""
+        """This budget and all enclosing ones."""
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
     def refusal(self, *, within: bool = False) -> str | None:
-        """Why no call may be made any more; None: one may. `within`: it cannot wait for the calls that are open."""
+        """Why no further call may be made, or None. `within`: the call cannot wait for open calls."""
         spent, limits = self.spent, self.limits
         requests = spent.requests + self.open if within else spent.requests
         if limits.max_requests is not None and requests >= limits.max_requests:
@@ -49,7 +50,7 @@ class Budget:
         return None
 
     def might_exceed(self) -> bool:
-        """Whether one more call beside those that are open might use too much."""
+        """Whether one more call in addition to the open ones might exceed the limits."""
         if self.open == 0:
             return False
         spent, limits, calls = self.spent, self.limits, self.open + 1
@@ -61,11 +62,11 @@ class Budget:
         return limits.max_cost is not None and (not cost or (spent.cost or 0) + cost > limits.max_cost)
 
     def reserve(self) -> None:
-        """Count a call that is about to be made."""
+        """Count a call that is about to start."""
         self.open += 1
 
     def settle(self, usage: Usage) -> None:
-        """Count what a call has used in the end."""
+        """Count the usage of a call that has ended."""
         self.open -= 1
         self.spent += usage
         self.most_tokens = max(self.most_tokens, _tokens(usage))
@@ -87,13 +88,13 @@ class Budget:
 
 @dataclass(slots=True)
 class StepAllowance:
-    """The allowance of one attempt of one step: it asks every budget that holds for the step."""
+    """The allowance of one attempt of one step. It consults every budget that applies to the step."""
 
     budget: Budget
     own: int = 0
 
     async def reserve(self) -> Callable[[Usage], None]:
-        """Wait until a call may be made. Raises `LimitReached` when none may be made any more.
+        """Wait until a call may start. Raises `LimitReached` if no further call is allowed.
 
         A step that has a call open already, as one whose stream is repaired before its end, never waits, or two such
         steps would wait for each other.

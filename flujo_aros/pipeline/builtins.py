@@ -32,15 +32,15 @@ from flujo_aros.redaction import Vault
 
 @dataclass(frozen=True)
 class Extraction(Step):
-    """Takes from a text what a schema wants, by the prompt of the ladder's `extract`.
+    """Extracts the fields of a schema from a text, with the prompt of the ladder's `extract`.
 
-    The text stands between lines that its author could not know, so that instructions in it stay data; secrets of a
-    known kind do not leave. A value that the text does not hold is refused, or reported as `not-in-output`; a model
-    that says that the text does not hold what is asked for is taken at its word.
+    The text is enclosed in delimiter lines that its author could not guess, so that instructions in it remain data;
+    known kinds of secrets are not sent. A value that is not in the text is refused, or reported as `not-in-output`; a
+    model that says that the text does not hold what is asked for is taken at its word.
     """
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Ask for the value, and hold it against the text."""
+        """Ask for the value, and compare it with the text."""
         contract = self.facts.contract
         if contract is None:  # any text will do
             return await super().run(context)
@@ -54,7 +54,7 @@ class Extraction(Step):
 
 
 def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
-    """The outcome with the secrets of the text back in its value, which must then still be what is wanted."""
+    """The outcome with the secrets of the text restored in its value, which must then still satisfy the contract."""
     if not isinstance(outcome, Accepted) or not vault.found:
         return outcome
     verdict = contract.validate(vault.restore_value(outcome.value))
@@ -75,7 +75,7 @@ EXTRACT: Final = "extract_from_text"
 
 
 def passthrough(value: Any) -> Any:
-    """The input, untouched.
+    """Return the input unchanged.
 
     >>> passthrough([1])
     [1]
@@ -84,7 +84,7 @@ def passthrough(value: Any) -> Any:
 
 
 def stringify(value: Any) -> str:
-    """The input as text: a text as it is, all else as JSON.
+    """Return the input as a string: a string unchanged, anything else as JSON.
 
     >>> stringify({"ok": True})
     '{"ok": true}'
@@ -93,7 +93,7 @@ def stringify(value: Any) -> str:
 
 
 def wrap_dict(value: Any, *, key: str = "value") -> dict[str, Any]:
-    """The input under one key, so that a text can be merged into the context.
+    """Return the input under one key, so that a string can be merged into the context.
 
     >>> wrap_dict("hello", key="greeting")
     {'greeting': 'hello'}
@@ -102,9 +102,10 @@ def wrap_dict(value: Any, *, key: str = "value") -> dict[str, Any]:
 
 
 def ensure_object(value: Any, *, key: str = "value") -> dict[str, Any]:
-    """The input as an object: a model or a dataclass by its fields, a text that is a JSON object as that object.
+    """Return the input as an object: a model or a dataclass by its fields, a string that holds a JSON object as that
+    object.
 
-    Anything else stands under `key`. A text is not repaired here: an agent step with a schema does that.
+    Anything else stands under `key`. Strings are not repaired here; an agent step with a schema does that.
 
     >>> ensure_object('{"a": 1}'), ensure_object("plain"), ensure_object([1], key="items")
     ({'a': 1}, {'value': 'plain'}, {'items': [1]})
@@ -120,7 +121,7 @@ def ensure_object(value: Any, *, key: str = "value") -> dict[str, Any]:
 
 
 def append(value: Any) -> list[Any]:
-    """The list under `list`, or none yet, with what stands under `item` at its end. The list itself is left alone.
+    """Return a copy of the list under `list` (empty if None) with the value under `item` appended.
 
     >>> append({"list": [1], "item": 2}), append({"list": None, "item": 1})
     ([1, 2], [1])
@@ -132,7 +133,7 @@ def append(value: Any) -> list[Any]:
 
 
 def check_user_confirmation(value: Any) -> str:
-    """Whether a person has said yes: "approved" or "denied". Anything that is no plain yes is denied.
+    """Return "approved" if a person said yes, or else "denied". Anything but a plain yes is denied.
 
     >>> check_user_confirmation("Yes!"), check_user_confirmation("maybe")
     ('approved', 'denied')
@@ -151,7 +152,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """One built-in: its short name, and the function behind it; None for the one that stands for an agent step."""
+    """One built-in: its short name and its function, which is None for the one that becomes an agent step."""
 
     name: str
     function: Callable[..., Any] | None
@@ -159,7 +160,7 @@ class Builtin:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The parameters that may be given, with their types."""
+        """The accepted parameters, with their types."""
         if self.function is None:
             return {"schema": dict[str, Any], "model": str}
         hints = typing.get_type_hints(self.function)
@@ -167,7 +168,7 @@ class Builtin:
         return {each.name: hints[each.name] for each in kinds if each.kind is each.KEYWORD_ONLY}
 
     def check(self, params: Mapping[str, Any]) -> None:
-        """Raise a `UsageError` for parameters that it does not take."""
+        """Raise `UsageError` for parameters that it does not accept."""
         for name, value in params.items():
             if name not in self.params:
                 known = nearest(name, self.params) or "; it takes none"
@@ -201,9 +202,8 @@ check_user_confirmation_sync = check_user_confirmation
 
 
 def built_in(name: str) -> Builtin | None:
-    """The built-in of this name: short, or as `flujo.builtins.NAME`. None for any other name.
-
-    Raises `UsageError` for a name that begins like one and is none.
+    """The built-in with this name, short or as `flujo.builtins.NAME`; None for any other name. Raises `UsageError` for
+    an unknown name that begins with `flujo.builtins.`.
 
     >>> built_in("flujo.builtins.stringify").name
     'stringify'
@@ -220,7 +220,7 @@ def built_in(name: str) -> Builtin | None:
 def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
     """A step that runs a built-in. `options` are those of `Call`, or of `Step` for `extract_from_text`.
 
-    Raises `UsageError` for a built-in or a parameter that there is not.
+    Raises `UsageError` for an unknown built-in or parameter.
 
     >>> built_in_step("wrap", "wrap_dict", {"key": "note"}).name
     'wrap'

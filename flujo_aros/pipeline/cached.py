@@ -1,4 +1,4 @@
-"""`Cached`: a step whose value is kept, so that the same input does not cost the same calls again."""
+"""`Cached`: a step whose value is cached, so that the same input needs no further calls."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What is kept of a step that went well: its accepted outcome, and what it has put into the context."""
+    """A cache entry for a successful step: its accepted outcome and its writes to the context."""
 
     outcome: Accepted[Any]
     writes: tuple[Write, ...] = ()
 
 
 class Cache(Protocol):
-    """Keeps entries by key, for as long as it likes. Both methods must be quick and must not raise."""
+    """Stores entries by key, with its own eviction policy. Both methods must be quick and must not raise."""
 
     def get(self, key: str) -> CacheEntry | None:
-        """The entry of this key, or None."""
+        """The entry for this key, or None."""
         ...
 
     def put(self, key: str, entry: CacheEntry) -> None:
-        """Keep an entry."""
+        """Store an entry."""
         ...
 
 
 class MemoryCache:
-    """Keeps the entries that were used last, in memory. Values go in and come out as copies.
+    """Keeps the most recently used entries in memory. Values go in and come out as copies.
 
     >>> cache = MemoryCache(most=1)
     >>> cache.put("a", CacheEntry(Accepted([1], Trust.CLEAN, "first", (), "")))
@@ -58,7 +58,7 @@ class MemoryCache:
         self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
 
     def get(self, key: str) -> CacheEntry | None:
-        """The entry of this key, or None."""
+        """The entry for this key, or None."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -66,7 +66,7 @@ class MemoryCache:
         return copy.deepcopy(found)
 
     def put(self, key: str, entry: CacheEntry) -> None:
-        """Keep an entry; one whose value cannot be copied is not kept."""
+        """Store an entry, unless its value cannot be copied."""
         try:
             self._entries[key] = copy.deepcopy(entry)
         except (TypeError, copy.Error):
@@ -76,7 +76,7 @@ class MemoryCache:
 
 
 _Running: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Event]]
-"""For each loop the keys whose step runs now, and what is set when it has ended."""
+"""For each event loop, the keys whose step is running, and the event that is set when it has ended."""
 
 
 _CACHE: Final = Option("hidden", "an object with `get` and `put`", fits=has("get", "put"))
@@ -85,13 +85,13 @@ _CACHE: Final = Option("hidden", "an object with `get` and `put`", fits=has("get
 @known_options
 @dataclass(frozen=True)
 class Cached(Common):
-    """Runs a step once for each input, and hands on the kept value after that.
+    """Runs a step once for each input, and returns the cached value after that.
 
-    The key is a hash of what the step does (agent, contract, templates, options) and of its rendered input; for a
-    step with steps inside it is everything that they may see. Only accepted values are kept, never made-up ones. A
-    value from the cache has the origin "cache" and took no attempt. Who asks for what another branch, element or run
-    of the same pipeline is just working on waits for that; if nothing is kept of it, it runs on its own. `cache`
-    lives as long as the pipeline does, unless you give another one, which may be shared between steps.
+    The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
+    a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
+    A value from the cache has the origin "cache" and took no attempt. Who asks for what another branch, element or run
+    of the same pipeline is just working on waits for that; if nothing is kept of it, it runs on its own. `cache` lives
+    as long as the pipeline does, unless you give another one, which may be shared between steps.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Cached("lengths", Call("length", function=len)).kind
@@ -121,7 +121,7 @@ class Cached(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """What the step gives."""
+        """Whether the step's value is a mapping."""
         return self.step.gives_mapping if self.step.mergeable_output is None else self.step.mergeable_output
 
     @property
@@ -130,7 +130,7 @@ class Cached(Common):
         return self.step.wants_mapping
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Take the kept value, or run the step and keep its value."""
+        """Return the cached value, or run the step and cache its value."""
         key = self._key(context)
         entry = await self._kept(key)
         if entry is not None:
@@ -149,7 +149,7 @@ class Cached(Common):
         return Settlement[Any].of(ended)
 
     async def _kept(self, key: str) -> CacheEntry | None:
-        """The entry of this key, that which is just in the making too."""
+        """The entry for this key; waits for one that is being computed."""
         entry = self.cache.get(key)
         ending = self._running_here().get(key)
         if entry is not None or ending is None:

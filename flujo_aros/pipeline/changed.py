@@ -1,4 +1,4 @@
-"""One thing changed: the pipeline of a run with another ladder, for a fork of the run."""
+"""Changes one thing in a pipeline: another ladder for the fork of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
 
 
 def changed(value: T, change: Callable[[PipelineStep], PipelineStep | None]) -> T:
-    """The same, with every step inside as `change` gives it; where that gives None, what is inside it changes."""
+    """The pipeline with every step replaced by the result of `change`; if that is None, its nested steps are
+    changed."""
     if isinstance(value, Pipeline):
         steps = [changed(step, change) for step in value.steps]
         return cast("T", Pipeline(steps, name=value.name))

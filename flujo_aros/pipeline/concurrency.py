@@ -1,4 +1,5 @@
-"""Bodies side by side: bounded, in order, with none left running when their step ends; and what they made, merged."""
+"""Runs bodies concurrently: bounded, in order, with none left running when their step ends. Then merges their
+results."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 
 @dataclass(slots=True)
 class FanOut:
-    """How bodies that ran side by side have ended, each at its place; None for one that was cancelled or never began.
+    """The results of concurrent bodies in order; None for one that was cancelled or never started.
 
-    `first_failed` is the place of the body that failed first in time, `pause` what the first that paused has asked.
+    `first_failed` is the index of the body that failed first in time, `pause` the pause of the first one that paused.
     """
 
     results: list[BodyResult | None]
@@ -35,8 +36,8 @@ class FanOut:
     async def run(cls, calls: Sequence[BodyCall], *, at_once: int, stop_on_failure: bool) -> FanOut:
         """Run all bodies, at most so many at a time.
 
-        With `stop_on_failure` the first one that fails cancels the others. One that pauses stops nobody: the others
-        come to their end first. Whatever else ends one of them, or this call, cancels all, and waits for them.
+        With `stop_on_failure` the first one that fails cancels the others. A pause stops no other body; they all finish
+        first. Anything else that ends one of them, or this call, cancels all and waits for them.
         """
         ended = cls([None] * len(calls))
         places = iter(range(len(calls)))
@@ -83,8 +84,8 @@ MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overw
 def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
     """The writes of all branches as one list, in the order of the branches.
 
-    Raises `UsageError` where two have put different things at one place, or one inside what the other has put there,
-    and the strategy does not say which holds.
+    Raises `UsageError` if two branches write different values to one path, or one inside the value of the other, and
+    the strategy does not decide between them.
     """
     if strategy == "no_merge":
         return ()
@@ -126,14 +127,14 @@ def _conflict(first: str, one: Write, second: str, other: Write) -> str:
 
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
-    """What a value made of theirs is worth: as little as the worst of them."""
+    """The trust of a value made from theirs: the lowest of them."""
     return Trust.lowest(
         body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
     )
 
 
 def reduced(how: str, values: Mapping[str, Any]) -> Any:
-    """One value made of those of all branches. Raises `UsageError` for values that cannot be put together so.
+    """One value made from those of all branches. Raises `UsageError` for values that cannot be combined this way.
 
     >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
     ([1, 2, 3], 'y')
@@ -166,7 +167,7 @@ def _concat(values: Mapping[str, Any]) -> Any:
 
 
 def _majority(values: Mapping[str, Any]) -> Any:
-    """The value that most branches gave; of equals, that of the earliest branch."""
+    """The most frequent value; in a tie, that of the earliest branch."""
     parts = list(values.values())
     keys = [as_json(part) for part in parts]
     return parts[keys.index(max(keys, key=keys.count))]

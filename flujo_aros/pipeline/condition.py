@@ -38,7 +38,7 @@ _MAX_WORK: Final = 200_000
 _MAX_BITS: Final = 4_096
 
 CONSTANTS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None, "none": None}
-"""JSON's words, which Python writes with a capital."""
+"""The literals of JSON, which Python spells differently."""
 
 
 _Binary: TypeAlias = tuple[str, Callable[[Any, Any], Any]]
@@ -101,7 +101,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 class WrongExpression(Exception):
-    """What is wrong, and at which part of the expression. Becomes a `TemplateError` with the place."""
+    """An error in one part of the expression. It becomes a `TemplateError` with the place."""
 
     def __init__(self, node: ast.expr, message: str) -> None:
         super().__init__(message)
@@ -109,11 +109,11 @@ class WrongExpression(Exception):
 
 
 class _Missing(WrongExpression):
-    """Something is not there. Where an expression asks for just that, it is null."""
+    """A value that does not exist. Where the expression asks just for that, it is null."""
 
 
 class Evaluation(ast.NodeVisitor):
-    """One evaluation over these names, with bounded work. `value` raises `WrongExpression`."""
+    """One evaluation with these names, with bounded work. `value` raises `WrongExpression`."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = dict(names)
@@ -349,7 +349,7 @@ class Condition:
 
     @property
     def references(self) -> tuple[StepReference, ...]:
-        """The steps that the condition speaks of."""
+        """The steps that the condition refers to."""
         return references_of(self.reads)
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
@@ -397,7 +397,7 @@ class Condition:
             yield Read(name.id, path, offset, *place_in(self.source, offset))
 
     def _offset(self, node: ast.expr) -> int:
-        """The place of a node in the source, from 0. Python counts bytes, and one more for our bracket."""
+        """The offset of a node in the source. Python counts bytes, plus one for the bracket that we add."""
         lines = self._text.split("\n")
         line = node.lineno - 1
         column = node.col_offset - (line == 0)
@@ -428,11 +428,11 @@ class Expressed:
 
     @property
     def objection(self) -> str:
-        """What it says of a value for which it does not hold."""
+        """The message for a value that fails it."""
         return f"{self.expression.strip()} does not hold"
 
     def __call__(self, value: Any) -> str | None:
-        """None if it holds."""
+        """Return None if it holds, else the message."""
         condition: Condition = self.__dict__["_condition"]
         return None if condition.evaluate({"output": value, "value": value}) else self.objection
 
@@ -555,7 +555,7 @@ def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tup
 def _got(
     call: ast.Call, called: ast.Attribute, bound: frozenset[str]
 ) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """What a method is called on; `a.get('b')` reads `a.b`."""
+    """The object of a method call; `a.get('b')` reads `a.b`."""
     key = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     for name, path in _chains(called.value, bound):
         known = called.attr == "get" and isinstance(key, str)

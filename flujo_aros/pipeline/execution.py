@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
-"""Wants each piece of a reply, with the name of the step that it belongs to."""
+"""Receives each part of a streamed reply, with the name of its step."""
 
 UNRECORDED: Final = nullcontext()
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
 _LONGEST_TOLD: Final = 600.0
-"""A provider that wants to be left alone for longer has failed the step, also where nothing else limits its time."""
+"""The maximum wait for a provider in seconds. A longer `Retry-After` fails the step, even without a timeout."""
 
 
 @dataclass(slots=True)
 class Trusts:
-    """What stands behind the names of a frame is worth."""
+    """The trust of the values behind the names of a frame."""
 
     previous: Trust = Trust.CLEAN
     given: Trust = Trust.CLEAN
@@ -61,9 +61,8 @@ class Trusts:
 
 @dataclass(slots=True)
 class Frame:
-    """Where steps stand: what they see of what is around them, and the name that they stand under in the ledger.
-
-    `previous` and `outputs` move on from step to step; the steps of one frame run one after the other.
+    """The environment of steps: what they can read, and the prefix of their names in the ledger. `previous` and
+    `outputs` are updated from step to step; the steps of one frame run one after the other.
     """
 
     prefix: str
@@ -74,15 +73,15 @@ class Frame:
     shared: SharedContext
     budget: Budget | None
     said: Conversation = ()
-    """What the agents before have said, the oldest first."""
+    """The messages of earlier agents, oldest first."""
     trusts: Trusts = field(default_factory=Trusts)
 
     def seeing(self, outputs: Mapping[str, Any]) -> Frame:
-        """The same place, with other outputs."""
+        """The same frame with other outputs."""
         return replace(self, outputs=outputs, trusts=replace(self.trusts, outputs=dict(self.trusts.outputs)))
 
     def trust_of(self, step: PipelineStep) -> Trust:
-        """The lowest trust among what a step itself reads here."""
+        """The lowest trust among the values that a step reads here."""
         readers: list[InputTemplate | Condition] = [*step.templates, *step.conditions]
         if isinstance(step, Cached):  # whether its step runs or not, the value is made from the same
             readers += [*step.step.templates, *step.step.conditions]
@@ -118,12 +117,12 @@ class Execution:
     answer: Answer | None = None
     deferred: Mapping[str, DeferredWork] = field(default_factory=dict[str, DeferredWork])
     refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """The schemas that models have refused in this run, and why: no step has them refused once more."""
+    """The schemas that models refused in this run, and why, so that no step sends them again."""
     recording: Recording | None = None
-    """Keeps the run, where it is durable."""
+    """Records the run, if it is durable."""
 
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
-        """Run steps one after the other, until one gives nothing to go on with."""
+        """Run steps one after the other, until one has no result for the next."""
         outer, own = dict(frame.outputs), dict[str, Any]()
         seen = frame.seeing(outer)
         degraded = result = None
@@ -216,7 +215,7 @@ class Execution:
         return _consumed(ended, around)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
-        """What a step comes to, with its limits, its timeout, its retries and its fallback."""
+        """The settlement of a step, with its limits, timeout, retries and fallback applied."""
         if step.usage_limits is not None:
             spent = self.ledger.spent_before(slot.name, self.recorded.values())
             frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget, spent))
@@ -249,9 +248,8 @@ class Execution:
             return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
 
     async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot, until: float | None) -> Settlement[Any]:
-        """One attempt, and one more after each error of the infrastructure, as often as the step says.
-
-        `until` is when the step's timeout ends: what the provider wants to be waited for beyond it is not waited for.
+        """One attempt, and another after each infrastructure error, up to the retries of the step. `until` is the end
+        of the step's timeout: a provider that asks to wait beyond it is not waited for.
         """
         settlement = await self._attempt(step, frame, slot, 0)
         calls = settlement.attempts
@@ -268,7 +266,7 @@ class Execution:
         return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
 
     async def _attempt(self, step: PipelineStep, frame: Frame, slot: Slot, retry: int) -> Settlement[Any]:
-        """One attempt of a step. What it raises has failed it; pauses and cancellation go on."""
+        """One attempt of a step. Exceptions fail it; pauses and cancellation pass through."""
         place = f"{slot.name}/retry {retry}" if retry else slot.name
         context = StepContext(
             input=frame.given,
@@ -302,7 +300,7 @@ class Execution:
         return attempt.settlement
 
     async def _show(self, live: LiveOf, slot: Slot, retry: int, event: LiveEvent) -> None:
-        """Show a piece of a reply. The first of a further attempt replaces what the attempt before it has shown."""
+        """Show a part of a reply. The first part of a new attempt replaces what the previous attempt has shown."""
         if slot.shown_by not in (None, retry):
             slot.shown_anew = True
             if not isinstance(event, TextReplaced):
@@ -313,7 +311,7 @@ class Execution:
         await live(slot.name, event)
 
     def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
-        """The settlement, with all that a step that went well puts into the context put there. Raises `UsageError`."""
+        """The settlement, after a successful step's writes to the context are applied. Raises `UsageError`."""
         may_write = settlement.writes or step.updates_context or step.sink_to is not None
         if not may_write or _failed(step, settlement):
             return settlement
@@ -328,7 +326,7 @@ class Execution:
         return replace(settlement, writes=tuple(writes))
 
     def _replayed(self, name: str, frame: Frame) -> StepResult[Any]:
-        """How a step ended before the run was resumed; its nested steps are taken over with it."""
+        """The result of a step from before the run was resumed; its nested steps are restored with it."""
         for other, slot in self.recorded.items():
             if other == name or other.startswith(f"{name}/"):
                 self.ledger.replay(slot)
@@ -337,7 +335,7 @@ class Execution:
         return ended.result
 
     def _absolve(self, slot: Slot) -> None:
-        """Let what has ended badly inside a step not count where the step itself answers for it."""
+        """Excuse failures inside a step for which the step itself accounts."""
         reported, ended = slot.reported, slot.result
         for scope in reported.excused if reported else ():
             self.ledger.excuse(scope, slot.name)
@@ -352,7 +350,7 @@ class Execution:
 
 
 def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *, inherit: bool) -> Trusts:
-    """What the steps of a body find, as far as its kind tells: bodies side by side know nothing of each other."""
+    """The frame for the steps of a body. Concurrent bodies do not see each other."""
     read, beside = around.read_trust, kind in ("branch", "item")
     if not inherit:
         for key in frame.shared.data if read is not Trust.CLEAN else ():
@@ -365,7 +363,7 @@ def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *,
 
 
 def _consumed(ended: BodyResult, around: Slot) -> BodyResult:
-    """The end of a body, noted in the slot of the step that it is a part of."""
+    """Record the end of a body in the slot of its step."""
     if ended.ok:
         around.consume(ended.trust)
         around.write_trusts |= ended.shared.trusts
@@ -373,7 +371,8 @@ def _consumed(ended: BodyResult, around: Slot) -> BodyResult:
 
 
 class _Attempt:
-    """Holds what one attempt came to; an `Exception` of the step is that, too. Pauses and cancellation go on."""
+    """Holds the result of one attempt, which may be an `Exception` of the step. Pauses and cancellation pass
+    through."""
 
     __slots__ = ("settlement",)
 
@@ -392,9 +391,8 @@ class _Attempt:
 
 
 def _wait_before(retry: int, told: float | None) -> float:
-    """Seconds to wait before a retry: twice as long each time, and not the same for all that failed together.
-
-    Never less than what the provider has told, and little more.
+    """Seconds to wait before a retry: exponential backoff with jitter, at least what the provider asked for and little
+    more.
     """
     own = random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
     return own if told is None else max(own, told + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
@@ -406,7 +404,7 @@ def _time_until(until: float | None) -> float:
 
 
 def _told_to_wait(settlement: Settlement[Any]) -> float | None:
-    """How long the provider wants to be left alone."""
+    """The wait that the provider asked for, in seconds."""
     return settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
 
 
@@ -420,13 +418,13 @@ def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
 
 
 def _gives_way(step: PipelineStep, settlement: Settlement[Any]) -> bool:
-    """Whether a fallback is to run: the step has failed, or has text only, which was not said to be as good."""
+    """Whether to run the fallback: the step has failed, or has only text and does not accept that."""
     degraded = isinstance(settlement.outcome, Degraded) or settlement.cause is not None
     return _failed(step, settlement) or (degraded and step.on_degraded != "accept")
 
 
 def _is_infrastructure(settlement: Settlement[Any]) -> bool:
-    """Whether the attempt failed because of something that may be different the next time, and is nobody's mistake."""
+    """Whether the attempt failed for a transient reason, so that a retry may succeed."""
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
     outcome = settlement.outcome
@@ -447,7 +445,7 @@ def _headline(outcome: Outcome[Any]) -> str:
 
 
 def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> list[Write]:
-    """What the options of a step put into the context: a degraded text only where the step accepts it."""
+    """The writes to the context that a step's options ask for; degraded text only if the step accepts it."""
     outcome = settlement.outcome
     if isinstance(outcome, Degraded) and step.on_degraded != "accept":
         return []

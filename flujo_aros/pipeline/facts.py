@@ -1,4 +1,4 @@
-"""What holds for a step after all defaults: one answer for the runner, the linter and `aros plan`."""
+"""The effective options of a step after all defaults: one answer for the runner, the linter and `aros plan`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SchemaSource: TypeAlias = Literal["contract", "processing", "agent"]
 Mode: TypeAlias = Literal["auto", "prompted", "native", "tool", "own"]
 
 DEGRADED_KEY = "text"
-"""The key under which the text of a degraded step stands where the next step needs a mapping."""
+"""The key of a degraded step's text if the next step needs a mapping."""
 
 # Keys that say nothing about what a text must be.
 _WORDS_ONLY = {"type", "title", "description"}
@@ -39,7 +39,7 @@ _WORDS_ONLY = {"type", "title", "description"}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What holds for an agent step after all defaults.
+    """The effective options of an agent step after all defaults.
 
     `contract` is what its reply must satisfy; None: any text. `schema_source` says where
     the schema in force was written, and `promoted` that only the agent has it, so that the step enforces what it does
@@ -59,36 +59,36 @@ class Facts:
 
 
 class AgentStep(PipelineStep, Protocol):
-    """What is asked of an agent step here: what its author wrote."""
+    """The options of an agent step as its author wrote them."""
 
     @property
     def agent(self) -> Any:
-        """An `AgentSpec`, or an agent of the host."""
+        """An `AgentSpec`, or a pydantic-ai agent."""
         ...
 
     @property
     def contract(self) -> Any:
-        """What its reply must satisfy, as it was written."""
+        """The contract of its reply, as written."""
         ...
 
     @property
     def processing(self) -> Processing:
-        """How its output is asked for and enforced."""
+        """How its output is requested and enforced."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The model of this step alone."""
+        """The model for this step only."""
         ...
 
     @property
     def model_settings(self) -> Mapping[str, Any]:
-        """The model settings of this step alone."""
+        """The model settings for this step only."""
         ...
 
 
 def type_reference(like: Any) -> str | None:
-    """The `package.module:Type` of a schema that is written as `{from: package.module:Type}`."""
+    """The `package.module:Type` of a schema written as `{from: package.module:Type}`."""
     found: Any = like.get("from") if is_dict(like) and len(like) == 1 else None
     return found if isinstance(found, str) else None
 
@@ -123,7 +123,7 @@ def effective(step: AgentStep, *, importing: bool = False) -> Facts:
 
 
 def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
-    """What the next step gets from this one: its value, or the text of a degraded step.
+    """The value that the next step receives: the value of this step, or the text of a degraded one.
 
     Such a text becomes `{"text": …}` where the next step needs a mapping: its function takes one, or its templates
     ask for `previous_step.text`.
@@ -140,17 +140,18 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
 
 
 def mergeable(step: PipelineStep) -> bool | None:
-    """Whether the value of a step of any kind is a mapping: the author's word, else what can be known; None: open."""
+    """Whether the value of a step is a mapping: as its author declares, or else as far as it can be inferred; None if
+    unknown."""
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
 
 
 def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
-    """Those of the dotted paths that have no value in the context; null is none."""
+    """The dotted paths that have no value in the context; null counts as none."""
     return [path for path in paths if _at(context, path.split(".")) is None]
 
 
 def returns_mapping(function: object) -> bool | None:
-    """Whether a function's return annotation is a mapping or a model; None: it does not say."""
+    """Whether a function's return annotation is a mapping or a model; None without an annotation."""
     found = _annotations(function).get("return", inspect.Parameter.empty)
     return None if found is inspect.Parameter.empty else _is_mapping(found)
 
@@ -203,13 +204,13 @@ def _contract(step: AgentStep, like: Any) -> Contract[Any] | None:
 
 
 def contract_of(step: AgentStep) -> Contract[Any] | None:
-    """What the reply of an agent step must satisfy; None: any text."""
+    """The contract of an agent step's reply; None: any text."""
     like = _like(step)[0]
     return _contract(step, like if type_reference(like) is None else {})
 
 
 def warnings_of(step: AgentStep) -> Iterator[tuple[str, str]]:
-    """What the `processing` of a step says without any effect, as pairs of a key and a sentence."""
+    """The keys of a step's `processing` that have no effect, each with a sentence that says why."""
     like, _ = _like(step)
     yield from step.processing.warnings
     if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
@@ -221,7 +222,7 @@ def warnings_of(step: AgentStep) -> Iterator[tuple[str, str]]:
 
 
 def _agent(step: AgentStep) -> Any:
-    """The agent with the step's own model, settings and way of asking for the output."""
+    """The agent with the step's own model, settings and output mode."""
     if not isinstance(step.agent, AgentSpec):
         return step.agent
     mode = _mode(step)
@@ -262,7 +263,7 @@ def _ladder(step: AgentStep, contract: Contract[Any] | None) -> Ladder | None:
 
 
 def _default_ladder(step: AgentStep, contract: Contract[Any]) -> Ladder:
-    """The ladder that suits a contract, with as many retries in the conversation as the agent says."""
+    """The default ladder for a contract, with the agent's number of retries in the conversation."""
     ladder = ladder_for(contract, current_settings())
     again = step.agent.max_retries if isinstance(step.agent, AgentSpec) else 0
     if not again:
@@ -366,7 +367,7 @@ def _first_parameter(function: object) -> str | None:
 
 
 def _is_mapping(annotation: Any) -> bool | None:
-    """Whether values of this type are mappings; None where it does not say."""
+    """Whether values of this type are mappings; None if that is unknown."""
     if annotation is Any or isinstance(annotation, TypeVar):
         return None
     if isinstance(annotation, TypeAdapter):

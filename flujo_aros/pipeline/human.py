@@ -23,7 +23,8 @@ _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalPrope
 @known_options
 @dataclass(frozen=True)
 class Human(Common):
-    """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` goes on with the answer.
+    """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` continues it with the
+    answer.
 
     `message` is a template. `input_schema` is what the answer must satisfy: a JSON Schema, a pydantic model or any
     type; without one every answer is taken as it is. A text is then read as JSON where the schema wants something
@@ -47,7 +48,7 @@ class Human(Common):
 
     @property
     def contract(self) -> Contract[Any] | None:
-        """What an answer must satisfy."""
+        """The contract of an answer."""
         return cast("Contract[Any] | None", self.__dict__["_contract"])
 
     @property
@@ -57,7 +58,7 @@ class Human(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether the schema wants an object."""
+        """Whether the schema expects an object."""
         return None if self.contract is None else set(self.contract.shape.types) == {"object"}
 
     async def run(self, context: StepContext) -> Settlement[Any]:
@@ -75,7 +76,7 @@ class Human(Common):
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
-    """The answer of a person as a value, or why it is none. A string is parsed where the contract wants no string."""
+    """A person's answer as a value, or why it is rejected. A string is parsed unless the contract expects a string."""
     if contract is None:
         return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
     verdict = contract.validate(answer)
@@ -87,18 +88,18 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
 
 
 def refused_answer(message: str, outcome: Outcome[Any]) -> str:
-    """The question once more, with what is wrong with the answer."""
+    """The question again, with the errors of the answer."""
     return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
 
 
 def _refusal(issues: Sequence[Issue]) -> str:
-    """What is wrong with an answer: one sentence, or a line for each field."""
+    """The errors of an answer: one sentence, or a line for each field."""
     told = [_sentence(issue) for issue in issues if not _is_told_of_a_field(issue, issues)]
     return f" {told[0]}" if len(told) == 1 else "".join(f"\n  {sentence}" for sentence in told)
 
 
 def _is_told_of_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
-    """Whether it says of an object what another issue says of the field itself."""
+    """Whether it reports for an object what another issue reports for the field itself."""
     twin = _OF_A_FIELD.get(issue.code)
     return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)
 

@@ -1,4 +1,4 @@
-"""Keys for effects outside of a run: the same one each time that the same step of the same run is executed."""
+"""Idempotency keys for side effects: the same key each time that the same step of the same run is executed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _step: ContextVar[tuple[str, str] | None] = ContextVar("flujo_aros_step", defaul
 
 
 def idempotency_key(*parts: object) -> str:
-    """The key under which the step that runs now asks for an effect, such as a payment: a UUID.
+    """The idempotency key of the current step for a side effect, such as a payment: a UUID.
 
     It is made of the id of the run and the name of the step, so that a step that runs again, after a crash or for a
     retry, asks with the key that it had, and whoever has the effect once does not do it twice. `parts` tell the
@@ -35,14 +35,14 @@ def idempotency_key(*parts: object) -> str:
 
 
 def current_step() -> str:
-    """The name of the step that runs now; empty outside of one."""
+    """The name of the current step; empty outside a step."""
     step = _step.get()
     return "" if step is None else step[1]
 
 
 @contextmanager
 def keyed_by(run_id: str, step: str) -> Generator[None]:
-    """Let what runs inside the block have keys of this step."""
+    """Use this step for the keys inside the block."""
     token = _step.set((run_id, step))
     try:
         yield

@@ -30,7 +30,7 @@ _ARTIFACTS: Final = "import_artifacts"
 @known_options
 @dataclass(frozen=True, slots=True)
 class OutputMapping:
-    """What of the imported pipeline's context goes where in the context of this one, both as dotted paths.
+    """Copies a path of the imported pipeline's context to a path of this pipeline's context, both dotted.
 
     A `child` that begins with `output` is the value of the imported pipeline.
     """
@@ -59,13 +59,13 @@ _OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of
 class Import(Common):
     """Runs another pipeline as one step; its steps are named `NAME/STEP`.
 
-    Its input is the value of this step's `input`, and it knows nothing of the steps around it. Its context is its
-    own: empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
+    Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
+    empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
     "import_artifacts" puts the members of the input into its `context.import_artifacts` (with those of this context),
     "both" does both. `outputs` says what of its context comes back, and where to. With `updates_context` and no
-    `outputs` all that its steps have written comes back. `on_failure`: "abort" fails the step; "skip" goes on with
-    the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl` off a pause
-    inside is a failure.
+    `outputs` all that its steps have written comes back. `on_failure`: "abort" fails the step; "skip" goes on with the
+    input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl` off a pause inside
+    is a failure.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Import("sizes", Pipeline([Call("count", function=len)])).kind
@@ -96,7 +96,7 @@ class Import(Common):
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
-        """The imported pipeline; in the ledger its steps stand right under the name of this step."""
+        """The imported pipeline; in the ledger its steps are directly below the name of this step."""
         return {"": self.pipeline}
 
     @property
@@ -110,11 +110,11 @@ class Import(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Yes: what it merges is what `outputs` names, or the members of its own context."""
+        """Always true: it merges the paths in `outputs`, or the members of its own context."""
         return True
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Run the pipeline and bring back what `outputs` names."""
+        """Run the pipeline and copy back the paths in `outputs`."""
         given = self._given.value(context.names())
         shared = self._context(given, context)
         try:

@@ -1,4 +1,4 @@
-"""Tells observers when a run and its steps begin, and how they ended."""
+"""Emits events when a run and its steps start and end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_span(
     settled: frozenset[str] | None,
     carrier: dict[str, str],
 ) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this run; nothing is emitted where nobody listens."""
+    """Events inside the block belong to this run; without observers none are emitted."""
     if not is_heard():
         return UNHEARD
     started = RunStarted(
@@ -49,7 +49,7 @@ def run_span(
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:
-    """Tell how a run has ended."""
+    """Emit how a run ended."""
     if is_heard():
         finish(
             RunFinished(
@@ -64,18 +64,18 @@ def tell_run(finish: Finish, ended: RunResult) -> None:
 
 
 def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this step; nothing is told where nobody listens."""
+    """Events inside the block belong to this step; without observers none are emitted."""
     return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
 
 
 def tell_call(given: Any) -> None:
-    """Emit that the function of a step is called with this."""
+    """Emit that the function of a step is called with this argument."""
     if is_heard():
         emit(FunctionCalled(input=given))
 
 
 def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
-    """Tell how a step has settled."""
+    """Emit how a step settled."""
     if not is_heard():
         return
     ended, here = slot.result, slot.work
@@ -98,6 +98,6 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
 
 
 def tell_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
-    """Say what a step has to say beside its value, where anybody listens."""
+    """Emit what a step reports besides its value, if there are observers."""
     if is_heard():
         emit(StepNoted(note=note, data=data()))

@@ -1,6 +1,7 @@
-"""The run ledger: who started, who settled. A step opens a slot and settles it exactly once; results derive from it.
+"""The run ledger: which steps have started and which have settled. A step opens a slot and settles it exactly once;
+results derive from it.
 
-There is no "running" result: a `StepResult` exists only when its step has ended, whatever ended it.
+There is no "running" result: a `StepResult` exists only after its step has ended, for whatever reason.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class PauseRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settlement(Generic[T]):
-    """What a step reports when it has done its work: the outcome, how many attempts it took, which stages ran.
+    """What a step reports at its end: the outcome, the number of attempts, and the stages that ran.
 
     For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
@@ -79,14 +80,14 @@ class Settlement(Generic[T]):
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
-        """What a body has come to, passed on as it is; `what` names the body where it failed."""
+        """The result of a body, passed on unchanged; `what` names the body if it failed."""
         if body.failed is not None:
             return cls.because_of(body.failed, what)
         return cls(body.outcome, cause=body.degraded, writes=body.writes)
 
     @classmethod
     def because_of(cls, cause: StepResult[Any], what: str = "") -> Settlement[Any]:
-        """The failure of a step because a nested one has failed."""
+        """The failure of a step because a nested step failed."""
         told = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
         outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
         error = f"{what} failed: {told}" if what else told
@@ -97,7 +98,7 @@ _NONE: Final = Work()
 
 
 class Slot:
-    """The place of one started step in the ledger: a context manager that settles exactly once, however it is left.
+    """The place of one started step in the ledger: a context manager that settles exactly once, however it exits.
 
     Left with a reported outcome: success, degraded or failed. Left without one: failed. Left by an `Exception`:
     failed, and the exception is kept on the result instead of going on. Left by `PauseRun`: paused, and by anything
@@ -117,12 +118,12 @@ class Slot:
         self._messages: Conversation = ()
         self.shown_by: int | None = None
         self.shown_anew = False
-        """Which attempt has written the text that is shown, and whether no value of it has been shown yet."""
+        """The attempt that wrote the text shown so far, and whether none of its values has been shown yet."""
         self.read_trust = self.input_trust = Trust.CLEAN
         self.deferred: DeferredWork | None = None
-        """What the step has left to go on with, where it has paused in the middle of its work."""
+        """The state that the step needs to continue, if it paused in the middle of its work."""
         self.write_trusts: dict[Path, Trust] = {}
-        """What the values are worth that the steps inside it have put into the context."""
+        """The trust of the values that its nested steps wrote to the context."""
 
     @classmethod
     def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...], messages: Conversation = ()) -> Slot:
@@ -133,12 +134,12 @@ class Slot:
 
     @property
     def messages(self) -> Conversation:
-        """What the agent of the step and its model have said to each other, or those inside it, where in order."""
+        """The messages between the step's agent and its model, or those of its nested steps, if these run in order."""
         return self._messages if self._reported is None else self._reported.messages
 
     @property
     def result(self) -> StepResult[Any]:
-        """How the step ended; asking before it has is a programming error."""
+        """The result of the step; asking before it has settled is a programming error."""
         if self._result is None:
             raise AssertionError(f"step {self.name!r} has not settled")
         return self._result
@@ -150,30 +151,30 @@ class Slot:
 
     @property
     def reported(self) -> Settlement[Any] | None:
-        """What the step came to, as far as it has said."""
+        """What the step has reported so far."""
         return self._reported
 
     @property
     def work(self) -> Work:
-        """What the step has taken in this process; with that of before a pause it makes the result."""
+        """The usage and time of the step in this process; with those from before a pause they make up the result."""
         return Work(self._spent, self.result.seconds - self._before.seconds)
 
     def consume(self, trust: Trust) -> None:
-        """Note what something is worth that the step is made from."""
+        """Record the trust of an input of the step."""
         self.input_trust = Trust.lowest([self.input_trust, trust])
 
     def spend(self, usage: Usage) -> None:
-        """Note what a call has used. It counts even if the step raises or is cancelled later."""
+        """Record the usage of a call. It counts even if the step raises or is cancelled later."""
         self._spent += usage
 
     def report(self, settlement: Settlement[Any]) -> None:
-        """Note what the step came to; it settles when the slot is left."""
+        """Record the settlement of the step, which takes effect when the slot exits."""
         if self._reported is not None:
             raise AssertionError(f"step {self.name!r} reported twice")
         self._reported = settlement
 
     def excuse(self, by: str) -> None:
-        """Let how the step ended not count against the run, because the step of that name goes on in spite of it."""
+        """Excuse the end of the step, because the step of that name continues in spite of it."""
         if self.result.counts_against:
             self._result = replace(self.result, excused_by=by)
 
@@ -236,7 +237,7 @@ class Slot:
 
 
 class RunLedger:
-    """All slots of one run, as a context manager. `result` derives the run from them, and from nothing else.
+    """All slots of one run, as a context manager. `result` derives the run from them alone.
 
     `planned` are the names and kinds of the pipeline's steps, in order: those that never started are `skipped`.
     `before` is what steps of these names had taken when the run paused, and the whole run under no name.
@@ -266,22 +267,22 @@ class RunLedger:
         return slot
 
     def replay(self, slot: Slot) -> None:
-        """Take over how a step ended before the run was resumed."""
+        """Restore the result of a step from before the run was resumed."""
         if slot.name in self._slots:
             raise AssertionError(f"step {slot.name!r} started twice")
         self._slots[slot.name] = slot
 
     def free_name(self, name: str) -> str:
-        """A name that no step has yet: this one, or `NAME 2`, `NAME 3` for a second and a third time round."""
+        """A name that no step has yet: this one, or `NAME 2`, `NAME 3` for the second and third time."""
         candidates = (name, *(f"{name} {number}" for number in range(2, len(self._slots) + 3)))
         return next(candidate for candidate in candidates if candidate not in self._slots)
 
     def result_of(self, name: str) -> StepResult[Any]:
-        """How the step of this name ended."""
+        """The result of the step with this name."""
         return self._slots[name].result
 
     def said_in(self, name: str) -> Conversation:
-        """What the agent of a step and its model have said to each other; nothing of a step without one."""
+        """The messages between the agent of a step and its model; none for a step without an agent."""
         return self._slots[name].messages
 
     @property
@@ -290,7 +291,7 @@ class RunLedger:
         return tuple(slot for slot in self._slots.values() if slot.settled)
 
     def excuse(self, scope: str, by: str, *, only: StepStatus | None = None) -> None:
-        """Let nothing that has ended so at or inside this name count against the run, except for `by` itself."""
+        """Excuse everything at or inside this name that ended with this status, except `by` itself."""
         for name, slot in self._slots.items():
             inside = name == scope or name.startswith(f"{scope}/")
             if inside and name != by and slot.settled and only in (None, slot.result.status):
@@ -309,12 +310,12 @@ class RunLedger:
 
     @property
     def seconds(self) -> float:
-        """How long the run has worked, in this process and in those before it."""
+        """The working time of the run, in this process and in earlier ones."""
         here = time.perf_counter() - self._started if self._seconds is None else self._seconds
         return here + (self._before[""].seconds if "" in self._before else 0.0)
 
     def spent_before(self, name: str, recorded: Iterable[Slot]) -> Usage:
-        """What a step and those inside it had used when the run paused; for the whole run without a name."""
+        """The usage of a step and its nested steps before the run paused; without a name, of the whole run."""
         ended = [(slot.name, slot.result.usage) for slot in recorded]
         begun = [(other, work.usage) for other, work in self._before.items()]
         inside = f"{name}/" if name else ""
@@ -326,7 +327,7 @@ class RunLedger:
         return self.result_with(None)
 
     def result_with(self, context: Any) -> RunResult:
-        """The same, with the context as the steps have left it."""
+        """The same, with the final context of the steps."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
@@ -337,7 +338,7 @@ def _skipped(name: str, kind: str) -> StepResult[Any]:
 
 
 def sentence_of(raised: BaseException) -> str:
-    """What was raised, in one line: our own errors are sentences already, others are named by their type."""
+    """An exception on one line: our own errors are already sentences, others are prefixed with their type."""
     text = str(raised).strip()
     kind = type(raised).__name__
     if isinstance(raised, ArosError) and text:

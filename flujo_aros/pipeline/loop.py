@@ -1,4 +1,4 @@
-"""`Loop`: one body again and again, until a condition holds or a model says that it is done."""
+"""`Loop`: repeats one body until a condition holds or a model signals that it is done."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ _STATE: Final = Option("special", "a list of StateUpdate", fits=_are_updates)
 @known_options
 @dataclass(frozen=True)
 class Loop(Common):
-    """Runs its body until the exit condition holds, at most `max_loops` times, and hands on the last value.
+    """Runs its body until the exit condition holds, at most `max_loops` times, and returns the last value.
 
-    Each iteration gets the value of the one before as `previous_step`, or what `next_input` says; `index` counts from
-    0, `iteration` from 1. `exit` is an expression over what the body has left (`previous_step.done`,
-    `steps.draft.output`, `context.total >= 3`), or a function of the last value and the context. `completion_signal`
-    is a text, such as `<promise>COMPLETE</promise>`, by which the last step's reply ends the loop. With neither, the
-    body runs exactly `max_loops` times; with one that never comes true the step fails, unless
-    `on_max_loops="accept"`. What the steps write to the context is seen by the next iteration, and merged when the
-    loop has ended well. `init` runs once before, `state` changes the context after each iteration, `output` makes the
-    value of the step. The mappers are functions of the value and the context.
+    Each iteration receives the value of the previous one as `previous_step`, or the value of `next_input`; `index`
+    counts from 0, `iteration` from 1. `exit` is an expression over the results of the body (`previous_step.done`,
+    `steps.draft.output`, `context.total >= 3`), or a function of the last value and the context. `completion_signal` is
+    a text, such as `<promise>COMPLETE</promise>`, by which the last step's reply ends the loop. With neither, the body
+    runs exactly `max_loops` times; with one that never comes true the step fails, unless `on_max_loops="accept"`. What
+    the steps write to the context is seen by the next iteration, and merged when the loop has ended well. `init` runs
+    once before, `state` changes the context after each iteration, `output` makes the value of the step. The mappers are
+    functions of the value and the context.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Loop("grow", Call("double", function=lambda x: x + x), exit="len(previous_step) > 10").max_loops
@@ -129,7 +129,7 @@ class Loop(Common):
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """None that is checked across steps: its templates see the steps of the body, which end before them."""
+        """None that is checked across steps, because its templates see the steps of the body, which end before them."""
         return ()
 
     @property
@@ -139,7 +139,7 @@ class Loop(Common):
 
     @property
     def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
-        """The steps that its expressions and templates speak of, after the body has run, by the key that does so."""
+        """The steps to which its expressions and templates refer after the body has run, by key."""
         inputs: dict[str, list[Input | None]] = {
             "next_input": [self._following],
             "output": [self._made],
@@ -252,7 +252,7 @@ class Loop(Common):
 
 
 def _text_of(ended: BodyResult) -> str:
-    """The reply that may carry the signal: what the model wrote, or a text that a function gave."""
+    """The reply that may contain the signal: what the model wrote, or a string that a function returned."""
     outcome = ended.outcome
     text = getattr(outcome, "text", "")
     return text or (ended.value if isinstance(ended.value, str) else "")

@@ -1,4 +1,4 @@
-"""`Map`: one body for each element of a list, several at a time, with the results in the order of the list."""
+"""`Map`: runs one body for each element of a list, several at a time, with the results in the order of the list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROOT: Final = re.compile(r"[A-Za-z_]\w*")
 @known_options
 @dataclass(frozen=True)
 class Map(Common):
-    """Runs its body once for each element of a list, and hands on the list of the results, in the same order.
+    """Runs its body once for each element of a list, and returns the list of results in the same order.
 
     `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a
     member of the context. The body sees the element as `previous_step`, `item` and `this`, and its place as `index`.
@@ -61,7 +61,7 @@ class Map(Common):
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
-        """The body, with `init` and `finalize` where there are any; the items' scopes in the ledger are numbers."""
+        """The body, with `init` and `finalize` if given; the scopes of the items in the ledger are numbers."""
         parts = {"init": self.init, "body": self.body, "finalize": self.finalize}
         return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
 
@@ -72,7 +72,7 @@ class Map(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """No, unless `finalize` makes one."""
+        """False, unless `finalize` returns a mapping."""
         return False if self.finalize is None else None
 
     @cached_property
@@ -80,7 +80,7 @@ class Map(Common):
         return InputTemplate(_as_template(self.iterable_input), where=Where("iterable_input", self.name))
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Work on every element."""
+        """Run the body for every element."""
         shared = context.own_shared()
         if self.init is not None:
             began = await context.run_body(self.bodies["init"], scope="init", previous=context.previous, shared=shared)
@@ -132,7 +132,8 @@ class Map(Common):
 
 
 def _as_template(source: str) -> str:
-    """A template for the list: an expression stands for itself, a name that no template knows for the context's."""
+    """A template for the list: an expression as it is; a name that is not a variable of templates refers to the
+    context."""
     if "{{" in source or "{%" in source:
         return source
     root = _ROOT.match(source)

@@ -1,4 +1,4 @@
-"""Steps and pipelines: the protocol that every kind of step implements, its common options, and what it sees of a run.
+"""Steps and pipelines: the protocol that every kind of step implements, its common options, and its view of a run.
 
 One definition in one file: a `Pipeline` has steps, a step runs with a `StepContext`, and that runs the pipelines inside
 the step.
@@ -58,7 +58,7 @@ U = TypeVar("U", default=Any)
 
 
 class StepOutputs(Mapping[str, Any]):
-    """`steps` in templates: under each step's name its value, as `output`, `result` or `value`."""
+    """`steps` in templates: the value of each step by name, as `output`, `result` or `value`."""
 
     __slots__ = ("_values",)
 
@@ -78,7 +78,7 @@ class StepOutputs(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person has answered to a paused step."""
+    """The answer of a person to a paused step."""
 
     value: Any
 
@@ -99,16 +99,16 @@ class BodyRunner(Protocol):
         inherit: bool,
         said: Conversation,
     ) -> BodyResult:
-        """Run the steps one after the other, as steps of their own in the ledger."""
+        """Run the steps one after the other, each with its own slot in the ledger."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """One step's view of the run: what came before, where its models come from, and where its usage goes.
+    """One step's view of the run: the earlier values, the source of its models, and the record of its usage.
 
-    `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
-    whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
+    `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a private copy:
+    changes that a function makes to it are discarded. `variables` are the names that a map or a loop adds. `spend` must
     be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `deps` is what
     the tools of agents see as `ctx.deps`. `allowance` is asked before each model call. `evidence` is what ladders that
     adapt go by, `refusals` the schemas that models have refused in this run, `said` the conversation of the agent steps
@@ -147,7 +147,7 @@ class StepContext:
         }
 
     def own_shared(self) -> SharedContext:
-        """A context for the steps inside this one, whose writes are kept apart until this step has succeeded."""
+        """A context for the nested steps, whose writes are held back until this step has succeeded."""
         if self.shared is None:
             raise AssertionError(f"step {self.name!r} runs nested steps outside a run")
         return self.shared.fork()
@@ -176,7 +176,7 @@ class StepContext:
     async def run_pipeline(
         self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
     ) -> BodyResult:
-        """Run a pipeline that knows nothing of this one: its own input and context, no names from around it."""
+        """Run an isolated pipeline: with its own input and context, and no names from this one."""
         return await self._run(body, scope, kind, given, given, {}, shared, inherit=False)
 
     async def _run(
@@ -212,8 +212,8 @@ class StepContext:
 class PipelineStep(Protocol):
     """What every kind of step is to a pipeline and its runner; `Common` gives all but `name`, `kind` and `run`.
 
-    `run` says what came of the work; whatever it raises settles the step, so it need not catch anything. Its events
-    go to the observers through `events.emit`, so there is one way for events, at any depth.
+    `run` returns the settlement; any exception settles the step, so it need not catch anything. Its events go to the
+    observers through `events.emit`, so there is one way for events, at any depth.
     """
 
     @property
@@ -228,7 +228,7 @@ class PipelineStep(Protocol):
 
     @property
     def on_degraded(self) -> OnDegraded | None:
-        """What text in place of a value counts as."""
+        """How text in place of a value counts."""
         ...
 
     @property
@@ -238,42 +238,42 @@ class PipelineStep(Protocol):
 
     @property
     def mergeable_output(self) -> bool | None:
-        """The author's word on whether the value is a mapping."""
+        """Whether the value is a mapping, as declared by the author."""
         ...
 
     @property
     def sink_to(self) -> str | None:
-        """Where in the context the value goes."""
+        """The path in the context to which the value is written."""
         ...
 
     @property
     def checks(self) -> Sequence[Check]:
-        """What the value must be beyond its contract."""
+        """Checks on the value in addition to its contract."""
         ...
 
     @property
     def fallback(self) -> PipelineStep | None:
-        """What runs in its place if it fails."""
+        """The step that runs in its place if it fails."""
         ...
 
     @property
     def usage_limits(self) -> StepLimits | None:
-        """The most that it may use."""
+        """The limits on its usage."""
         ...
 
     @property
     def retries(self) -> int:
-        """How often it is repeated after errors of the infrastructure."""
+        """The number of retries after infrastructure errors."""
         ...
 
     @property
     def timeout(self) -> float | None:
-        """How many seconds it may take, retries included."""
+        """The timeout in seconds, retries included."""
         ...
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What its author noted about it."""
+        """Notes of its author."""
         ...
 
     @property
@@ -293,7 +293,7 @@ class PipelineStep(Protocol):
 
     @property
     def models(self) -> frozenset[str]:
-        """The models that it asks for by name."""
+        """The names of the models that it requests."""
         ...
 
     @property
@@ -303,7 +303,7 @@ class PipelineStep(Protocol):
 
     @property
     def wants_mapping(self) -> bool:
-        """Whether it is known to need a mapping as its input."""
+        """Whether its input is known to have to be a mapping."""
         ...
 
     def prepare(self) -> None:
@@ -311,7 +311,7 @@ class PipelineStep(Protocol):
         ...
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Do the work."""
+        """Run the step."""
         ...
 
 
@@ -320,7 +320,7 @@ STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
 
 SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 MAX_LEVELS: Final = 64
-"""How deep in the context a value may be put."""
+"""The maximum depth of a path in the context."""
 """A place in the context: names joined by dots."""
 
 
@@ -336,7 +336,7 @@ def _is_steps(value: Any) -> bool:
 @known_options
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """The most that a step may use. Checked before each model call; None: no limit."""
+    """The limits on the usage of a step, checked before each model call; None: no limit."""
 
     max_requests: Annotated[int, Ge(0)] | None = None
     max_tokens: Annotated[int, Ge(0)] | None = None
@@ -362,7 +362,7 @@ _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` m
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Generic[T]):
-    """What every kind of step can be told, beside what makes its kind.
+    """The options that every kind of step has.
 
     `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
     with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step
@@ -395,7 +395,7 @@ class Common(Generic[T]):
             self.refuse(problem, key)
 
     def refuse(self, problem: str, key: str = "name") -> NoReturn:
-        """Raise a `UsageError` for what is wrong with this step; `key` is the option that says so."""
+        """Raise a `UsageError` about this step; `key` is the option in question."""
         name = getattr(self, "name", "")
         suggestion = getattr(problem, "suggestion", None)
         raise UsageError(f"step {name!r}: {problem}", step=str(name), key=key, suggestion=suggestion)
@@ -425,7 +425,7 @@ class Common(Generic[T]):
 
     @property
     def models(self) -> frozenset[str]:
-        """The models that it and its nested steps ask for by name."""
+        """The names of the models that it and its nested steps request."""
         inner = [body.models for body in self.bodies.values()]
         return frozenset[str]().union(*inner, self.fallback.models if self.fallback else ())
 
@@ -436,7 +436,7 @@ class Common(Generic[T]):
 
     @property
     def wants_mapping(self) -> bool:
-        """Whether it is known to need a mapping as its input."""
+        """Whether its input is known to have to be a mapping."""
         return False
 
     def prepare(self) -> None:
@@ -454,7 +454,7 @@ def _shared() -> frozenset[str]:
 
 
 def check_name(name: object) -> None:
-    """Raise a `UsageError` for what is no name of a step."""
+    """Raise a `UsageError` for an invalid step name."""
     if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
         raise UsageError(f"not a valid step name: {name!r}; use one line without quotes, braces and `/`")
 
@@ -472,7 +472,7 @@ def _problems(step: Common) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with the step at this place of a pipeline, in one sentence, and which of its keys says so."""
+    """An error of the step at this index of a pipeline, in one sentence, and the key in question."""
 
     index: int
     key: str
@@ -490,10 +490,10 @@ _OF_PIPELINES: Final = {
 @known_options
 @dataclass(frozen=True, slots=True, init=False)
 class Pipeline(Generic[T]):
-    """Steps that run one after the other, each seeing what came before it.
+    """Steps that run one after the other; each sees the values of the earlier ones.
 
-    Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once. In a
-    `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
+    Names are unique, and a template may refer only to earlier steps; anything else raises `UsageError` immediately. In
+    a `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
     with the whole. `warnings` is what a lenient loader passed over, `environment` what a blueprint has taken from the
     environment: each value with the reference that it was written as.
 
@@ -550,12 +550,12 @@ class Pipeline(Generic[T]):
 
     @property
     def models(self) -> frozenset[str]:
-        """The names of all models that the steps ask for by name, those of nested steps too."""
+        """The names of all models that the steps request, including those of nested steps."""
         return frozenset(model for step in self.steps for model in step.models)
 
 
 BodyLike: TypeAlias = Annotated[Pipeline | PipelineStep | Sequence[PipelineStep], Option("body", fits=anything)]
-"""What may be given as the body of a step: a pipeline, one step, or a list of steps."""
+"""The accepted forms of a body: a pipeline, one step, or a list of steps."""
 
 Branches: TypeAlias = Annotated[
     Mapping[str, BodyLike], Option("branches", "a mapping from names to steps", fits=_is_mapping)
@@ -564,7 +564,7 @@ Branches: TypeAlias = Annotated[
 
 
 def as_body(steps: object, *, name: str) -> Pipeline:
-    """The pipeline of a body. Raises `UsageError` for what is none."""
+    """The pipeline of a body. Raises `UsageError` for anything else."""
     known = cast("Pipeline | PipelineStep", steps)
     if isinstance(known, Pipeline):
         return known
@@ -576,7 +576,7 @@ def as_body(steps: object, *, name: str) -> Pipeline:
 
 
 def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
-    """All that is wrong with these steps themselves: names that occur twice, templates that look ahead.
+    """The errors of these steps themselves: duplicate names, and templates that refer to later steps.
 
     `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
     none of these steps has is taken for one of those.
@@ -601,7 +601,7 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
 
 
 def name_is_taken(name: str, first: int) -> str:
-    """What is said of a step whose name an earlier one has, the one at this index."""
+    """The message about a step whose name is already used by the step at this index."""
     return f"step name {name!r} is already used by step {first + 1}; each step needs a unique name"
 
 
@@ -618,7 +618,7 @@ def _wrong_afterwards(
 
 
 def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
-    """What is wrong with these steps and, at any depth, with the steps inside them."""
+    """The errors of these steps and of their nested steps at any depth."""
     yield from find_mistakes(steps, outer)
     before = {*outer}
     for index, step in enumerate(steps):

@@ -1,8 +1,8 @@
-"""Where the modules that a pipeline names come from, found without importing anything.
+"""Finds the modules that a pipeline names, without importing anything.
 
-What is installed, and whatever else is on Python's path, always comes first. A module that lies beside a blueprint
-counts only where the user has named its file or its folder, and a name that exists in both places is refused: a
-downloaded folder cannot replace a module that the user meant.
+What is installed, and whatever else is on Python's path, always comes first. A module next to a blueprint is used only
+if the user has named its file or its folder, and a name that exists in both places is refused: a downloaded folder
+cannot replace a module that the user meant.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Finder(Protocol):
 
 
 class _NamedFiles(MetaPathFinder):
-    """Finds the modules whose files the user has named, after everything else has been asked."""
+    """Finds the modules whose files the user has named, after all other finders."""
 
     def __init__(self) -> None:
         self.files: dict[str, Path] = {}
@@ -62,7 +62,7 @@ def is_module_name(name: str) -> bool:
 
 
 def allowed_name(allowed: str) -> str:
-    """The module that an entry of `allow` means: that in a file, or the one of this name.
+    """The module that an entry of `allow` names: that in a file, or the one with this name.
 
     >>> allowed_name("./flows/steps.py"), allowed_name("shop.steps")
     ('steps', 'shop.steps')
@@ -81,9 +81,9 @@ def is_allowed(module: str, allow: Sequence[str]) -> bool:
 
 
 def use_file(file: str | Path) -> str:
-    """Let the module in this file be imported by the name of the file, which is returned. Nothing is imported.
+    """Make the module in this file importable by the name of the file, which is returned. Nothing is imported.
 
-    Raises `UsageError` where there is no such file, and where its name means another module already.
+    Raises `UsageError` if the file does not exist, or if another module already has its name.
     """
     path, name = Path(os.path.abspath(file)), Path(file).stem  # noqa: PTH100 - links stay what the user has written
     if not path.is_file():
@@ -100,9 +100,8 @@ def use_file(file: str | Path) -> str:
 
 
 def use_folder(folder: str | Path) -> None:
-    """Let modules be imported from this folder, behind everything that is on Python's path already.
-
-    Raises `UsageError` where there is no such folder.
+    """Make the modules of this folder importable, after everything on Python's path. Raises `UsageError` if there is no
+    such folder.
     """
     if not Path(folder).is_dir():
         raise UsageError(f"there is no folder {str(folder)!r} to import modules from")
@@ -113,7 +112,8 @@ def use_folder(folder: str | Path) -> None:
 
 
 def refuse_two(module: str) -> None:
-    """Raise `UsageError` for a module that is in a folder of `use_folder` and elsewhere too, naming both files."""
+    """Raise `UsageError`, naming both files, for a module that exists both in a folder of `use_folder` and
+    elsewhere."""
     for name in dict.fromkeys((module.partition(".")[0], module)):
         found = module_file(name)
         for folder in _FOLDERS:
@@ -123,7 +123,8 @@ def refuse_two(module: str) -> None:
 
 
 def module_file(module: str, folders: Sequence[str] | None = None) -> str | None:
-    """The file that importing this module would run, or the folder of a namespace; None where there is no module.
+    """The file that importing this module would run, or the folder of a namespace package; None if there is no such
+    module.
 
     Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders` only these are looked
     through. Nothing is imported, not even the package that a module is part of.
@@ -146,7 +147,7 @@ def module_file(module: str, folders: Sequence[str] | None = None) -> str | None
 
 
 def lies_beside(module: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
-    """The file of a module that lies in one of these folders, and the folder, whether or not it may be imported."""
+    """The file of a module in one of these folders, and the folder, whether or not it may be imported."""
     for folder in folders:
         found = module_file(module, [str(folder)])
         if found is not None and not Path(found).is_dir():
@@ -163,7 +164,8 @@ def _found(name: str) -> ModuleSpec | None:
 
 
 def _found_in(name: str, entries: Sequence[str]) -> ModuleSpec | None:
-    """The module in the first of these folders that has it, else the parts of a namespace in all of them."""
+    """The module in the first of these folders that contains it, or else the parts of a namespace package in all of
+    them."""
     parts: list[str] = []
     for spec in _specs(name, entries):
         if spec.loader is not None:
@@ -198,7 +200,7 @@ FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 
 
 def imported(reference: str, *, step: str) -> object:
-    """What "package.module:name" names. Raises `UsageError` when it cannot be imported."""
+    """The object named by "package.module:name". Raises `UsageError` if it cannot be imported."""
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -212,7 +214,7 @@ def imported(reference: str, *, step: str) -> object:
 
 
 def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
-    """The function itself. Raises `UsageError` when it cannot be imported or called."""
+    """The function itself. Raises `UsageError` if it cannot be imported or called."""
     if not isinstance(function, str):
         return function
     found = imported(function, step=step)
@@ -223,14 +225,14 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
 
 
 def _instead(found: object) -> str:
-    """What to write where an agent is named in the place of a function."""
+    """Advice for an agent that is named in place of a function."""
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
     return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
 
 
 def _where(error: ImportError) -> str:
-    """Where a module that was not found may lie."""
+    """Where a missing module may be."""
     return (
         "; install it, or name its folder with --path (in Python: sys.path)"
         if isinstance(error, ModuleNotFoundError)
@@ -239,7 +241,7 @@ def _where(error: ImportError) -> str:
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:
-    """What a function says, sync or async, about as many of the arguments as it takes."""
+    """The result of a sync or async function, called with as many of the arguments as it takes."""
     call = resolved(function, step=step)
     result = call(*arguments[: _takes(call, len(arguments))])
     return await result if inspect.isawaitable(result) else result

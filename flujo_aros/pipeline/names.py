@@ -1,4 +1,4 @@
-"""The names that templates and conditions may use, and what a template or a condition reads of them."""
+"""The names that templates and conditions may use, and the references to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from flujo_aros.errors import Hint, Suggestion
 
 ROOTS: Final = ("input", "previous_step", "steps", "context")
-"""What every step of a pipeline sees."""
+"""The variables of every step."""
 
 VARIABLES: Final[Mapping[str, str]] = {
     "this": "inside a map or {{#each}}",
@@ -23,15 +23,15 @@ VARIABLES: Final[Mapping[str, str]] = {
     "output_format": "in the readings of an agree step",
     "question": "in a reading that asks field by field",
 }
-"""What only some steps see, and where."""
+"""The variables of only some steps, and where they exist."""
 
 OUTPUT_NAMES: Final = ("output", "result", "value")
-"""What may follow `steps.NAME`: all three mean the value of that step."""
+"""The attributes of `steps.NAME`; all three are the value of that step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One mention of a name: which, the keys that follow as far as they are constant, and where it stands.
+    """One reference to a name: the name, the constant keys that follow, and its position.
 
     `steps.draft.output.title` has root "steps" and path ("draft", "output", "title"). `offset` counts characters of
     the source from 0, `line` and `column` count from 1.
@@ -45,16 +45,16 @@ class Read:
 
     @property
     def step(self) -> str | None:
-        """The name of the step that it is about, for `steps.NAME`."""
+        """The name of the step, for `steps.NAME`."""
         return str(self.path[0]) if self.root == "steps" and self.path else None
 
     @property
     def whole_previous(self) -> bool:
-        """Whether all of `previous_step` is read."""
+        """Whether it reads `previous_step` as a whole."""
         return self.root == "previous_step" and not self.path
 
     def names(self, root: str, *path: str | int) -> bool:
-        """Whether it is about this value or a part of it.
+        """Whether it refers to this value or a part of it.
 
         >>> Read("previous_step", ("text",), 3, 1, 4).names("previous_step", "text")
         True
@@ -64,7 +64,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class StepReference:
-    """A mention of `steps.<name>`, and what is asked of it (None: the step as a whole)."""
+    """A reference to `steps.<name>` and its attribute (None: the step as a whole)."""
 
     name: str
     attribute: str | None
@@ -72,7 +72,7 @@ class StepReference:
 
 
 def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
-    """The steps that are mentioned."""
+    """The referenced steps."""
     return tuple(
         StepReference(read.step, str(read.path[1]) if len(read.path) > 1 else None, read.line)
         for read in reads
@@ -86,7 +86,7 @@ _MAX_NAMES: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which option of which step a template or condition is; its text begins every error about it.
+    """The step and option of a template or condition; as a string it begins every error message about it.
 
     >>> str(Where("input", "greet", "lines.0")), Where("input", "greet", "lines.0").path
     ("input of step 'greet', at lines.0", 'input.lines.0')
@@ -101,14 +101,13 @@ class Where:
 
     @property
     def path(self) -> str:
-        """The option, with dots for what is inside of it."""
+        """The option, with a dotted path inside it."""
         return f"{self.key}.{self.inside}" if self.inside else self.key
 
 
 def nearest(name: str, valid: Iterable[str]) -> Hint:
-    """The words that help after a wrong name: the nearest valid one, else all of them when they are few.
-
-    Of very many names only those of about the same length are looked at, and a very long name is like no other.
+    """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
+    only those of similar length are compared, and a very long name has no nearest one.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"
@@ -136,7 +135,7 @@ _INPUT: Final = (
 
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
-    """The words that help after a wrong name of a template: what others call the input is the input.
+    """A hint for a wrong variable of a template; common other names for the input suggest `input`.
 
     >>> nearest_root("text", ["input", "context"])
     "; did you mean 'input'?"
@@ -147,7 +146,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
 
 
 def short(text: str) -> str:
-    """A text in quotes, not too long to be shown.
+    """A string in quotes, shortened for display.
 
     >>> short("x" * 100) == repr("x" * 60 + "…")
     True
@@ -160,7 +159,7 @@ def _cut(text: str) -> str:
 
 
 def no_such_data(name: str) -> str | None:
-    """What is wrong with Python's own names after a dot: data has none of them."""
+    """The error for Python's special names after a dot, which data does not have."""
     if name.startswith("__") and name.endswith("__"):
         return f"{short(name)} is not a data key; write ['{_cut(name)}'] if an object really has such a key"
     return None

@@ -28,7 +28,7 @@ from flujo_aros.pipeline.names import nearest
 _PROVIDERS: Final = re.compile(
     r"(?:anthropic|bedrock|cerebras|cohere|google|groq|huggingface|mistral|openai|openrouter|snowflake|xai|zai)_\w+"
 )
-"""Settings that only one provider has are named after it."""
+"""The prefixes of settings that only one provider has."""
 
 _Fits = Callable[[Any], bool]
 
@@ -60,18 +60,18 @@ SETTINGS: Final[dict[str, str | None]] = {
     **dict.fromkeys(("tool_choice", "thinking", "cache", "service_tier", "extra_body", "framing_announcement")),
     "timeout": "a number of seconds",
 }
-"""Each setting that pydantic-ai knows, and what its value should be; None where it may be of several kinds."""
+"""The settings of pydantic-ai and the kind of their values; None if several kinds are allowed."""
 
 
 def unknown_setting(name: str) -> Hint | None:
-    """The sentence for a setting that no model has, with the nearest one."""
+    """The error for an unknown setting, with the nearest valid one."""
     if name in SETTINGS or _PROVIDERS.fullmatch(name):
         return None
     return nearest(name, SETTINGS).after(f"unknown setting {name!r}")
 
 
 def wrong_setting(name: str, value: Any) -> str | None:
-    """The sentence for a value that is not of the kind of its setting."""
+    """The error for a value of the wrong kind."""
     kind = SETTINGS.get(name)
     if kind is None or value is None or _KINDS[kind](value):
         return None
@@ -79,7 +79,7 @@ def wrong_setting(name: str, value: Any) -> str | None:
 
 
 def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each setting that no model has, and each value of a wrong kind."""
+    """One error for each unknown setting and each value of the wrong kind."""
     for name, value in settings.items():
         unknown = unknown_setting(name)
         wrong = unknown.after("model_settings: ") if unknown else wrong_setting(name, value)
@@ -112,7 +112,7 @@ _MOST_SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the type of an option does not say: its form in a blueprint, and what it must be in words.
+    """What the type of an option cannot express: its form in a blueprint, and its description in errors.
 
     `fits` is asked in the place of the type; `hint` says how a right value is made. Stands in `Annotated`.
     """
@@ -122,10 +122,10 @@ class Option:
     hint: str = ""
     fits: Callable[[Any], bool] | None = None
     scope: str = "*"
-    """How the run ledger names what runs inside; `*` stands for a number."""
+    """The names of nested steps in the run ledger; `*` stands for a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """The check of a value that Python code hands in."""
+        """The check of a value passed in Python."""
         if self.fits is None:
             return handler(source)
         written = handler(source) if self.form == "value" else core_schema.any_schema()
@@ -140,7 +140,7 @@ class Option:
 
 
 def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a value
-    """For options that are looked at when they are compiled."""
+    """For options that are validated when they are compiled."""
     return True
 
 
@@ -150,7 +150,7 @@ def has(*members: str) -> Callable[[Any], bool]:
 
 
 def is_a(*names: str) -> Callable[[Any], bool]:
-    """Whether a value is an object of one of these classes, which are not imported for that."""
+    """Whether a value is an instance of one of these classes, which are not imported for that."""
 
     def fits(value: Any) -> bool:
         kind = cast("type[object]", type(value))
@@ -160,12 +160,12 @@ def is_a(*names: str) -> Callable[[Any], bool]:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a value is a function, or where to import one from."""
+    """Whether a value is a function or the import path of one."""
     return isinstance(value, str) or callable(value)
 
 
 def known_options(cls: _C) -> _C:
-    """Refuse options that this class does not have, with the nearest one; goes above `@dataclass`.
+    """Reject unknown options of this class and suggest the nearest; goes above `@dataclass`.
 
     All options of such a class are checked; of a kind that somebody else has written only those of every kind.
     """
@@ -196,7 +196,7 @@ def function_option(form: Form = "function") -> Option:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One option of a kind of step, as its field declares it."""
+    """One option of a kind of step, as declared by its field."""
 
     name: str
     annotation: Any
@@ -207,13 +207,13 @@ class Declared:
 
     @property
     def words(self) -> str:
-        """What the option must be."""
+        """The type of the option."""
         words = self.option.words or _words(self.annotation)
         return f"{words}, or None" if words and self._may_be_none else words
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it may be, where it is one of several."""
+        """The allowed strings, if it is an enumeration."""
         return _choices(self.annotation)
 
     @property
@@ -238,7 +238,7 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
 
 
 def wrong_options(step: Any, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Each option of a wrong type, with the sentence about it. `shared` are the options that every kind of step has.
+    """Each option of the wrong type, with its error. `shared` are the options that every kind of step has.
 
     A kind that somebody else has written may have other options of the same names: only the shared ones are looked at.
     """
@@ -246,13 +246,13 @@ def wrong_options(step: Any, shared: frozenset[str]) -> Iterator[tuple[str, str]
 
 
 def refuse_wrong_options(given: object, what: str = "", names: frozenset[str] | None = None) -> None:
-    """Raise a `UsageError` for the first option of a wrong type; `what` stands before its name."""
+    """Raise a `UsageError` for the first option of the wrong type; `what` precedes its name."""
     for _, problem in _wrong(given, names):
         raise UsageError(f"{what}{problem}", suggestion=getattr(problem, "suggestion", None))
 
 
 def refuse_wrong(what: str, options: Mapping[str, Option], **given: object) -> None:
-    """Raise a `UsageError` for the first of these options that does not fit."""
+    """Raise a `UsageError` for the first invalid option."""
     for name, value in given.items():
         option = options[name]
         if option.fits is not None and not option.fits(value):
@@ -285,7 +285,7 @@ def _looked_at(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
 
 @cache
 def _checks(kind: Any, names: frozenset[str] | None) -> Any:
-    """What checks the options as Python code gives them, all at once."""
+    """The validator of the options passed in Python, all at once."""
     declared = declared_options(kind)
     fields = {name: declared[name].annotation for name in _looked_at(kind, names)}
     given = TypedDict(f"{kind.__name__}Options", fields)  # type: ignore[misc]  # made of what was declared
@@ -304,7 +304,7 @@ def _sentence(declared: Declared, value: object, message: str) -> str:
 
 
 def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
-    """The sentence for a word that is none of the valid ones."""
+    """The error for a string that is not one of the valid ones."""
     if value in valid:
         return None
     near = nearest(value, valid) if isinstance(value, str) else Hint("")
@@ -313,7 +313,7 @@ def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in an error: not more of it than a line."""
+    """A value for an error message, shortened to one line."""
     text = value.__name__ if isinstance(value, type) else repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
 
@@ -327,7 +327,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _options_in(annotation: Any) -> Iterator[Option]:
-    """The `Option` of an annotation, that of a member of its union too."""
+    """The `Option` of an annotation or of a member of its union."""
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     for each in reversed(metadata):  # the outermost first
         if isinstance(each, Option):
@@ -339,7 +339,7 @@ def _options_in(annotation: Any) -> Iterator[Option]:
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:
-    """The words of a `Literal`, with None or without."""
+    """The strings of a `Literal`, with or without None."""
     bare = _bare(annotation)
     if get_origin(bare) is Literal:
         return get_args(bare)
@@ -350,7 +350,7 @@ def _choices(annotation: Any) -> tuple[str, ...]:
 
 
 def _words(annotation: Any) -> str:
-    """What a value of this type is, in words; empty where there are none."""
+    """A description of this type in words; empty if there is none."""
     bare = _bare(annotation)
     bounds = [
         bound

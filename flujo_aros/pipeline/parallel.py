@@ -1,4 +1,4 @@
-"""`Parallel`: several bodies at once on the same input, and one value made of theirs."""
+"""`Parallel`: runs several bodies on the same input concurrently and combines their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELD_MAPPING: Final = Option(words="a mapping from branches to lists of names"
 @known_options
 @dataclass(frozen=True)
 class Parallel(Common):
-    """Runs all branches at once on the same input; its value is `{branch: value}`, or what `reduce` makes of it.
+    """Runs all branches concurrently on the same input; its value is `{branch: value}`, or the result of `reduce`.
 
     A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
     all; what its steps write there is merged when all have ended, in the order of the branches. Two branches that
@@ -93,7 +93,7 @@ class Parallel(Common):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Yes, unless `reduce` makes something else of it."""
+        """True, unless `reduce` returns something else."""
         if self.reduce is None or self.reduce == "union":
             return True
         return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
@@ -105,7 +105,7 @@ class Parallel(Common):
             resolved(self.reduce, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Run the branches, and merge what they have made."""
+        """Run the branches and merge their results."""
         previous = self._given.value(context.names())
         names = list(self.bodies)
         calls = [partial(self._branch, name, previous, context, self._fork(context)) for name in names]
@@ -186,7 +186,7 @@ _SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
 
 
 def check_scopes(names: Mapping[str, object]) -> list[str]:
-    """What is wrong with the names of branches."""
+    """Errors in the names of branches."""
     from flujo_aros.pipeline.model import STEP_NAME
 
     return [

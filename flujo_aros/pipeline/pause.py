@@ -1,4 +1,4 @@
-"""Paused runs: what is written down while a run waits for a person, enough to go on in another process."""
+"""Paused runs: the saved state while a run waits for a person, sufficient to continue in another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TURN: Final = re.compile(r"/\d+(?=/)")
 
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
-    """Everything that a paused run needs to go on. Raises `UsageError` for a value that cannot be saved."""
+    """The state that a paused run needs to continue. Raises `UsageError` for a value that cannot be saved."""
     talks = has_conversation(pipeline)
     final = [slot for slot in ledger.settled if is_final(slot.result)]
     begun = [slot.result for slot in ledger.settled if not is_final(slot.result)]
@@ -47,7 +47,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
 
 
 def recorded_slots(paused: PausedRun, pipeline: Pipeline) -> dict[str, Slot]:
-    """The settled steps of a paused run, for the run that goes on; values with a contract are typed again."""
+    """The settled steps of a paused run, for the resumed run; values with a contract are typed again."""
     return slots_of(paused.steps, pipeline)
 
 
@@ -61,7 +61,7 @@ def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[s
 
 
 def fingerprint(pipeline: Pipeline) -> str:
-    """A hash of what a pipeline does: its steps with their templates, contracts, agents and options."""
+    """A hash of the definition of a pipeline: its steps with their templates, contracts, agents and options."""
     described = json.dumps(_described(pipeline), sort_keys=True, default=str)
     return hashlib.sha256(described.encode()).hexdigest()
 
@@ -73,7 +73,7 @@ def is_final(result: StepResult[Any]) -> bool:
 
 
 def has_conversation(pipeline: Pipeline) -> bool:
-    """Whether any of its steps goes on with the conversation of others."""
+    """Whether any of its steps continues the conversation of others."""
     return any(is_agent_step(step) and step.use_history for step in every_step(pipeline))
 
 
@@ -99,7 +99,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
 
 
 def _described(value: Any) -> Any:
-    """Anything that a pipeline is made of, as plain JSON without what differs from process to process."""
+    """Any part of a pipeline as plain JSON, without anything that differs between processes."""
     for kinds, describe in _DESCRIBED:
         if isinstance(value, kinds):
             return describe(value)

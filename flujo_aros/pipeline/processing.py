@@ -1,4 +1,4 @@
-"""A step's `processing` block: what its reply must satisfy, how far it may be repaired, and how hard to try."""
+"""A step's `processing` block: the schema of its reply, the repairs that are allowed, and the ladder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONVERSIONS: Final[Mapping[str, str]] = {
     "boolean": "str->bool",
     "array": "str->array",
 }
-"""For each type of a schema the one conversion that `coercion.allow` may name."""
+"""For each schema type, the conversion that `coercion.allow` may name."""
 
 STAGE_NAMES: Final[Mapping[str, str]] = {
     "stricter_reprompt": "retry",
@@ -36,10 +36,10 @@ STAGE_NAMES: Final[Mapping[str, str]] = {
     "extract_from_text": "extract",
     "degrade_to_string": "degrade",
 }
-"""Other words for stages, and which stage each means."""
+"""Other names for stages."""
 
 _MAX_SENTENCES: Final = 5
-"""So many mistakes of one ladder are told at once."""
+"""The maximum number of errors that are reported for one ladder."""
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
@@ -56,7 +56,7 @@ _NATIVE: Final = ("openai_json", "outlines", "xgrammar")
 @known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
-    """How far a reply may be bent into shape.
+    """How far a reply may be changed to fit the schema.
 
     `tolerant_level`: 0 lets only the wrapping change (risk LOSSLESS), 1 what was clearly meant (INFERRED, the
     default), 2 also what was cut or rounded (LOSSY). `allow` names the conversions of texts that are wanted, by type
@@ -95,20 +95,18 @@ _STAGES: Final = Option(
     fits=_are_stages,
 )
 _CHECKED: Final = frozenset({"schema", "coercion", "enforce_grammar", "stages", "adaptive", "reasoning_precheck"})
-"""What is checked by its type; words, limits and what stands in a stage are judged with the ladder."""
+"""The fields that are validated by type; names, limits and the options of stages are validated with the ladder."""
 
 
 @known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processing:
-    """What a step's reply must satisfy, how far it may be repaired, and how hard to try.
-
-    `enforcement`: "repair" (or "validate+repair") reads, validates and climbs the ladder; "validate" reads and
-    validates, without further model calls; "off" takes the text as it is. `structured_output`: "openai_json",
-    "outlines" and "xgrammar" all ask for the provider's own schema or grammar mode, and so does `enforce_grammar`;
-    "off" also keeps the agent's schema from being enforced. `risk` is the riskiest repair allowed; without it
-    `coercion.tolerant_level` says so, and without that `aop`. `stages` are the rungs of the ladder, by name or with
-    their options. Raises `UsageError`.
+    """The schema of a step's reply, the repairs that are allowed, and the ladder. `enforcement`: "repair" (or
+    "validate+repair") reads, validates and climbs the ladder; "validate" reads and validates, without further model
+    calls; "off" takes the text as it is. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask for the
+    provider's own schema or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema from being
+    enforced. `risk` is the riskiest repair allowed; without it `coercion.tolerant_level` says so, and without that
+    `aop`. `stages` are the rungs of the ladder, by name or with their options. Raises `UsageError`.
 
     >>> Processing(stages=("retry", {"stage": "llm_repair", "attempts": 1}), max_calls=3).max_calls
     3
@@ -146,7 +144,7 @@ class Processing:
 
     @property
     def native(self) -> bool:
-        """Whether the provider is to enforce the schema itself."""
+        """Whether the provider should enforce the schema."""
         return self.enforce_grammar or self.structured_output in _NATIVE
 
     @property
@@ -160,7 +158,7 @@ class Processing:
 
     @property
     def conversions(self) -> frozenset[str] | None:
-        """The schema types into which a text may be converted; None: those that the risk allows."""
+        """The schema types to which a string may be converted; None: those that the risk allows."""
         if self.coercion.allow is not None:
             return frozenset(kind for kind, conversions in self.coercion.allow.items() if conversions)
         return frozenset() if self.aop == "minimal" else None
@@ -173,7 +171,7 @@ class Processing:
 
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:
-        """What is said here and changes nothing, as pairs of a key and a sentence."""
+        """The keys that have no effect, each with a sentence that says why."""
         return tuple(_warnings(self))
 
     def ladder(self, default: Ladder) -> Ladder:

@@ -1,4 +1,4 @@
-"""How steps ended before a run paused, as plain JSON, and back: values, repairs, stages and what all of it has used."""
+"""Converts settled steps of a paused run to plain JSON and back: values, repairs, stages and usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
-    """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
+    """A settled step as plain JSON, with its messages if later steps may continue the conversation."""
     from flujo_aros.host import plain_conversation  # here: most runs have no need of the model host
 
     result = slot.result
@@ -67,7 +67,7 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
 
 
 def as_saved(value: Any, what: str) -> Any:
-    """A value as plain JSON that comes back as the same JSON. Raises `UsageError` where there is none."""
+    """A value as plain JSON that survives a round trip. Raises `UsageError` if there is none."""
     if has_content(value):
         raise UsageError(
             f"the run cannot be saved: {what} holds an image or other content for a model, "
@@ -144,7 +144,7 @@ def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
 
 
 def _members(record: StageRecord | Attempt | Usage | Repair) -> dict[str, Any]:
-    """The fields of a record by name. Not `asdict`, which copies all that is inside."""
+    """The fields of a record by name. Not `asdict`, which makes deep copies."""
     return {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
 
 

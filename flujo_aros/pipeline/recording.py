@@ -1,4 +1,4 @@
-"""The interface between a run and a durable engine: what a run hands over, and what it gets back after a crash."""
+"""The interface between a run and a durable engine: what a run records, and what it restores after a crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Recording(Protocol):
 
     @property
     def recorded(self) -> Mapping[str, Slot]:
-        """The steps that had settled before this process took the run up, by name: they do not run again."""
+        """The steps that settled before this process took over the run, by name. They do not run again."""
         ...
 
     async def started(self, name: str, step: PipelineStep) -> None:
@@ -36,11 +36,11 @@ class Recording(Protocol):
         ...
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
-        """Record how a step has settled, and what that changes for the steps inside it."""
+        """Record how a step settled, and how that changes its nested steps."""
         ...
 
     async def live(self, step: str, event: LiveEvent) -> None:
-        """Record a piece of a reply while it streams."""
+        """Record a part of a reply while it streams."""
         ...
 
     @property
@@ -49,5 +49,5 @@ class Recording(Protocol):
         ...
 
     async def wait(self, name: str, seconds: float) -> None:
-        """Wait before a retry. After a crash only what is left of the time is waited for."""
+        """Wait before a retry. After a crash, only the remaining time is waited for."""
         ...

@@ -48,7 +48,7 @@ class StepStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run ended. `completed` is the only one that may be trusted without looking further."""
+    """How a run ended. `completed` is the only status that can be trusted without a further look."""
 
     COMPLETED = "completed"
     DEGRADED = "degraded"
@@ -59,14 +59,14 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StepResult(Generic[T]):
-    """How one step ended, and what came of it.
+    """The result of one step.
 
     `usage` is what its own calls have used, without those of nested steps. `error` is one sentence whenever there is no
-    trusted value. `exception` is what the step raised, untouched. `degraded_accepted` is True where the step itself
-    says `on_degraded: accept`: its text then counts as its value. `caused_by` names the nested step that decided how
-    it ended. `excused_by` names the step that goes on in spite of how this one ended, which then does not count
-    against the run. `replaced` says why the fallback of the step ran in its place. `input_trust` is the lowest trust
-    of all that the step was made from, at any distance; None: it never started.
+    trusted value. `exception` is the original exception of the step. `degraded_accepted` is True where the step itself
+    says `on_degraded: accept`: its text then counts as its value. `caused_by` names the nested step that decided how it
+    ended. `excused_by` names the step that goes on in spite of how this one ended, which then does not count against
+    the run. `replaced` says why the fallback of the step ran in its place. `input_trust` is the lowest trust of all
+    that the step was made from, at any distance; None: it never started.
     """
 
     name: str
@@ -104,7 +104,7 @@ class StepResult(Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether the step did what it promised: success, or degraded where the step accepts that."""
+        """Whether the step is successful: success, or degraded if the step accepts that."""
         return self.status is StepStatus.SUCCESS or (self.status is StepStatus.DEGRADED and self.degraded_accepted)
 
     @property
@@ -119,19 +119,21 @@ class StepResult(Generic[T]):
 
     @property
     def handed_on(self) -> Any:
-        """What the next step gets: the value, or the text of a degraded step. None for a step that gave nothing."""
+        """The value that the next step receives: the value, or the text of a degraded step. None if there is
+        neither."""
         if isinstance(self.outcome, Accepted):
             return self.outcome.value
         return self.outcome.text if isinstance(self.outcome, Degraded) else None
 
     @property
     def trust(self) -> str | None:
-        """What the value is worth; None where there is none."""
+        """The trust of the value; None if there is none."""
         return None if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust.value
 
     @property
     def carried_trust(self) -> Trust:
-        """What is handed on is worth: the lower of its own trust and that of its inputs. A person's answer is its own.
+        """The trust of what is passed on: the lower of its own trust and that of its inputs. A person's answer is its
+        own.
 
         The trust that a later step which reads it has as its `input_trust`.
         """
@@ -140,7 +142,7 @@ class StepResult(Generic[T]):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no value, as the word of `Reason`; None where there is one, or where the step raised."""
+        """Why there is no value, as a `Reason` string; None if there is one or the step raised."""
         rejected = _rejection(self.outcome)
         return None if rejected is None else rejected.reason.value
 
@@ -191,20 +193,20 @@ class StepResult(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a step, or the run, had taken when it paused: it counts when that goes on."""
+    """The usage and time of a step or run before a pause, which are added when it is resumed."""
 
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
 
 
 class Strict(BaseModel):
-    """Plain JSON in which nothing may stand that nobody knows."""
+    """A strict model of plain JSON, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RecordedUsage(Strict):
-    """What calls have used."""
+    """The usage of calls."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -219,7 +221,7 @@ class RecordedUsage(Strict):
 
 
 class RecordedRepair(Strict):
-    """One edit between the text and the value of a settled step."""
+    """One repair of a settled step."""
 
     code: str
     risk: int
@@ -230,7 +232,7 @@ class RecordedRepair(Strict):
 
 
 class RecordedAttempt(RecordedUsage):
-    """One try at a value that a settled step has none of."""
+    """One attempt of a settled step without a value."""
 
     stage: str
     outcome: str
@@ -260,7 +262,7 @@ class RecordedOutcome(Strict):
 
 
 class RecordedStage(RecordedUsage):
-    """One stage of the ladder that a settled step has climbed."""
+    """One stage of the ladder in a settled step."""
 
     stage: str
     outcome: str
@@ -270,7 +272,7 @@ class RecordedStage(RecordedUsage):
 
 
 class RecordedStep(RecordedUsage):
-    """How one step had settled before the run paused, and what it has put into the context."""
+    """How one step settled before the run paused, and its writes to the context."""
 
     name: str
     kind: str
@@ -290,13 +292,13 @@ class RecordedStep(RecordedUsage):
 
 
 class RecordedWork(RecordedUsage):
-    """What a step that goes on after the pause has taken before it."""
+    """The usage and time before the pause of a step that continues after it."""
 
     seconds: float = 0.0
 
     @classmethod
     def of(cls, result: StepResult[Any]) -> RecordedWork:
-        """What this step has taken so far."""
+        """The usage and time of this step so far."""
         return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
 
     @property
@@ -317,7 +319,8 @@ class DeferredToolCall(Strict):
 
 
 class DeferredWork(Strict):
-    """What an agent step goes on with once its tool calls are decided: the calls, and its conversation so far.
+    """The state with which an agent step continues after its tool calls are decided: the calls, and its conversation so
+    far.
 
     `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` in which of
     its iterations it is.
@@ -334,13 +337,13 @@ _VERSION: Final = 1
 
 
 class PausedRun(Strict):
-    """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` goes on from it.
+    """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` continues it.
 
-    `step` is the full name of the step that asks, `message` what it asks, `input_schema` what the answer must satisfy.
+    `step` is the full name of the step that asks, `message` its question, `input_schema` the schema of the answer.
     `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
-    `deferred` has, by the name of the step, the work of agents that wait for a decision on their tool calls.
-    `carrier` holds what observers want to find again, such as the `traceparent` of the paused run.
-    Values in it are those of the run: it is as private as they are.
+    `deferred` has, by the name of the step, the work of agents that wait for a decision on their tool calls. `carrier`
+    holds what observers want to find again, such as the `traceparent` of the paused run. Values in it are those of the
+    run: it is as private as they are.
     """
 
     version: int = _VERSION
@@ -360,7 +363,8 @@ class PausedRun(Strict):
 
     @property
     def work(self) -> dict[str, Work]:
-        """What the steps that go on have taken before the pause, by name, and the run as a whole under no name."""
+        """The usage and time before the pause, by the names of the steps that continue; those of the whole run under
+        the empty name."""
         return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
 
     def to_dict(self) -> dict[str, Any]:
@@ -369,7 +373,7 @@ class PausedRun(Strict):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> PausedRun:
-        """What `to_dict` has saved. Raises `UsageError` for anything else."""
+        """Load the result of `to_dict`. Raises `UsageError` for anything else."""
         try:
             return cls.model_validate_json(json.dumps(dict(saved)))
         except ValidationError as error:
@@ -400,12 +404,12 @@ class BodyResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every step of it has given something to go on with."""
+        """Whether every step has produced something for the next."""
         return self.failed is None
 
     @property
     def value(self) -> Any:
-        """What it hands on: the value of its last step, or the text of a degraded one."""
+        """The value that it passes on: that of its last step, or the text of a degraded one."""
         return self.last.handed_on
 
     @property
@@ -415,12 +419,12 @@ class BodyResult:
 
     @property
     def trust(self) -> Trust:
-        """What it hands on is worth, with all that it was made from."""
+        """The trust of what it passes on, including that of its inputs."""
         return self.last.carried_trust
 
     @property
     def writes(self) -> tuple[Write, ...]:
-        """What its steps have put into the context."""
+        """The writes of its steps to the context."""
         return self.shared.writes
 
 
@@ -450,19 +454,20 @@ class RunResult(Generic[T]):
         return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, summary]))}>"
 
     def _repr_html_(self) -> str:
-        """The run as a notebook shows it: how each step ended, and the output. `aros report` has all details."""
+        """The representation in notebooks: how each step ended, and the output. `aros report` has all details."""
         return _html(self)
 
     @property
     def usage(self) -> Usage:
-        """Everything that the steps have used, failed and repair calls included."""
+        """The usage of all steps, failed and repair calls included."""
         return Usage.total(step.usage for step in self.steps)
 
     @property
     def output(self) -> T:
-        """The value of the last step of the pipeline. Raises `OutputError` when the run has none to trust.
+        """The value of the last step of the pipeline. Raises `OutputError` if the run has no trustworthy value.
 
-        The `context` of the error has the id of the run and what its other steps gave: the work is not lost.
+        The `context` of the error has the id of the run and the values of its other steps, so that their work is not
+        lost.
         """
         try:
             return cast("T", (self._culprit() or self._last).value)
@@ -480,7 +485,7 @@ class RunResult(Generic[T]):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """Which step kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
+        """The step that kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
 
         What an exception has quoted may hold a secret, so known kinds of them are hidden in the message.
         """
@@ -491,7 +496,8 @@ class RunResult(Generic[T]):
         return {"step": culprit.name, "reason": culprit.reason, "message": _hidden(message)}
 
     def step(self, name: str) -> StepResult[Any]:
-        """How the step of this name ended, such as `parallel/a/summary`. Raises `UsageError` with the nearest name."""
+        """The result of the step with this name, such as `parallel/a/summary`. Raises `UsageError`, with the nearest
+        name, if there is none."""
         for step in self.steps:
             if step.name == name:
                 return step
@@ -513,7 +519,7 @@ class RunResult(Generic[T]):
             raise
 
     def _tell_of(self, error: OutputError) -> None:
-        """Let an error tell of the run that it ends."""
+        """Add the run to the context of an error."""
         done = {step.name: step.handed_on for step in self.steps if step.ok}
         error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
 
@@ -625,7 +631,7 @@ def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
 
 
 def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
-    """The one status of a run, from how its steps ended: completed only if every one that counts is all right."""
+    """The status of a run, derived from its steps: completed only if every step that counts succeeded."""
     wrong = [step.status for step in steps if step.counts_against]
     return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
 
@@ -637,5 +643,5 @@ def _rejection(outcome: Outcome[Any] | None) -> Rejected | None:
 
 
 def may_pass(rejected: Rejected) -> bool:
-    """Whether it is an error of provider or network that may be gone the next time, so that `retries` help."""
+    """Whether it is a transient error of the provider or network, so that `retries` help."""
     return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)

@@ -1,4 +1,4 @@
-"""Runs pipelines: from an input to a result, as a stream of events, or on from where a run had paused."""
+"""Runs pipelines: from an input to a result, as a stream of events, or from a paused state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEAST_SECRET = 8
 
 
 class Handle(Protocol):
-    """A run that somebody executes, somewhere: what it is called, how it stands, and what may be done with it."""
+    """A handle to a run, wherever it is executed: its id, its status, and operations on it."""
 
     @property
     def run_id(self) -> str:
@@ -45,15 +45,15 @@ class Handle(Protocol):
         ...
 
     async def status(self) -> str:
-        """How the run stands: queued, running, paused, parked, completed, degraded, failed or cancelled."""
+        """The status: queued, running, paused, parked, completed, degraded, failed or cancelled."""
         ...
 
     async def result(self) -> RunResult:
-        """How the run ended, or that it waits for an answer, as soon as either is so."""
+        """Wait for the result of the run, which may be that it is paused."""
         ...
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
-        """The events of the run from an offset on, each with the offset behind it, until the run has ended."""
+        """The events of the run from an offset on, each with the next offset, until the run has ended."""
         ...
 
     async def cancel(self) -> None:
@@ -61,15 +61,15 @@ class Handle(Protocol):
         ...
 
     async def answer(self, value: Any) -> None:
-        """Answer what a paused run asks, so that it goes on."""
+        """Answer a paused run, which then continues."""
         ...
 
 
 class Engine(Protocol):
-    """Where runs are executed: in this process alone (`InProcess`), or so that a crash loses nothing (`Durable`)."""
+    """Executes runs: in this process only (`InProcess`), or so that a crash loses nothing (`Durable`)."""
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run, and say how it ended."""
+        """Execute a run and return its result."""
         ...
 
     async def submit(
@@ -80,7 +80,7 @@ class Engine(Protocol):
 
 
 class InProcess:
-    """The default engine: a run lives and dies with this process. Nothing is written, nothing need be installed."""
+    """The default engine: a run ends with this process. Nothing is stored and nothing needs to be installed."""
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run here."""
@@ -95,7 +95,7 @@ class InProcess:
         priority: int | None,  # noqa: ARG002
         partition: str | None,  # noqa: ARG002
     ) -> Handle:
-        """Refused: a run that nobody waits for must be kept somewhere."""
+        """Raises `UsageError`: a run that nobody waits for must be stored somewhere."""
         raise UsageError(
             "submit needs an engine that keeps runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
             "without one await runner.run(...)"
@@ -137,16 +137,15 @@ _OPTIONS: Final = {
 
 @known_options
 class Runner(Generic[T]):
-    """Runs a pipeline, as often as you like; it holds nothing between two runs.
+    """Runs a pipeline any number of times; it holds no state between runs.
 
-    `journal` keeps the run: a `Journal`, or any observer. `observers` hear every event of a run (see
-    `flujo_aros.events`). They must not raise: an error of theirs fails what it interrupts, a step or the whole run,
-    and is not hidden. `on_result` is told once how each run ended, also when it was cancelled and nothing is returned.
-    `usage_limits` is what one run may use. Local models that the steps name
-    are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
-    `adaptive=True` go by, such as `journal.evidence`, which is then asked where one climbs. `sleep` waits between
-    retries. `engine` says where runs are executed: `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`,
-    with which a crash loses nothing.
+    `journal` records the runs: a `Journal`, or any observer. `observers` hear every event of a run (see
+    `flujo_aros.events`). They must not raise: an exception in an observer fails the step or run that it interrupts, and
+    is not hidden. `on_result` is told once how each run ended, also when it was cancelled and nothing is returned.
+    `usage_limits` is what one run may use. Local models that the steps name are started when first needed and stopped
+    with the run, unless `models` gives them. `evidence` is what ladders with `adaptive=True` go by, such as
+    `journal.evidence`, which is then asked where one climbs. `sleep` waits between retries. `engine` says where runs
+    are executed: `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`, with which a crash loses nothing.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -198,7 +197,7 @@ class Runner(Generic[T]):
         *,
         run_id: str | None = None,
     ) -> RunResult[T]:
-        """Run the steps one after the other and say how each ended. Bad data and failing steps are results.
+        """Run the steps one after the other and return how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
         to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays with this call, and no
@@ -218,11 +217,11 @@ class Runner(Generic[T]):
         priority: int | None = None,
         partition: str | None = None,
     ) -> Handle:
-        """Put a run into the queue of a durable engine, and give a handle to it at once. Any worker may execute it.
+        """Put a run into the queue of a durable engine and return a handle immediately. Any worker may execute it.
 
-        A `run_id` that is known already gives the handle to that run. `priority` 1 comes first; without one a run
-        comes before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set
-        on each partition of their queues. Raises `UsageError` where the engine keeps no runs.
+        A `run_id` that already exists returns the handle of that run. `priority` 1 comes first; without one a run comes
+        before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set on each
+        partition of their queues. Raises `UsageError` where the engine keeps no runs.
         """
         task = self._task(input, context, None, run_id)
         return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
@@ -240,7 +239,7 @@ class Runner(Generic[T]):
         *,
         run_id: str | None = None,
     ) -> RunResult[T]:
-        """`run` for code without an event loop. Inside one it is a `UsageError`: await `run` there."""
+        """`run` for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
         return asyncio.run(self.run(input, context, deps, run_id=run_id))
@@ -254,9 +253,9 @@ class Runner(Generic[T]):
         buffer: int = 16,
         run_id: str | None = None,
     ) -> AsyncGenerator[StreamEvent]:
-        """Run, and give each event as it happens: steps that start and settle, and the replies while they are written.
+        """Run, and yield each event as it happens: steps that start and settle, and replies while they are written.
 
-        The last event carries the `RunResult`. A step waits when `buffer` events have not been fetched. Closing the
+        The last event carries the `RunResult`. A step waits while `buffer` events have not been consumed. Closing the
         iterator cancels the run and waits until every step has settled; `contextlib.aclosing` does so on `break`.
         """
         channel = EventChannel(buffer)
@@ -273,12 +272,11 @@ class Runner(Generic[T]):
         context_type: type[BaseModel] | None = None,
         deps: Any = None,
     ) -> RunResult[T]:
-        """Go on with a paused run, in this process or another: the step that asked gets the answer.
+        """Continue a paused run, in this process or another; the step that asked receives the answer.
 
-        Steps that had settled are taken over with their results and their usage, and do not run again. Their values
-        come back as plain JSON, those of steps with a contract as the contract's type; a typed context needs its
-        `context_type`, and agents with `deps` need them again. Raises `UsageError` when the pipeline is not the one
-        that paused.
+        Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, those of
+        steps with a contract as the contract's type; a typed context needs its `context_type`, and agents with `deps`
+        need them again. Raises `UsageError` when the pipeline is not the one that paused.
         """
         return await self.execute(self._resumed(paused, answer, context_type, deps))
 
@@ -291,7 +289,7 @@ class Runner(Generic[T]):
         deps: Any = None,
         buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
-        """`resume`, and each event as it happens, like `stream`. Steps that had settled have no events."""
+        """`resume` as a stream of events, like `stream`. Steps that had already settled have no events."""
         channel = EventChannel(buffer)
         task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
         async with aclosing(channel.events(lambda: self.execute(task))) as events:
@@ -301,7 +299,7 @@ class Runner(Generic[T]):
     def _resumed(
         self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
     ) -> RunTask:
-        """What there is to do for a run that goes on. Raises `UsageError` for a state of another pipeline."""
+        """The task of a resumed run. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
@@ -357,13 +355,13 @@ class Runner(Generic[T]):
         return ended
 
     def _secrets(self, task: RunTask) -> tuple[str, ...]:
-        """What the context and the steps hold under names that say that it is secret."""
+        """The values in the context and in the steps under names that mark them as secret."""
         if self._own_secrets is None:
             self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline)))
         return (*self._own_secrets, *secrets_among(task.shared.value))
 
     def _check_local_models(self) -> None:
-        """Raise `LocalModelError` for a model on this machine that is not there, unless somebody else serves it."""
+        """Raise `LocalModelError` for a missing local model, unless another source provides it."""
         if self.models is None and self._local_models:
             from flujo_aros.host.local import check_local  # here, as in `_run_locally`
 
@@ -430,7 +428,7 @@ class Runner(Generic[T]):
 
 @dataclass(slots=True)
 class RunTask:
-    """What one run is to do. `named`: the id was given by the caller, who means the same run by the same id."""
+    """The task of one run. `named`: the id was given by the caller, who means the same run by the same id."""
 
     run_id: str
     given: Any
@@ -446,11 +444,11 @@ class RunTask:
     resumed: bool = False
     named: bool = False
     result: RunResult | None = None
-    """How it has ended, also where it was cancelled and nothing is returned."""
+    """The result, even if the run was cancelled and returned nothing."""
 
 
 def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
-    """One who wants each piece of a reply in place of several."""
+    """A receiver of each part of a reply, in place of several receivers."""
     if len(listening) < 2:
         return listening[0] if listening else None
 

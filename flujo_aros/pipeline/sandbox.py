@@ -1,4 +1,4 @@
-"""What templates and conditions may reach and do: data only, named filters only, and no more work than they may."""
+"""The sandbox of templates and conditions: data only, known filters only, and a bounded amount of work."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _ELEMENT: Final = 20  # what a filter costs for each element of a list
 
 
 class Work:
-    """How much one rendering has done and written so far."""
+    """The work and the output of one rendering so far."""
 
     def __init__(self) -> None:
         self.done = 0
         self.size = 0
 
     def did(self, amount: int) -> None:
-        """Count work, in characters. Raises when it is too much."""
+        """Count work, in characters. Raises if the limit is exceeded."""
         self.done += amount
         if self.done > _MAX_WORK:
             raise jinja2.TemplateRuntimeError("the template does too much work; prepare the data in a callable step")
 
     def written(self, amount: int) -> None:
-        """Count output. Raises when it is too much."""
+        """Count output, in characters. Raises if the limit is exceeded."""
         self.size += amount
         if self.size > MAX_OUTPUT_CHARS:
             message = f"the template renders to more than {MAX_OUTPUT_CHARS} characters; shorten it with `| truncate`"
@@ -46,11 +46,11 @@ class Work:
 
 
 work: ContextVar[Work] = ContextVar("flujo_aros_template_work")
-"""The work of the rendering that is going on."""
+"""The work of the current rendering."""
 
 
 def members_of(obj: Any) -> Mapping[Any, Any] | None:
-    """The keys or fields of an object as a mapping; None for what has none. Never methods, never attributes."""
+    """The keys or fields of an object as a mapping, or None. Never methods or other attributes."""
     if isinstance(obj, Mapping):
         return cast("Mapping[object, Any]", obj)
     if isinstance(obj, BaseModel):
@@ -62,7 +62,7 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
 
 
 def missing_member(obj: Any, name: Any) -> str:
-    """The sentence for a key or place that is not there."""
+    """The error for a missing key or index."""
     if isinstance(obj, (list, tuple)) and isinstance(name, int):
         return f"there is no place {name} in {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
@@ -72,7 +72,7 @@ def missing_member(obj: Any, name: Any) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in a word for a message."""
+    """The kind of a value, for messages."""
     kinds: dict[type[Any], str] = {
         str: "a text",
         list: "a list",
@@ -86,7 +86,7 @@ def kind_of(value: object) -> str:
 
 
 class _Fields(Mapping[str, Any]):
-    """The named fields of an object as a mapping, each read when it is asked for."""
+    """The named fields of an object as a mapping, each read on access."""
 
     def __init__(self, obj: Any, names: Iterable[str]) -> None:
         self._obj = obj
@@ -108,7 +108,7 @@ _LOOP_NAMES: Final = ("index", "index0", "first", "last", "length", "revindex", 
 
 
 class _DataEnvironment(ImmutableSandboxedEnvironment):
-    """Dots and brackets reach data only (keys, fields, places of a list): never a method, never an attribute.
+    """Dots and brackets reach only data (keys, fields, list indexes), never methods or other attributes.
 
     What is not there is not an error before it is used, so that `or`, `default` and `is defined` can ask for it; a
     part of it is not there either.
@@ -190,7 +190,7 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _metered(function: Callable[..., Any], *, textual: bool) -> Callable[..., Any]:
-    """The filter with its work counted; a filter on text sees an object as its JSON, never as its repr."""
+    """The filter with its work counted; a string filter sees an object as JSON, not as its repr."""
     at = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @wraps(function)
@@ -243,4 +243,4 @@ def _environment() -> jinja2.Environment:
 
 
 ENVIRONMENT: Final = _environment()
-"""Compiles templates. Strict: whatever is not there raises when it is used."""
+"""Compiles templates. Strict: a missing value raises when it is used."""

@@ -1,4 +1,4 @@
-"""The context that steps share: read by all, changed only by what a successful step writes, never in place."""
+"""The context that steps share: all may read it, and only the writes of successful steps change it, never in place."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from flujo_aros.pipeline.sandbox import kind_of
 
 Path: TypeAlias = tuple[str, ...]
 Write: TypeAlias = tuple[Path, Any]
-"""A place in the context, and what was put there."""
+"""A path in the context and the value written to it."""
 
 INITIAL_PROMPT: Final = "initial_prompt"
-"""The name under which every context shows the input of the run."""
+"""The key of the run's input in every context."""
 
 _UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
 
 
 class SharedContext:
-    """The context as the steps of one sequence see and change it, and what they have written to it so far.
+    """The context as the steps of one sequence see and change it, and their writes so far.
 
     Free, a mapping that takes any key, or typed: then each write is validated by the pydantic model.
 

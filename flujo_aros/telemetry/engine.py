@@ -21,7 +21,7 @@ from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.records import ABOUT, METADATA, VERSION
 
 DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
-"""The journal of a folder, unless another is named."""
+"""The default journal of a folder."""
 
 _EXPECTED: Final = "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 _BUSY_MS: Final = 5_000
@@ -34,11 +34,11 @@ _PRAGMAS: Final = (
 )
 _log: Final = logging.getLogger("flujo_aros.journal")
 _LOCK: Final = 4_711_042
-"""The number of the lock under which PostgreSQL makes the tables."""
+"""The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 
 
 def database_url(source: str | Path) -> URL:
-    """The URL of a journal. A path is a SQLite file; `postgresql://` speaks through psycopg.
+    """The URL of a journal. A path is a SQLite file; `postgresql://` connects through psycopg.
 
     >>> str(database_url("runs.sqlite"))
     'sqlite:///runs.sqlite'
@@ -56,9 +56,9 @@ def database_url(source: str | Path) -> URL:
 
 
 def open_database(source: str | Path, *, create: bool = True) -> Engine:
-    """The engine of a journal, its tables made where they are not there yet.
+    """The engine of a journal. Missing tables are created.
 
-    Raises `UsageError`, one sentence, when it cannot be opened; with `create=False` also when it is not there.
+    Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
     """
     url = database_url(source)
     if url.get_backend_name() == "sqlite":
@@ -81,24 +81,25 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
 
 
 def file_of(source: str | Path) -> Path | None:
-    """The file that a journal is kept in; None for a database that is not a file."""
+    """The file of a journal; None for a database that is not a file."""
     url = database_url(source)
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
 def _advice(error: SQLAlchemyError, url: URL) -> str:
-    """What to do about a file that cannot be opened: it is never deleted or written over."""
+    """Advice for a file that cannot be opened. It is never deleted or overwritten."""
     damaged = any(words in said(error) for words in ("malformed", "not a database", "disk image"))
     return f"; move it away to start a new one (mv {url.database} {url.database}.bad)" if damaged else ""
 
 
 def shown(url: URL) -> str:
-    """A URL as it may be shown: without its password."""
+    """A URL without its password, for messages."""
     return Mask()(url.render_as_string(hide_password=True))
 
 
 def _prepare_file(url: URL, *, create: bool) -> None:
-    """Make the file of a new journal for its owner alone; SQLite gives the files beside it the same permissions."""
+    """Create the file of a new journal, readable by its owner only; SQLite gives its companion files the same
+    permissions."""
     if url.database in (None, "", ":memory:"):
         raise UsageError("the journal needs a file: sqlite:///FILE")
     file = Path(str(url.database))
@@ -115,7 +116,8 @@ def _prepare_file(url: URL, *, create: bool) -> None:
 
 
 def _keep_private(file: Path) -> None:
-    """Close a journal in `.aros` to others; of one elsewhere, which may be meant to be shared, log that it is open."""
+    """Make a journal in `.aros` private. One elsewhere may be shared on purpose, so log a warning if others can read
+    it."""
     if any(folder.name == HIDDEN for folder in file.parents):
         closed = [close_to_others(file.with_name(f"{file.name}{end}")) for end in ("", "-wal", "-shm")]
         if all(closed):
@@ -161,7 +163,7 @@ def _make_in(connection: Connection) -> None:
 
 
 def _add_columns(connection: Connection, table: Table) -> None:
-    """Add the columns that a journal of an earlier version lacks; its rows have NULL there."""
+    """Add the columns that a journal of an earlier version lacks. Its existing rows have NULL there."""
     there = {column["name"] for column in inspect(connection).get_columns(table.name)}
     for column in table.columns:
         if column.name not in there:

@@ -30,7 +30,7 @@ def traces_to_otlp() -> TracerProvider:
 
 
 def meters_to_otlp() -> MeterProvider:
-    """A provider whose metrics are sent now and then, and at the end."""
+    """A provider whose metrics are sent periodically and at the end."""
     readers = (
         [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience()))]
         if _wanted("OTEL_METRICS_EXPORTER")
@@ -40,14 +40,14 @@ def meters_to_otlp() -> MeterProvider:
 
 
 def send_the_rest(traces: TracerProvider, meters: MeterProvider) -> None:
-    """Send what is left, both at once, and stop."""
+    """Send what is left of both concurrently, and shut down."""
     with ThreadPoolExecutor(2) as pool:
         pool.submit(traces.shutdown)
         pool.submit(meters.shutdown)
 
 
 def quieten() -> None:
-    """Do not log each attempt to reach a collector, only what was lost in the end."""
+    """Log only what was finally lost, not each attempt to reach a collector."""
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
 
@@ -61,7 +61,7 @@ def _wanted(variable: str) -> bool:
 
 
 def _resource() -> Resource:
-    """Who sends: `OTEL_SERVICE_NAME`, else `aros`."""
+    """The service name: `OTEL_SERVICE_NAME`, or `aros`."""
     told = Resource.create()
     named = told.attributes.get(SERVICE_NAME, "unknown_service")
     return told.merge(Resource({SERVICE_NAME: "aros"})) if str(named).startswith("unknown_service") else told

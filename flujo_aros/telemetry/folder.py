@@ -1,4 +1,4 @@
-"""The folder that journal and paused runs go into, unless others are named: for its owner alone."""
+"""The default folder of the journal and of paused runs, private to its owner."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OTHERS: Final = 0o077
 
 
 def make_folder_of(file: Path) -> None:
-    """Make the folder that a file goes into. `.aros` is private: readable by its owner alone, and left out of git.
+    """Create the folder of a file. `.aros` is private: readable by its owner alone, and left out of git.
 
-    One that is there already and open to others is closed to them, where it is the caller's own.
+    An existing one that others can read is made private if the caller owns it.
     """
     hidden = next((folder for folder in file.parents if folder.name == HIDDEN), None)
     new = hidden is not None and not hidden.exists()
@@ -31,7 +31,7 @@ def make_folder_of(file: Path) -> None:
 
 
 def close_to_others(path: Path) -> bool:
-    """Take from a file or folder what lets others than its owner in; False where that is not the caller's to do.
+    """Remove the permissions of everyone but the owner; False if the caller does not own the file or folder.
 
     Always True on systems without such permissions.
     """
@@ -47,7 +47,7 @@ def close_to_others(path: Path) -> bool:
 
 
 def make_private(file: Path) -> bool:
-    """Make an empty file that only its owner may read, unless it is there already; True if it is new."""
+    """Create an empty file that only its owner can read, unless it exists; True if it is new."""
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
     except FileExistsError:

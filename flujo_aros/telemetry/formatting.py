@@ -31,7 +31,7 @@ NEXT: Final = {
     Reason.TOO_LARGE: "Ask for less at once, or raise the reading limits.",
     Reason.PROVIDER: "Check the model's name, the network and the provider's status, then run again.",
 }
-"""What a user can do about each reason."""
+"""Advice for each reason."""
 
 _NEXT_OF: Final = {
     "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
@@ -40,11 +40,11 @@ _NEXT_OF: Final = {
     "nested_tag": "Choose a tag that the answer has no reason to mention.",
     "not_complete": "Raise max_iterations, or say in the prompt when to send the completion signal.",
 }
-"""The same for issues that are more precise than their reason."""
+"""Advice for issues that are more precise than their reason."""
 
 
 def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
-    """What a user can do about an output that was rejected for this reason.
+    """Advice for an output that was rejected for this reason.
 
     >>> next_words(Reason.AMBIGUOUS, ())
     'Ask for exactly one answer in the prompt; the reply has several.'
@@ -63,7 +63,7 @@ def repair_words(repair: Repair | JournalRepair) -> str:
 
 
 def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
-    """The same in parts: what was there, what was done with it, and what it was read as."""
+    """A repair in three parts: the original, the verb, and the result."""
     before, after = clipped(repair.before), clipped(repair.after)
     if before == after:  # only its spelling changed, such as a key that got its quotes
         return before or "changed", "", ""
@@ -78,7 +78,7 @@ def code_words(code: str) -> str:
 
 
 def clipped(text: str, limit: int = _SHOWN) -> str:
-    """A text on one line, cut in the middle so that both ends can be seen."""
+    """A string on one line, shortened in the middle so that both ends are visible."""
     line = " ".join(text.split()) if "\n" in text or "\t" in text else text
     if len(line) <= limit:
         return line
@@ -87,7 +87,7 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
 
 
 def seconds_words(seconds: float) -> str:
-    """A duration for people: `0.4 s`, `12 s`, `2 min 5 s`."""
+    """A duration in words: `0.4 s`, `12 s`, `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -95,14 +95,14 @@ def seconds_words(seconds: float) -> str:
 
 
 def time_words(seconds: float | None) -> str:
-    """A duration, short ones in milliseconds; a dash for what has not ended."""
+    """A duration, in milliseconds if it is short; a dash if it has not ended."""
     if seconds is None:
         return "-"
     return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else seconds_words(seconds)
 
 
 def cost_words(cost: Decimal | None) -> str:
-    """Dollars; a dash when no price is known, which is not the same as free."""
+    """An amount in dollars; a dash if no price is known, which is not the same as free."""
     if cost is None:
         return "-"
     if 0 < cost < _LEAST_COST:
@@ -111,7 +111,7 @@ def cost_words(cost: Decimal | None) -> str:
 
 
 def token_words(usage: Usage) -> str:
-    """Tokens in and out; `≥` where the provider did not report every call."""
+    """Input and output tokens; `≥` if the provider did not report every call."""
     if not usage.requests:
         return "-"
     least = "≥" if usage.unmeasured_requests else ""
@@ -119,14 +119,14 @@ def token_words(usage: Usage) -> str:
 
 
 def value_words(value: object) -> str:
-    """A value as it is kept and shown: a string as it is, anything else as JSON."""
+    """A value as it is stored and shown: a string unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
 
 
 def step_place(name: str) -> str:
-    """The name of a step without the numbers of loops and maps, so that all rounds count as one step.
+    """The name of a step without the numbers of loops and maps, so that all iterations count as one step.
 
     >>> step_place("items/12/price")
     'items/*/price'

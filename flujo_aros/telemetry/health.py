@@ -18,7 +18,7 @@ from flujo_aros.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHealth:
-    """How one step did. Steps of loops and maps count as one (`items/*/price`)."""
+    """Statistics of one step. The iterations of loops and maps count as one (`items/*/price`)."""
 
     pipeline: str
     step: str
@@ -30,13 +30,13 @@ class StepHealth:
 
     @property
     def trouble(self) -> float:
-        """The share of runs without a value to trust."""
+        """The share of runs without a trustworthy value."""
         return _share(self.failed + self.degraded, self.runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelHealth:
-    """How one model did, over its first replies: what the ladder did to them is in the stages."""
+    """Statistics of one model over its first replies. The effect of the ladder is in the stages."""
 
     model: str
     calls: int
@@ -49,7 +49,7 @@ class ModelHealth:
 
     @property
     def trouble(self) -> float:
-        """The share of first replies that were rejected, or never came."""
+        """The share of first replies that were rejected or never arrived."""
         return _share(self.rejected + self.faults, self.replies + self.faults)
 
     @property
@@ -68,19 +68,19 @@ class RepairHealth:
     step: str
     model: str
     replies: int
-    """In how many replies it was made."""
+    """The number of replies with this repair."""
     of: int
-    """Of how many replies that could be read."""
+    """The number of replies that could be read."""
 
     @property
     def share(self) -> float:
-        """In which share of them."""
+        """The share of them with this repair."""
         return _share(self.replies, self.of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageHealth:
-    """How often one stage ran, saved the value, and what its calls cost."""
+    """How often one stage ran and saved the value, and what its calls cost."""
 
     stage: str
     ran: int
@@ -89,18 +89,18 @@ class StageHealth:
 
     @property
     def success(self) -> float:
-        """The share that gave a value."""
+        """The share of its runs that produced a value."""
         return _share(self.accepted, self.ran)
 
     @property
     def cost_per_success(self) -> Decimal | None:
-        """What one value that it saved has cost; None where no price is known, or none was saved."""
+        """The cost of each value that it saved; None if no price is known or no value was saved."""
         return None if self.usage.cost is None or not self.accepted else self.usage.cost / self.accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """One stretch of the time that was looked at."""
+    """One interval of the period."""
 
     start: float
     runs: int
@@ -114,7 +114,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing that is worth doing, and why; `code` names the kind of it."""
+    """One recommendation and its reason; `code` names its kind."""
 
     code: str
     text: str
@@ -134,7 +134,7 @@ class Health:
     """Steps with a value, by trust."""
     usage: Usage
     replies: int
-    """First replies that were read."""
+    """The number of first replies."""
     rejected: int
     repaired: int
     wrapped: int
@@ -147,7 +147,7 @@ class Health:
 
     @property
     def rates(self) -> dict[str, float]:
-        """The shares that a threshold may be set for."""
+        """The rates for which a threshold can be set."""
         steps = sum(self.steps.values())
         return {
             "failed": _share(self.steps.get("failed", 0), steps),
@@ -159,7 +159,7 @@ class Health:
 
     @property
     def cost_per_success(self) -> Decimal | None:
-        """What one completed run has cost; None where no price is known, or none completed."""
+        """The cost of each completed run; None if no price is known or no run completed."""
         done = self.runs.get("completed", 0)
         return None if self.usage.cost is None or not done else self.usage.cost / done
 
@@ -169,11 +169,11 @@ def _share(part: int, whole: int) -> float:
 
 
 FALLBACK_LINE: Final = 0.10
-"""The share of replies wrapped as prose from which a model counts as not following its format."""
+"""The share of replies wrapped as prose above which a model is reported as not following its format."""
 
 _OFTEN: Final = 0.10
 _ENOUGH: Final = 10
-"""The number of replies below which no advice is given."""
+"""The minimum number of replies for advice."""
 _HARDLY: Final = 0.10
 _STAGE_RUNS: Final = 5
 
@@ -211,7 +211,7 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rejections:
-    """How many first replies of a model to a step were rejected for one reason, of how many."""
+    """The number of first replies of a model to a step that were rejected for one reason, and their total."""
 
     model: str
     step: str
@@ -226,7 +226,7 @@ def advise(
     stages: tuple[StageHealth, ...],
     rejections: tuple[Rejections, ...],
 ) -> Iterator[Advice]:
-    """What to do, the gravest first."""
+    """The recommendations, most serious first."""
     for model in models:
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
             share = _percent(model.fallback_rate)
@@ -283,7 +283,7 @@ _MOST_REPAIRS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is looked at: a stretch of time, and one step or model of it."""
+    """The filter: a period of time, and optionally one step or model."""
 
     since: datetime
     until: datetime
@@ -291,29 +291,29 @@ class Span:
     model: str | None = None
 
     def within(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """Whether a time is in the stretch."""
+        """Whether a time is in the period."""
         return and_(column >= self.since.timestamp(), column < self.until.timestamp())
 
     def of_step(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """Whether it is the step, or inside of it."""
+        """Whether it is the step or a step inside it."""
         if self.step is None:
             return true()
         return or_(column == self.step, column.startswith(f"{self.step}/", autoescape=True))
 
     def rows(self, table: Table) -> ColumnElement[bool]:
-        """Which rows of calls, readings, repairs or stages count."""
+        """Selects rows of calls, readings, repairs or stages."""
         time = table.c.at if "at" in table.c else table.c.started
         model = true() if self.model is None else table.c.model == self.model
         return and_(self.within(time), self.of_step(table.c.step_place), model)
 
     def steps(self) -> ColumnElement[bool]:
-        """Which steps count."""
+        """Selects steps."""
         asked = select(ASKS.c.step_id).where(self.within(ASKS.c.started), ASKS.c.model == self.model)
         mine = true() if self.model is None else STEPS.c.id.in_(asked)
         return and_(self.within(STEPS.c.started), self.of_step(STEPS.c.place), mine)
 
     def runs(self) -> ColumnElement[bool]:
-        """Which runs count: with a step or a model, those that have it."""
+        """Selects runs: with a step or a model, those that contain it."""
         if self.step is None and self.model is None:
             return self.within(RUNS.c.started)
         if self.step is None:
@@ -322,7 +322,7 @@ class Span:
 
 
 def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
-    """The health of a journal in this stretch of time; `trend` cuts it into so many pieces."""
+    """The health of a journal in this period; `trend` divides it into that many intervals."""
     told = _steps(connection, span)
     runs, steps = _ended(connection, span, _counted((row.status, row.number) for row in told))
     models = tuple(_models(connection, span))
@@ -349,7 +349,8 @@ def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
 
 
 def _ended(connection: Connection, span: Span, steps: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Runs and steps by status. Those whose process is gone are `lost`, although the journal has no end of them."""
+    """Runs and steps by status. Those whose process is gone are `lost`, although the journal does not record their
+    end."""
     runs = _by(connection, RUNS.c.status, span.runs())
     open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
     alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
@@ -448,7 +449,7 @@ def _step(pipeline: str, place: str, rows: list[Row[Any]]) -> StepHealth:
 
 
 def _counted(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
-    """How many there are of each, most first."""
+    """Counts by value, most frequent first."""
     found: Counter[str] = Counter()
     for name, number in pairs:
         if name is not None:
@@ -535,7 +536,7 @@ def _pieces(
     which: ColumnElement[bool],
     *keys: ColumnElement[Any],
 ) -> list[Counter[tuple[Any, ...]]]:
-    """How many rows there are in each piece of the time, by these keys."""
+    """The number of rows in each interval, by these keys."""
     later = [(time < start, number) for number, start in enumerate(starts[1:])]
     piece = case(*later, else_=len(starts) - 1) if later else literal(0)
     found: list[Counter[tuple[Any, ...]]] = [Counter() for _ in starts]

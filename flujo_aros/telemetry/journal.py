@@ -1,4 +1,4 @@
-"""The journal: every run, step, model call, reading and repair in a database, as it happens."""
+"""The journal: a database that records every run, step, model call, reading and repair as it happens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("flujo_aros.journal")
 
 
 class Journal:
-    """Keeps what happens in a database: give it to a runner, or to `observing`, as an observer.
+    """Records runs in a database: pass it to a runner, or to `observing`, as an observer.
 
     `url` is a file or a URL (`sqlite:///FILE`, `postgresql://…`); by default `.aros/runs.sqlite` in the working
     folder. Texts are masked before they are written (see `Mask`), also `secrets`, values that you name; of each text
@@ -72,9 +72,8 @@ class Journal:
             self.prune(max_runs=max_runs)
 
     def _first_id(self) -> int:
-        """The id that rows of this process begin with: later than all that are there, also if the clock has gone back.
-
-        Ids are what a story is ordered by.
+        """The first id for rows of this process: larger than all existing ones, even if the clock went back, because a
+        run is ordered by ids.
         """
         now = time.time_ns()
         with self._reading() as connection:
@@ -105,17 +104,17 @@ class Journal:
         self.close()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until every event so far is in the database; False if it could not be written in time."""
+        """Wait until every event so far is in the database; False if that took too long."""
         return self._writer.flush(timeout)
 
     def close(self) -> None:
-        """Write what is left and close the database. This also happens when the process ends."""
+        """Write what is left and close the database. This also happens at the end of the process."""
         self._writer.close()
         self._engine.dispose()
 
     @property
     def dropped(self) -> int:
-        """How many rows were lost because the database could not be written for too long."""
+        """The number of rows that were lost because the database could not be written for too long."""
         return self._writer.dropped
 
     def runs(
@@ -131,7 +130,7 @@ class Journal:
             return queries.runs(connection, limit=limit, since=since, status=status, pipeline=pipeline)
 
     def story(self, run: str = "last") -> Story:
-        """All of one run. `run` is its id, the beginning of one, or `last`.
+        """The whole story of one run. `run` is its id, the beginning of an id, or `last`.
 
         Raises `UsageError` when there is no such run, or more than one.
         """
@@ -147,9 +146,8 @@ class Journal:
         model: str | None = None,
         trend: int = 0,
     ) -> Health:
-        """What happened in a stretch of time, by step, model, repair and stage, and what to do about it.
-
-        `trend` cuts the stretch into so many pieces of equal length.
+        """Statistics of a period by step, model, repair and stage, with recommendations. `trend` divides the period
+        into that many equal intervals.
         """
         span = Span(since, until or datetime.now(UTC), step, model)
         with self._reading() as connection:
@@ -161,18 +159,18 @@ class Journal:
             return queries.agreements(connection, limit=limit)
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
-        """What each stage has achieved for each model and contract: the evidence for a ladder with `adaptive`."""
+        """The record of each stage for each model and contract, which a ladder with `adaptive` uses."""
         with self._reading() as connection:
             return queries.evidence(connection, since=since)
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
-        """Remove runs that started longer ago than that, and all but the newest `max_runs`. Returns how many."""
+        """Remove runs older than that, and all but the newest `max_runs`. Returns how many were removed."""
         with self._reading(change=True) as connection:
             return queries.prune(connection, older_than=older_than, max_runs=max_runs)
 
     @contextmanager
     def _reading(self, *, change: bool = False) -> Generator[Connection]:
-        """A connection, once every event so far is written. Raises `UsageError` for what the database refuses."""
+        """A connection, after every event so far is written. Raises `UsageError` for errors of the database."""
         self.flush()
         engine = self._engine_here()
         try:
@@ -193,10 +191,11 @@ class Journal:
         return self._engine_here()
 
     def _resume(self, event: RunStarted) -> None:
-        """Close what a run that paused, or whose process ended, has left open.
+        """Close what a run left open when it paused or its process ended.
 
-        A recovered run reports its unsettled steps into the rows that they have already: nothing is there twice. What
-        had happened inside these steps is removed, as it happens again, with recorded calls answered from the record.
+        A recovered run reports its unsettled steps into their existing rows, so that nothing is recorded twice. What
+        had happened inside these steps is removed, because it happens again, with recorded calls answered from the
+        record.
         """
         if event.settled is not None:
             try:
@@ -214,10 +213,9 @@ def is_off(named: str | None) -> bool:
 
 
 def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
-    """The journal that the settings name: None for `off`, the default file when they name none.
-
-    A default file that cannot be written, as in a folder that is read-only, is no journal, and logged as a warning.
-    Raises `UsageError` when one that was named cannot be opened.
+    """The journal of the settings: None for `off`, the default file if they name none. If the default file cannot be
+    written, for example in a read-only folder, there is no journal and a warning is logged. Raises `UsageError` if a
+    journal that was named cannot be opened.
 
     >>> open_journal("off") is None
     True

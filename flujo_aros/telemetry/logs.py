@@ -28,7 +28,7 @@ _Line = tuple[Any, ...]
 
 
 class Logging:
-    """Logs events: give it to a runner, or to `observing`, as an observer.
+    """Logs events: pass it to a runner, or to `observing`, as an observer.
 
     Success is logged at INFO (runs) or DEBUG (everything else), anything else at WARNING. With `verbose`, or by default
     with the setting `telemetry.verbose`, the DEBUG lines are INFO, too. A line has no text of a prompt, a reply or an

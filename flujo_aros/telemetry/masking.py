@@ -1,6 +1,6 @@
-"""Keeps secrets out of everything that leaves a run: each is replaced by a label of the same length.
+"""Keeps secrets out of everything that leaves a run, by replacing each with a label of the same length.
 
-The length stays, so that the places of repairs in a text stay true.
+The length is kept so that the positions of repairs in a text remain correct.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_NAMES: Final = 1_000
 class Mask:
     """Masks every known kind of secret in a string, and these values, even where the string ends inside one.
 
-    Once it has heard of more of them, by the events that runs and agents begin with, it hides those too.
+    It also learns secrets from the events at the start of runs and agents, and hides those too.
 
     >>> Mask(("correct-horse",))("the key is correct-horse, no: sk-abcdefghijklmnop")
     'the key is [secret-1]***, no: [secret-2]*********'
@@ -32,19 +32,18 @@ class Mask:
     values: tuple[str, ...] = ()
     _heard: tuple[str, ...] = ()
     _read: tuple[str, ...] = ()
-    """The newest that it has heard of, beside those that it was given; and those that replies called secret."""
+    """The newest secrets that it learned, besides those that it was given, and those that replies called secret."""
     _names: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
-    """Short texts that come again and again, such as names of steps and paths, masked by the values known so far."""
+    """A cache of short strings that recur, such as step names and paths, masked with the values known so far."""
 
     @classmethod
     def of_environment(cls, more: Iterable[str] = ()) -> Mask:
-        """One that also hides the secrets that the environment of this process holds."""
+        """A mask that also hides the secrets in the environment of this process."""
         return cls((*secrets_in(os.environ), *more))
 
     def hear(self, event: Event) -> None:
-        """Take note of the secrets of a run that begins, and of what a reply calls a password, a key or a token.
-
-        The text itself is masked without that; what is told of it, such as an issue, quotes the value alone.
+        """Learn the secrets of a run that starts, and whatever a reply calls a password, a key or a token. The reply
+        itself is masked without that, but messages about it, such as issues, quote the value alone.
         """
         if isinstance(event, ReadFinished):
             if event.text and (called := secrets_of(event.text)):
@@ -55,7 +54,7 @@ class Mask:
             self._names = {}  # a new one, after the values: another thread may be filling the old one
 
     def __call__(self, text: str) -> str:
-        """The text without its secrets, as long as it was."""
+        """The text with its secrets masked, at the same length."""
         names = self._names
         known = names.get(text)
         if known is not None:
@@ -70,5 +69,5 @@ class Mask:
 
 
 def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
-    """Each once, where it came last."""
+    """Each value once, at its last position."""
     return tuple(reversed(dict.fromkeys(reversed(values))))[-most:]

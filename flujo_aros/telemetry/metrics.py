@@ -1,4 +1,4 @@
-"""The metrics, as a table, and how events become numbers in them."""
+"""The metrics as a table, and the observer that turns events into them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ METRICS: Final = (
 
 
 class Instruments:
-    """The instruments of a meter, by name. A label that is left out is the empty text."""
+    """The instruments of a meter, by name. A label that is left out is the empty string."""
 
     def __init__(self, meter: Meter) -> None:
         self._counters: dict[str, Counter] = {}
@@ -116,7 +116,7 @@ class Measures:
         self._to = Instruments(meter)
         self._mask = mask
         self._unsettled: dict[int, int] = {}
-        """How many steps of each run are open."""
+        """The number of open steps of each run."""
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             RunFinished: self._run_finished,

@@ -14,7 +14,7 @@ from typing import Final
 
 # Of OpenTelemetry and OpenInference
 VERSION: Final = "1.44.0"
-"""Of the OpenTelemetry semantic conventions."""
+"""Names from the OpenTelemetry semantic conventions."""
 
 OPERATION: Final = "gen_ai.operation.name"
 INVOKE_WORKFLOW: Final = "invoke_workflow"
@@ -23,7 +23,7 @@ ERROR_TYPE: Final = "error.type"
 OTHER_ERROR: Final = "_OTHER"
 
 SPAN_KIND: Final = "openinference.span.kind"
-"""For backends that go by OpenInference, such as Phoenix."""
+"""Names for backends that follow OpenInference, such as Phoenix."""
 CHAIN: Final = "CHAIN"
 INPUT_VALUE: Final = "input.value"
 OUTPUT_VALUE: Final = "output.value"
@@ -95,6 +95,6 @@ STAGE_KINDS: Final = {
 """The word of the FSD for what a stage is; every other stage asks a model: `llm`."""
 ASKS_A_MODEL: Final = "llm"
 REPAIRS_OF_A_REPLY: Final = ("resume", "llm_repair", "patch")
-"""The stages that are no fallback: they repair the reply that there is."""
+"""The stages that are not a fallback, because they repair the existing reply."""
 GIVES_TEXT: Final = ("degrade", "synthesize")
 """The stages that repair nothing."""

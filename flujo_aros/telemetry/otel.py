@@ -1,7 +1,7 @@
 """OpenTelemetry: spans and metrics of runs, steps and stages.
 
 A run is `invoke_workflow {pipeline}`, a step `step {name}`, a stage of a ladder `stage {name}`. The spans of
-pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and they alone have `gen_ai.usage`.
+pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and only those have `gen_ai.usage`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ENDPOINTS: Final = (
 
 
 class OpenTelemetry:
-    """Reports events to OpenTelemetry: give it to a runner, or to `observing`, as an observer.
+    """Reports events to OpenTelemetry: pass it to a runner, or to `observing`, as an observer.
 
-    Without providers it uses the global ones; where there is no SDK it costs next to nothing. No text of a prompt, a
-    reply, an issue or an error leaves, unless `content` is on, or `capture_content` of an agent; known kinds of
-    secrets, those in the environment, and `secrets` are masked even then.
+    Without providers it uses the global ones; without an SDK it costs next to nothing. The text of prompts, replies,
+    issues and errors is exported only if `content` is on, or `capture_content` of an agent; known kinds of secrets,
+    those in the environment, and `secrets` are masked even then.
 
     >>> from flujo_aros.pipeline.runner import Runner
     >>> from flujo_aros.pipeline.step import Call
@@ -60,7 +60,7 @@ class OpenTelemetry:
         self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), mask)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Receive one event; the emitter holds the span of a started one open."""
+        """Receive one event; the emitter keeps the span of a start event open."""
         if self._content or not isinstance(event, ReadFinished) or event.capture:
             self._mask.hear(event)
         if self._measured or _heard(metrics.get_meter_provider()):
@@ -69,12 +69,12 @@ class OpenTelemetry:
 
 
 def _heard(provider: object) -> bool:
-    """Whether a global provider is more than the placeholder of the API."""
+    """Whether a global provider is a real one, not the placeholder of the API."""
     return not type(provider).__module__.startswith(_PLACEHOLDERS)
 
 
 class Exporting:
-    """An `OpenTelemetry` that exports over OTLP while the block runs, and all that is left when it ends."""
+    """An `OpenTelemetry` that exports over OTLP while the block runs, and flushes at its end."""
 
     def __init__(self, *, content: bool) -> None:
         from flujo_aros.host import instrument_agents

@@ -1,4 +1,4 @@
-"""Questions to the journal, answered with its records."""
+"""The queries of the journal. They return its records."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def runs(
 
 
 def find(connection: Connection, run: str) -> str:
-    """The id of the run that this is, or begins. Raises `UsageError` when none does, or more than one."""
+    """The id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
     newest = select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
     if run == "last":
         found = connection.execute(newest.limit(1)).scalars().all()
@@ -87,7 +87,7 @@ def find(connection: Connection, run: str) -> str:
 
 
 def story(connection: Connection, run: str) -> Story:
-    """All of one run, in the order in which it happened."""
+    """The whole story of one run, in the order of events."""
     run_id = find(connection, run)
     head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
@@ -117,7 +117,7 @@ def story(connection: Connection, run: str) -> Story:
 
 
 def agreements(connection: Connection, *, limit: int) -> list[tuple[str, str, JournalNote]]:
-    """What agreement steps have reported lately, newest first, each with its run and the name of its step."""
+    """The latest results of agreement steps, newest first, each with its run and step name."""
     query = select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
     found = (from_row(JournalNote, row) for row in connection.execute(query))
     return [(note.run_id, note.step_place, note) for note in found if note.data]
@@ -128,13 +128,13 @@ def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
 
 
 def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
-    """The steps that had paused and have gone on since, each with the step of the same name that it went on as."""
+    """The steps that paused and have continued since, each with the row that continues it."""
     newest = {step.name: step.id for step in steps}
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
 
 
 def evidence(connection: Connection, *, since: datetime | None = None) -> Evidence:
-    """What stages have achieved, by model and contract."""
+    """The record of each stage, by model and contract."""
     when = true() if since is None else STAGES.c.started >= since.timestamp()
     keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
     saved = func.sum(case((STAGES.c.outcome == "accepted", 1), else_=0))
@@ -148,9 +148,8 @@ def evidence(connection: Connection, *, since: datetime | None = None) -> Eviden
 
 
 def reopen(connection: Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
-    """The ids of the steps of a run that are not settled, by name, once what had happened inside them is removed.
-
-    Steps that had paused are left as they are: they go on as another row (see `_gone_on`).
+    """The ids of the unsettled steps of a run, by name, after removing what had happened inside them. Paused steps are
+    left alone, because they continue in another row (see `_gone_on`).
     """
     query = select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
     found = connection.execute(query.order_by(STEPS.c.id))
@@ -213,7 +212,7 @@ def _run(row: Row[Any]) -> JournalRun:
 
 
 def is_gone(host: str | None, pid: int | None) -> bool:
-    """Whether the process of a run is known to have ended, which only its own host can know."""
+    """Whether the process of a run is known to have ended, which can be seen only on its own host."""
     if not pid or host != socket.gethostname():
         return False
     try:

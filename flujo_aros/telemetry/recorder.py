@@ -1,4 +1,4 @@
-"""Events as rows of the journal: a fold over events that does no I/O and knows no clock."""
+"""Events as rows of the journal: a fold over events without I/O or a clock."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _HOST: Final = socket.gethostname()
 
 
 class _Own(TypedDict):
-    """What every row of a step begins with."""
+    """The columns that every row of a step begins with."""
 
     run_id: str
     id: int
@@ -66,7 +66,7 @@ class _Own(TypedDict):
 
 
 class Recorder:
-    """Turns each event into the rows that it adds or changes.
+    """Turns each event into the rows that it adds or updates.
 
     `new_id` returns ids for rows. Texts are kept only with `content`, and at most `max_text` characters of each.
     """
@@ -76,7 +76,7 @@ class Recorder:
         self._content = content
         self._max_text = max_text
         self._open: dict[int, Record] = {}
-        """The rows of what is under way, by the scope of its events."""
+        """The rows of everything under way, by the scope of its events."""
         self._explained: set[int] = set()
         """Open steps whose value is in their readings, or in the steps inside."""
         self._inputs: dict[int, str] = {}
@@ -86,12 +86,12 @@ class Recorder:
         steps inside are settled, which have their own values."""
 
     def recover(self, run_id: str, left: Mapping[str, int], settled: frozenset[str]) -> None:
-        """Let the steps of a recovered run report into the rows that they have already: `left`, by name."""
+        """Let the steps of a recovered run report into their existing rows: `left`, by name."""
         for name, own in left.items():
             self._recovered[run_id, name] = (own, any(each.startswith(f"{name}/") for each in settled))
 
     def records(self, event: Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
-        """The rows that an event adds or replaces. Live events have none: their result is in the reading."""
+        """The rows that an event adds or replaces. Live events add none, because their result is in the reading."""
         scope = event.scope
         match event:
             case RunStarted():
@@ -135,7 +135,7 @@ class Recorder:
         return record
 
     def _closed(self, scope: Scope, kind: type[T]) -> T | None:
-        """The row of what has ended; None where its start was not seen."""
+        """The row of whatever ended; None if its start was not seen."""
         record = self._open.pop(scope.id, None)
         return record if isinstance(record, kind) else None
 
@@ -349,5 +349,5 @@ def _options(model: BaseModel) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    """A name that fits into an index: PostgreSQL refuses a row whose indexed strings are too long together."""
+    """A name shortened to fit an index: PostgreSQL rejects a row whose indexed strings are too long in total."""
     return name[:_MOST_NAME]

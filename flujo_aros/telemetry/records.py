@@ -54,7 +54,7 @@ Internal: TypeAlias = Annotated[T, _INTERNAL]
 
 
 def _computed(default: Any) -> Any:
-    """A field that is no column: a query fills it from other rows."""
+    """A field that is not a column; a query computes it from other rows."""
     return field(default=default, metadata={"computed": True})
 
 
@@ -65,10 +65,10 @@ class JournalRun:
     run_id: str
     pipeline: Masked
     kind: str
-    """`pipeline`, or `agent`: an agent that ran outside of any pipeline."""
+    """`pipeline`, or `agent` for an agent that ran outside a pipeline."""
     status: str
     started: float
-    """Seconds since 1970, as all times."""
+    """In seconds since 1970, like all times."""
     seconds: float | None
     usage: Usage
     host: str = ""
@@ -125,7 +125,7 @@ class JournalValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfStep:
-    """What rows of a step begin with: the step that they belong to, 0 outside of any, and the model they are about."""
+    """The common columns of rows in a step: the step that they belong to (0 outside a step) and the model."""
 
     run_id: Internal[str] = ""
     id: int
@@ -136,7 +136,7 @@ class _OfStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalNote(_OfStep):
-    """What a step reported beside its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+    """What a step reported besides its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
 
     note: str
     data: Annotated[dict[str, Any], _MASKED]
@@ -191,12 +191,12 @@ class JournalRepair(_OfStep):
     after: Masked
     at: Internal[float] = 0.0
     again: Internal[bool] = False
-    """The same repair was made at the same place of this reply before."""
+    """Whether the same repair was already made at the same place in this reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalReading(_OfStep):
-    """One reply and what it was read as. Secrets in `text` are masked, at the same length."""
+    """One reply and the outcome of reading it. Secrets in `text` are masked at the same length."""
 
     stage: str
     outcome: str
@@ -210,7 +210,7 @@ class JournalReading(_OfStep):
     and `checks`: an `expression`, a `function` to import, or the `name` of any other."""
     text: Masked
     chars: int
-    """The length of the reply; more than that of `text` where the journal kept only its beginning."""
+    """The length of the reply, which exceeds that of `text` if the journal kept only its beginning."""
     at: float
     repairs: tuple[JournalRepair, ...] = _computed(())
 
@@ -242,7 +242,7 @@ Record: TypeAlias = (
 """A row of the journal."""
 
 Part: TypeAlias = JournalAsk | JournalReading | JournalStage
-"""What happens in a step."""
+"""The records of events inside a step."""
 
 RecordT = TypeVar(
     "RecordT",
@@ -259,7 +259,7 @@ RecordT = TypeVar(
 
 
 class Dollars(TypeDecorator[Decimal]):
-    """US dollars, kept as whole picodollars: exact, and quick to add up in any database."""
+    """US dollars, stored as whole picodollars, which any database adds up exactly and quickly."""
 
     impl = BigInteger
     cache_ok = True
@@ -274,7 +274,7 @@ class Dollars(TypeDecorator[Decimal]):
 
 
 class _Columns(NamedTuple):
-    """How one field is kept: its columns, the values that go into them, and the field that comes back."""
+    """How one field is stored: its columns, the values written to them, and the field read from them."""
 
     types: Mapping[str, type[TypeEngine[Any]]]
     encode: Callable[[Any], tuple[Any, ...]]
@@ -326,7 +326,7 @@ def _json(text: str | None) -> Any:
 
 
 def _columns(kind: type[Any]) -> dict[str, _Columns]:
-    """How the fields of a record are kept."""
+    """How the fields of a record are stored."""
     hints = get_type_hints(kind, include_extras=True)
     kept = (each.name for each in fields(kind) if not each.metadata.get("computed"))
     return {name: _columns_of(name, hints[name]) for name in kept}
@@ -362,7 +362,7 @@ def _one(value: Any) -> tuple[Any]:
 
 
 _KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}
-"""How the fields of each record are kept."""
+"""How the fields of each record type are stored."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
@@ -467,7 +467,7 @@ MASKED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """All that happened in one step; for an agent outside of any pipeline, `step` is None."""
+    """Everything that happened in one step; `step` is None for an agent outside a pipeline."""
 
     step: JournalStep | None
     stages: tuple[JournalStage, ...] = ()
@@ -482,13 +482,13 @@ class Chapter:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Calls, readings and stages in the order in which they began."""
+        """Calls, readings and stages, in the order in which they started."""
         parts: list[Part] = [*self.asks, *self.readings, *self.stages]
         return tuple(sorted(parts, key=lambda part: part.id))
 
     @property
     def final(self) -> JournalReading | None:
-        """The reading that decided: the accepted one, else the last."""
+        """The decisive reading: the accepted one, or else the last."""
         accepted = [reading for reading in self.readings if reading.outcome != "rejected"]
         return next(reversed(accepted or self.readings), None)
 
@@ -503,7 +503,7 @@ class Story:
     """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
 
     def so_far(self, now: float) -> Story:
-        """The same, where it is still going on with the time and the usage up to `now`, in seconds since 1970."""
+        """The same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
         if self.run.status != "running":
             return self
         usage = Usage.total(ask.usage for chapter in self.chapters for ask in chapter.asks)
@@ -516,7 +516,7 @@ class Story:
         return replace(self, run=replace(self.run, seconds=now - self.run.started, usage=usage), chapters=chapters)
 
     def children(self, parent_id: int = 0) -> Iterator[Chapter]:
-        """The steps right inside a step, in start order; those of the pipeline itself by default."""
+        """The direct children of a step in start order; by default those of the pipeline itself."""
         for chapter in self.chapters:
             if chapter.step is None:
                 if parent_id == 0:

@@ -35,26 +35,25 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How one recorded reply, with the replies that followed it, is read now.
-
-    `outcome` is None where the ladder would need a reply that was not recorded; `missing` is that ask.
+    """How one recorded reply, with the replies that followed it, is read now. `outcome` is None if the ladder would
+    need a reply that was not recorded; `missing` is that ask.
     """
 
     step: str
     model: str
     recorded: Verdict
-    """What it came to when it was recorded."""
+    """The outcome when it was recorded."""
     outcome: Outcome[Any] | None
     missing: Ask | None
     used: int
-    """How many of the recorded replies were asked for."""
+    """The number of recorded replies that were used."""
     recorded_replies: int
     masked: bool
-    """Whether secrets were masked in the replies: what is read then has labels in their place."""
+    """Whether secrets were masked in the replies, so that values contain labels in their place."""
     partial: bool
     """Whether the journal kept only the beginning of a reply."""
     applied: tuple[str, ...] = ()
-    """The checks that have judged what is read now: expressions, and functions whose modules were allowed."""
+    """The checks that were applied: expressions, and functions whose modules were allowed."""
     skipped: tuple[str, ...] = ()
     """The checks that could not be applied, since functions are not in the journal: their names or messages."""
     failed_a_check: bool = False
@@ -62,12 +61,12 @@ class Replayed:
 
     @property
     def holds(self) -> bool:
-        """Whether it gives a value that no recorded check contradicts."""
+        """Whether it produces a value that no recorded check contradicts."""
         return isinstance(self.outcome, Accepted) and not self.failed_a_check
 
     @property
     def verdict(self) -> Verdict:
-        """Its outcome now."""
+        """The outcome now."""
         if self.outcome is None:
             return Verdict("unknown", None, "")
         if isinstance(self.outcome, Accepted):
@@ -90,9 +89,9 @@ def replay(
     settings: Settings | None = None,
     allow: Sequence[str] = (),
 ) -> Iterator[Replayed]:
-    """Every reply of a run again, in order. Without a contract each is read with its own, as far as it was recorded:
-    a JSON Schema, and the checks that are expressions. Functions are not in the journal: one that a blueprint named is
-    imported where `allow` lets its module be, as for `load_blueprint`; all others are skipped.
+    """Read every reply of a run again, in order. Without a contract each is read with its own, as far as it was
+    recorded: a JSON Schema, and the checks that are expressions. Functions are not in the journal: one that a blueprint
+    named is imported where `allow` lets its module be, as for `load_blueprint`; all others are skipped.
     """
     for each in allow:
         if each.endswith(SUFFIX):
@@ -117,7 +116,7 @@ def replay(
 def _recorded_checks(
     spec: str, reading: JournalReading, allow: Sequence[str], own: Collection[str]
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks that judged a reply, but for the contract's `own`: those that can be applied, the names of others."""
+    """The checks of a reply except the contract's `own`: those that can be applied, and the names of the others."""
     checks: list[Check] = []
     skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # as journals had them before 0.2
     for written in reading.read_with.get("checks", ()):
@@ -132,7 +131,7 @@ def _recorded_checks(
 
 
 def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
-    """A check made again; None where that cannot be done here."""
+    """A recorded check as a function; None if it cannot be rebuilt here."""
     if (expression := written.get("expression")) is not None:
         try:
             return Expressed(expression)
@@ -145,7 +144,7 @@ def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
 
 
 def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
-    """What cannot be said without the other checks: whether one has rejected the reply that is accepted now."""
+    """Whether a check that cannot be applied had rejected a reply that is accepted now."""
     judged = {check.objection for check in applied if isinstance(check, Expressed)}
     latest = readings[found.used - 1]
     issues = (issue for issue in latest.issues if issue.code == "check")
@@ -160,7 +159,7 @@ def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Seq
 
 
 def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Contract[Any]:
-    """The contract that the journal describes. Raises `UsageError` when it describes none that can be had."""
+    """The contract that the journal describes. Raises `UsageError` if it cannot be rebuilt."""
     if not spec:
         raise UsageError("the journal has no contract for this run: name one with --contract")
     told = json.loads(spec)
@@ -256,7 +255,8 @@ def _native_of(asks: list[JournalAsk]) -> Native | None:
 
 
 def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
-    """What these readings came to: the value that was accepted; else the first rejection, degraded if a stage did."""
+    """The outcome of these readings: the accepted value, or else the first rejection, degraded if a stage degraded
+    it."""
     accepted = [reading for reading in readings if reading.outcome == "accepted"]
     if accepted:
         return Verdict("accepted", accepted[-1].trust, accepted[-1].stage)
@@ -270,7 +270,7 @@ def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
 
 
 def _reply(reading: JournalReading) -> Reply:
-    """The reply as it came, as far as the journal has it."""
+    """The original reply, as far as the journal has it."""
     finish = reading.finish_reason
     cut = True if finish in _CUT else False if finish == "stop" else None
     failed = reading.reason == "provider" and not reading.text

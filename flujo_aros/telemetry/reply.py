@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # the records bring SQLAlchemy, which `aros read` does not ne
     from flujo_aros.telemetry.records import JournalReading, JournalRepair
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
-"""Repairs of a value: they have no place in the text that it was read from."""
+"""Repairs of a value, which have no place in the text that it was read from."""
 _IN_PLACE: Final = 40
-"""The longest text that is written into the reply as what a stretch of it was read as."""
+"""The maximum length of a reading that is shown inline in the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +47,28 @@ class Edit:
 
     @property
     def words(self) -> str:
-        """All of it in one line."""
+        """The whole repair on one line."""
         return f"{self.number} {self.risk}: {self.name}: {repair_words(self.repair)}"
 
     @property
     def in_text(self) -> bool:
-        """Whether it has a place in the text."""
+        """Whether it has a position in the text."""
         return self.repair.code not in _OF_VALUE
 
     @property
     def removes(self) -> bool:
-        """Whether the value holds nothing of what it replaces."""
+        """Whether it removes the text without a replacement."""
         return bool(self.repair.before) and not self.repair.after
 
     @property
     def insertion(self) -> str:
-        """What is written into the reply behind it: what it was read as, where that is short and something else."""
+        """The inline note after it: what it was read as, if that is short and different."""
         after = self.repair.after
         changed = after != self.repair.before and after != self.repair.before.strip("\"'")
         return after if changed and len(after) <= _IN_PLACE else ""
 
     def masked(self, mask: Callable[[str], str]) -> Edit:
-        """The same with every string masked: paths hold keys, and keys may be secrets."""
+        """The same with every string masked, since paths contain keys, and keys may be secrets."""
         path, before, after = map(mask, (self.repair.path, self.repair.before, self.repair.after))
         return Edit(self.number, replace(self.repair, path=path, before=before, after=after))
 
@@ -81,7 +81,7 @@ def numbered(repairs: Sequence[Repair | JournalRepair]) -> tuple[Edit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ShownReply:
-    """One reply, what it was read as, and every repair and issue, as people are shown them."""
+    """One reply with its outcome and every repair and issue, in the form shown to people."""
 
     text: str
     outcome: str
@@ -90,11 +90,11 @@ class ShownReply:
     edits: tuple[Edit, ...] = ()
     issues: tuple[Issue, ...] = ()
     whole: bool = True
-    """Whether `text` is all of the reply."""
+    """Whether `text` is the whole reply."""
     candidates: tuple[str, ...] = ()
-    """What was considered, where there was more than one candidate."""
+    """The candidates that were considered, if there was more than one."""
     read_from: tuple[int, int] | None = None
-    """The part of the text that the issues are about."""
+    """The part of the text to which the issues refer."""
 
     @classmethod
     def of_outcome(cls, outcome: Outcome[Any]) -> ShownReply:
@@ -115,7 +115,7 @@ class ShownReply:
 
     @classmethod
     def of_reading(cls, reading: JournalReading) -> ShownReply:
-        """The reply of a reading that the journal has kept."""
+        """The reply of a reading from the journal."""
         edits = numbered(reading.repairs)
         found = cls(reading.text, reading.outcome, reading.trust, reading.reason, edits, reading.issues)
         return replace(found, whole=reading.whole)
@@ -129,7 +129,7 @@ class ShownReply:
 
     @property
     def words(self) -> str:
-        """What it was read as, in a few words: trust and repairs, or the reason and the places of the issues."""
+        """A short summary: trust and repairs, or the reason and the places of the issues."""
         if self.outcome != "rejected":
             repaired = f", {counted(len(self.edits), 'repair')}" if self.edits else ""
             return f"{self.trust or ''}{repaired}"
@@ -153,7 +153,7 @@ class ShownReply:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a reply: the innermost edit that it is part of, if any, and the edits that end behind it."""
+    """A piece of a reply: the innermost edit that contains it, if any, and the edits that end after it."""
 
     text: str
     edit: Edit | None
@@ -161,7 +161,7 @@ class Piece:
 
 
 def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
-    """The text in stretches that belong to the same edits; together they are the whole text.
+    """The text in pieces, each within the same edits; together they are the whole text.
 
     >>> from flujo_aros.outcome import Risk
     >>> edit = Repair("quotes", Risk.LOSSLESS, "$", (1, 4), "'a'", "a")

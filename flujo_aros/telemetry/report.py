@@ -1,4 +1,4 @@
-"""One run as one HTML page: what was asked, what came back, what was repaired, and what the value is worth."""
+"""One run as one HTML page: prompts, replies, repairs, and how far each value can be trusted."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class Shown:
 
     fields: tuple[Field, ...] = ()
     more: int = 0
-    """How many lines were left out."""
+    """The number of lines that were left out."""
     trust: str = ""
     origin: str = ""
     why_not: str = ""
 
 
 def shown_value(chapter: Chapter, story: Story) -> Shown | None:
-    """The value that a step came to; None where it came to none, or where no model was asked for one."""
+    """The value of a step; None if it has none, or if no model was asked for one."""
     step = chapter.step
     status = story.run.status if step is None else step.status
     if not chapter.readings or status not in ("success", "completed"):
@@ -178,7 +178,7 @@ def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 _LISTED: Final = 30
-"""How many repairs of a reply are listed before the rest is folded away."""
+"""The number of repairs of a reply that are listed before the rest is folded away."""
 _LONGEST_PROMPT: Final = 6_000
 
 
@@ -193,12 +193,12 @@ class Call:
 
     @property
     def prompt(self) -> str:
-        """The prompt, as far as it is shown."""
+        """The visible part of the prompt."""
         return self.ask.prompt[:_LONGEST_PROMPT]
 
     @property
     def more(self) -> int:
-        """How many characters of the prompt are left out."""
+        """The number of characters of the prompt that are left out."""
         return max(0, len(self.ask.prompt) - _LONGEST_PROMPT)
 
 
@@ -214,19 +214,19 @@ class Reply:
 
     @property
     def listed(self) -> tuple[Edit, ...]:
-        """The repairs that are listed at once: all, or the riskiest of them."""
+        """The repairs that are visible at first: all of them, or the riskiest."""
         riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
         return tuple(sorted(riskiest, key=lambda edit: edit.number))
 
     @property
     def folded(self) -> tuple[Edit, ...]:
-        """The repairs that are listed only when asked for."""
+        """The repairs that are folded away at first."""
         listed = {edit.number for edit in self.listed}
         return tuple(edit for edit in self.edits if edit.number not in listed)
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """The risks that there are among the repairs."""
+        """The risks that occur among the repairs."""
         return tuple(
             risk for risk in ("lossless", "inferred", "lossy") if any(e.in_text and e.risk == risk for e in self.edits)
         )
@@ -234,7 +234,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A stage of the ladder that ran, with the calls and replies that were its own."""
+    """A stage of the ladder that ran, with its own calls and replies."""
 
     stage: JournalStage
     inside: list[Call | Reply] = field(default_factory=list[Call | Reply])
@@ -251,7 +251,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """All that is shown of one step."""
+    """Everything that is shown for one step."""
 
     anchor: str
     name: str
@@ -265,24 +265,24 @@ class Section:
 
     @property
     def repairs(self) -> int:
-        """How many repairs were made in it."""
+        """The number of repairs in the step."""
         return sum(len(reading.repairs) for reading in self.chapter.readings)
 
     @property
     def advice(self) -> str:
-        """What a user can do about how it ended."""
+        """Advice on the status of the step."""
         reason = self.step.reason if self.step else None
         issues = self.chapter.readings[-1].issues if self.chapter.readings else ()
         return next_words(Reason(reason), issues) if reason in {each.value for each in Reason} else ""
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing in it needs to be seen at once."""
+        """Whether the step can be folded, because nothing in it needs attention."""
         return self.step is not None and self.step.status in ("success", "skipped") and not self.repairs
 
 
 def sections(story: Story) -> Iterator[Section]:
-    """One for each step, those inside of another right behind it."""
+    """One for each step; nested steps follow their parent."""
     inside: defaultdict[int, list[Chapter]] = defaultdict(list)
     for chapter in story.chapters:
         inside[chapter.step.parent_id if chapter.step else 0].append(chapter)
@@ -379,7 +379,7 @@ class Bar:
 
 
 def seconds_of(story: Story) -> float:
-    """How long all of it took, also where the run has not ended."""
+    """The duration of the whole run, even if it has not ended."""
     ends = [story.run.started + (story.run.seconds or 0.0)]
     for chapter in story.chapters:
         ends += [each.started + (each.seconds or 0.0) for each in _timed(chapter)]
@@ -421,7 +421,7 @@ def _told(each: _Timed, ran: set[str], asked: Mapping[int, str]) -> tuple[str, L
 
 
 _FEW: Final = 5
-"""Of so many steps all are open that a model was asked in."""
+"""Up to this number of steps, all steps with model calls are open."""
 _TONES: Final = {
     **dict.fromkeys(("success", "completed", "clean", "accepted"), "good"),
     **dict.fromkeys(("lossless", "paused", "running", "answered"), "calm"),
@@ -435,7 +435,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 def report_html(run: Story, *, served: bool = False) -> str:
     """The run as one HTML page that needs nothing else: no network, no script, no font.
 
-    A page that is `served`, as `aros ui` does, leads back to the list of runs and shows a run that is going on.
+    A page that is `served`, as `aros ui` does, links back to the list of runs and follows a run that is still going on.
 
     Texts are shown as the journal keeps them, with secrets masked, and escaped: nothing that a model wrote can be
     anything but text.
@@ -465,7 +465,7 @@ def report_html(run: Story, *, served: bool = False) -> str:
 
 
 LIVE: Final = ("running", "paused")
-"""The statuses of runs that may go on."""
+"""The statuses of runs that may still change."""
 
 
 def page(template: str, *, served: bool, **values: Any) -> str:
@@ -490,7 +490,7 @@ def _is_trouble(section: Section) -> bool:
 
 
 def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:
-    """The least trust that any step has, or an agent without one."""
+    """The lowest trust of any step, or of an agent outside a step."""
     order = [trust.value for trust in Trust]
     told = (chapter.final if chapter.step is None else chapter.step for chapter in chapters)
     return max((each.trust for each in told if each and each.trust in order), key=order.index, default=None)
@@ -507,7 +507,7 @@ def _sign(word: str | None) -> str:
 
 
 def _seen(value: Any) -> Any:
-    """A text as it can be shown: what is no letter is made visible."""
+    """A string as it can be shown: control characters are made visible."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -517,7 +517,7 @@ def _file(name: str) -> Markup:
 
 
 def _policy(*, served: bool) -> Markup:
-    """What a browser may do with the page: show it in its style sheet, and where it is served run the one script.
+    """The content security policy: the page may use its style sheet and, if served, run its one script.
 
     Both are known by their hashes. The script may only ask the server that the page came from.
     """

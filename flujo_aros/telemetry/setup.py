@@ -17,9 +17,8 @@ from flujo_aros.telemetry.otel import from_environment
 
 @contextmanager
 def listening(settings: Settings) -> Generator[Together | None]:
-    """The observer that the settings and the `OTEL_*` variables ask for, while the block runs; None where none.
-
-    Raises `UsageError` when that is not available.
+    """The observer for the settings and the `OTEL_*` variables while the block runs; None if they name none. Raises
+    `UsageError` if it is not available.
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
@@ -38,9 +37,9 @@ class Together:
 
     observers: tuple[Observer, ...]
     evidence: Callable[[], Evidence] | None = None
-    """What ladders that adapt go by: what the journal has seen of them."""
+    """The statistics for adaptive ladders, from the journal."""
     new_journal: Path | None = None
-    """The file of the journal, if it was made just now."""
+    """The file of the journal, if it was just created."""
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Flush the observers that buffer; False if one of them took longer than `timeout` seconds."""
@@ -48,7 +47,7 @@ class Together:
         return all(done)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Pass the event to all of them; what they hold open is held open together."""
+        """Pass the event to all of them; the contexts that they open stay open together."""
         held = [each for observer in self.observers if (each := observer(event)) is not None]
         return _all(held) if held else None
 

@@ -43,10 +43,8 @@ Tags = dict[str, AttributeValue]
 
 
 class Held:
-    """Keeps a span current until the block ends, and ends it.
-
-    What was current before is put back by itself and not by a token: a stream may be closed in another context than
-    the one it was opened in.
+    """Makes a span current until the block ends, then ends it. The previous span is restored directly and not by a
+    token, because a stream may be closed in a different context from the one in which it was opened.
     """
 
     __slots__ = ("_before", "_close", "_span")
@@ -69,7 +67,7 @@ class Held:
 
 
 class Spans:
-    """Makes spans of events. Strings of users go through `mask`; texts are included only with `content`."""
+    """Turns events into spans. Strings from users go through `mask`; texts are included only with `content`."""
 
     def __init__(self, tracer: Tracer, mask: Callable[[str], str], *, content: bool) -> None:
         self._tracer = tracer
@@ -77,7 +75,7 @@ class Spans:
         self._content = content
         self._spans: dict[int, Span] = {}
         self._faulty: set[int] = set()
-        """The steps in which a provider failed."""
+        """The steps in which a provider call failed."""
 
         self._takes: Mapping[type[Event], Callable[[Any], AbstractContextManager[object] | None]] = {
             RunStarted: self._run_started,
@@ -95,12 +93,12 @@ class Spans:
         }
 
     def take(self, event: Event) -> AbstractContextManager[object] | None:
-        """Take one event; the span of a started one is to be held open."""
+        """Receive one event; the caller keeps the span of a start event open."""
         take = self._takes.get(type(event))
         return None if take is None else take(event)
 
     def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
-        """A resumed run is a trace of its own, with a link to the span that paused."""
+        """A resumed run is a separate trace with a link to the span that paused."""
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         held = self._held(
@@ -254,7 +252,7 @@ class Spans:
         span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
 
     def _repair_tags(self, event: StageStarted | StageFinished | ReadFinished) -> Tags:
-        """The tags of every span event about a repair."""
+        """The attributes of every span event about a repair."""
         faulty = _step_or_owner(event.scope) in self._faulty
         kind = names.STAGE_KINDS.get(event.stage, names.ASKS_A_MODEL)
         tags: Tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
@@ -282,7 +280,7 @@ class Spans:
         return Held(span, lambda: self._spans.pop(scope, None))
 
     def _own(self, event: Event) -> Span | None:
-        """The span of the scope of an event, if it is recorded."""
+        """The span for the scope of an event, if it is recorded."""
         span = self._spans.get(event.scope.id)
         return span if span is not None and span.is_recording() else None
 

@@ -28,10 +28,11 @@ _KEYS: Final = {
 _log: Final = logging.getLogger("flujo_aros.journal")
 
 _PAUSE: Final = 0.1
-"""For how many seconds records are gathered before they are written: what a crash may lose."""
+"""The number of seconds for which records are batched before they are written, and so the most that a crash can
+lose."""
 _AGAIN: Final = 1.0
 _KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
-"""What a later record of the same key does not change: a resumed run started when it first did."""
+"""The columns that a later record of the same key does not change: a resumed run keeps its first start time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
 
     ## What it does
 
-    Finds `exit_expression` that is a constant, or that reads only `input`: nothing that the body does can change it.
+    Finds an `exit_expression` that is a constant or reads only `input`, so that nothing in the body can change it.
 
     ## Why is this bad
 
-    The loop runs until `max_loops` and then fails, and every turn is paid for.
+    The loop runs until `max_loops` and then fails, and every iteration is paid for.
 
     ## Example
 
@@ -57,7 +57,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every loop that ends by an expression."""
+        """Check every loop with an exit expression."""
         for located in subject.steps:
             node = under(located.node, "loop", "exit_expression")
             if not isinstance(located.step, Loop) or node is None:
@@ -70,7 +70,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
 
 
 def _never(source: str) -> str | None:
-    """Why an expression can never come true; None if it may, or if it is none."""
+    """Why an expression can never be true; None if it can, or if there is none."""
     try:
         condition = Condition(source)
         roots = {read.root for read in condition.reads}
@@ -82,17 +82,17 @@ def _never(source: str) -> str | None:
 
 
 class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
-    """A branch can never be taken, or one that is needed is missing.
+    """A branch can never be taken, or a needed branch is missing.
 
     ## What it does
 
-    Works out what the expression of a conditional step can give: true and false for a comparison, the values of the
-    enum where it reads a key of a schema. Finds branches of other names, and, without a `default_branch`, values that
-    have no branch.
+    Infers the possible results of a conditional step's expression: true and false for a comparison, the values of the
+    enum if it reads a key of a schema. Finds branches with other names and, without a `default_branch`, values without
+    a branch.
 
     ## Why is this bad
 
-    Steps in such a branch never run, though they look as if they did. A value without a branch fails the step.
+    Steps in such a branch never run, although they seem to. A value without a branch fails the step.
 
     ## Example
 
@@ -122,7 +122,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every conditional step with an expression."""
+        """Check every conditional step with an expression."""
         for located in subject.steps:
             step, node = located.step, located.node.members.get("branches")
             if not isinstance(step, Branch) or node is None or not step.conditions:
@@ -142,7 +142,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
 
 def _values(subject: Subject, located: Located, condition: Condition) -> list[str] | None:
-    """All that a condition can give, as the names of branches; None where that is not known."""
+    """The possible results of a condition, as the names of branches; None if unknown."""
     if _is_truth(condition.source):
         return ["true", "false"]
     source = condition.source.strip().removeprefix("{{").removesuffix("}}").strip()
@@ -183,7 +183,7 @@ _ENDS: Final = ("exit_expression", "exit_condition", "completion_signal", "max_l
 
 
 class LoopWithoutExit(Rule, code="V-L1", severity=Severity.WARNING):
-    """A loop says neither when it ends nor how often it runs.
+    """A loop has neither an exit condition nor a maximum number of iterations.
 
     ## What it does
 
@@ -191,7 +191,7 @@ class LoopWithoutExit(Rule, code="V-L1", severity=Severity.WARNING):
 
     ## Why is this bad
 
-    Such a loop runs as often as the default says, and each turn is paid for, whether or not the work was done.
+    Such a loop runs the default number of times, and each iteration is paid for, whether or not the work is done.
 
     ## Example
 
@@ -219,7 +219,7 @@ class LoopWithoutExit(Rule, code="V-L1", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every loop."""
+        """Check every loop."""
         for located in subject.steps:
             inner = located.node.members.get("loop")
             if not isinstance(located.step, Loop) or inner is None or any(key in inner.members for key in _ENDS):

@@ -13,7 +13,7 @@ from flujo_aros.redaction import Vault
 
 
 class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=True):
-    """A local model is named that is not known here.
+    """A local model has an unknown name.
 
     ## What it does
 
@@ -21,8 +21,8 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
 
     ## Why is this bad
 
-    The command line has no such model, so the run is refused before anything has started. Only where a program hands
-    in local models of its own (`Runner(…, models=…)`) may the name be right.
+    The command line has no such model, so the run is refused before it starts. The name can be right only if a program
+    provides its own local models (`Runner(…, models=…)`).
 
     ## Example
 
@@ -48,7 +48,7 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every `model` that is written, be it of an agent, of a step or of a stage."""
+        """Check every `model` of an agent, a step or a stage."""
         for holder in _holders(subject.root):
             written = holder.members["model"]
             message = mistaken_local(str(written.value))
@@ -63,23 +63,23 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
 
 
 def _holders(root: Node) -> list[Node]:
-    """Every mapping with a `model` that is a text, in the order of the document."""
+    """Every mapping with a string `model`, in the order of the document."""
     found = (node for node in root.walk() if "model" in node.members)
     written = (node for node in found if isinstance(node.members["model"].value, str))
     return sorted(written, key=lambda node: (node.members["model"].place.line, node.members["model"].place.column))
 
 
 class SecretInBlueprint(Rule, code="V-X1", severity=Severity.ERROR):
-    """A text of the blueprint looks like a secret.
+    """A string of the blueprint looks like a secret.
 
     ## What it does
 
-    Finds texts that hold a key, a token, a private key or a password in a URL: the same patterns by which secrets are
-    kept out of repair prompts and of the journal. The finding never shows the secret.
+    Finds strings that contain a key, a token, a private key or a password in a URL, with the patterns that keep secrets
+    out of repair prompts and the journal. The finding never shows the secret.
 
     ## Why is this bad
 
-    A blueprint is checked in and shared, and a prompt is sent to a provider with every call. A secret in it is known
+    A blueprint is checked in and shared, and a prompt is sent to a provider with every call. A secret in it is exposed
     to all of them.
 
     ## Example
@@ -102,11 +102,11 @@ class SecretInBlueprint(Rule, code="V-X1", severity=Severity.ERROR):
 
     ## Fix safety
 
-    There is no fix. Revoke the secret, and give it to the code that needs it by an environment variable.
+    There is no fix. Revoke the secret, and pass it to the code that needs it in an environment variable.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every text of the document."""
+        """Check every string of the document."""
         if Vault("").hide(subject.text) == subject.text:  # nothing anywhere: the usual case, found at once
             return
         for node in subject.root.walk():
@@ -122,7 +122,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _is_real(secret: str, text: str) -> bool:
-    """Not a placeholder, and not a word: `Bearer authentication` is none."""
+    """Whether it is neither a placeholder nor a plain word, as in `Bearer authentication`."""
     if any(char in secret for char in "{}$<>*") or secret.lower() in ("password", "secret"):
         return False
     return any(char.isdigit() for char in secret) or "-----BEGIN" in secret or f":{secret}@" in text

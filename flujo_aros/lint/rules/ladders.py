@@ -24,8 +24,8 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
 
     ## What it does
 
-    Finds stages in `processing.stages` that stand behind one that ends every climb (`degrade`, `synthesize`), or that
-    `max_stages` or `max_calls` leaves no room for, whatever the reason of the rejection.
+    Finds stages in `processing.stages` that come after one that always ends the ladder (`degrade`, `synthesize`), or
+    for which `max_stages` or `max_calls` leaves no room, whatever the reason of the rejection.
 
     ## Why is this bad
 
@@ -51,7 +51,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every ladder that a step has written down."""
+        """Check every ladder that a step defines."""
         for located, step, known in subject.agent_steps():
             if known.ladder is None or known.ladder.adaptive or step.processing.stages is None:
                 continue
@@ -85,12 +85,12 @@ def _why(ladder: Ladder, index: int, reason: Reason) -> str | None:
 
 
 def calls_of(stage: AnyStage) -> int:
-    """How many calls a stage makes that never gets a value."""
+    """The number of calls that a stage makes if it never obtains a value."""
     return int(getattr(stage, "attempts", 1)) if stage.asks else 0
 
 
 def _element(stages: Node, name: str) -> Node:
-    """The last element of the list that names this stage, as it is written."""
+    """The last element of the list that names this stage."""
     named = [
         each
         for each in stages.elements
@@ -100,16 +100,16 @@ def _element(stages: Node, name: str) -> Node:
 
 
 class LadderBeyondLimits(Rule, code="V-R2", severity=Severity.INFO):
-    """The ladder of a step may spend more than the step may.
+    """The ladder of a step may spend more than the step's limits allow.
 
     ## What it does
 
     Compares what a ladder may spend (`max_calls` and the first call, `max_cost`) with the `usage_limits` of its step.
-    Where the step has written a ladder down, that is a warning.
+    It is a warning if the step itself defines the ladder.
 
     ## Why is this bad
 
-    The limit of the step stops the climb in the middle: the calls made so far are paid for and lost.
+    The limit of the step stops the ladder halfway: the calls made so far are paid for and lost.
 
     ## Example
 
@@ -137,7 +137,7 @@ class LadderBeyondLimits(Rule, code="V-R2", severity=Severity.INFO):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that has limits and a ladder."""
+        """Check every step with limits and a ladder."""
         for located, step, known in subject.agent_steps():
             why = _beyond(step, known.ladder) if known.ladder is not None else None
             node = located.node.members.get("usage_limits")
@@ -163,18 +163,18 @@ def _beyond(step: Step, ladder: Ladder) -> str | None:
 
 
 class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
-    """A step that may degrade to text feeds one that reads a key of it.
+    """A step reads a key of a value that may degrade to text.
 
     ## What it does
 
     Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
-    `steps.NAME.output.KEY`. It is a warning where the step names `degrade` in its stages or says
-    `on_degraded: accept`, and an info where the ladder is the one that every step has.
+    `steps.NAME.output.KEY`. It is a warning if the step names `degrade` in its stages or sets `on_degraded: accept`,
+    and an info with the default ladder.
 
     ## Why is this bad
 
-    A degraded step hands on the text of the model, which has no keys, so the next step fails, and the run names that
-    one instead of the step whose reply could not be used. Where it asks for `previous_step.text`, the text is wrapped
+    A degraded step passes on the text of the model, which has no keys. So the next step fails, and the run names it
+    instead of the step whose reply could not be used. If the next step reads `previous_step.text`, the text is wrapped
     for it.
 
     ## Example
@@ -207,7 +207,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that may degrade."""
+        """Check every step that may degrade."""
         every = {each.path: (number, each, tuple(reads_of(each))) for number, each in enumerate(subject.steps)}
         by_name: dict[str, set[str]] = {}
         for path, (_, _, reads) in every.items():
@@ -241,7 +241,7 @@ def _may_degrade(step: Step, known: Facts) -> bool:
 
 
 def _key(read: Read, name: str, follows: bool) -> str | None:  # noqa: FBT001 (one fact of one read)
-    """The key of this step's value that is read, if one is."""
+    """The key of this step's value that is read, if any."""
     if read.root == "previous_step" and follows and read.path:
         return None if read.path[0] == DEGRADED_KEY else str(read.path[0])
     if read.step == name and len(read.path) > 2 and read.path[1] in OUTPUT_NAMES:

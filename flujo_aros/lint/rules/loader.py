@@ -1,4 +1,4 @@
-"""Rules about what the loader reports, one for each kind of error: they say what the runner would say."""
+"""Rules about the errors of the loader, one for each kind; they report what the runner would report."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from flujo_aros.lint.rule import Rule
 
 
 class LoaderRule(Rule):
-    """A rule whose findings are errors that the loader reports.
-
-    What makes the loader refuse a blueprint is an error. What it loads and the runner would refuse, such as an unknown
-    skill of flujo, is a warning, and so is what is ignored.
+    """A rule whose findings are problems that the loader reports. Whatever makes the loader refuse a blueprint is an
+    error. Whatever loads but is refused by the runner, such as an unknown skill of flujo, is a warning, and so is
+    anything that is ignored.
     """
 
     about: ClassVar[Code]
@@ -45,7 +44,7 @@ class LoaderRule(Rule):
 
 
 def _suggested(subject: Subject, place: Place, problem: Problem) -> Fix | None:
-    """Write the suggested name, where the wrong one stands once."""
+    """Write the suggested name if the wrong one occurs once."""
     if problem.suggestion is None:
         return None
     written, meant = problem.suggestion.written, problem.suggestion.meant
@@ -63,12 +62,12 @@ class UnreadableYaml(LoaderRule, code="YAML-PARSE", about=Code.UNREADABLE):
 
     ## What it does
 
-    Finds files that are no YAML, or YAML that a blueprint may not use: duplicate keys, tags of Python, more than one
-    document, texts that are not UTF-8.
+    Finds files that are not valid YAML, or use YAML that a blueprint may not use: duplicate keys, Python tags, more
+    than one document, text that is not UTF-8.
 
     ## Why is this bad
 
-    Nothing of the file is known then, so nothing else of it can be checked.
+    Nothing else in the file can be checked.
 
     ## Example
 
@@ -93,11 +92,11 @@ class ImportCycle(LoaderRule, code="V-I3", about=Code.IMPORT_CYCLE):
 
     ## What it does
 
-    Finds `imports` that lead back to a blueprint that is being loaded.
+    Finds `imports` that lead back to the importing blueprint.
 
     ## Why is this bad
 
-    The blueprint cannot be loaded: it has no end.
+    The blueprint cannot be loaded, because the imports never end.
 
     ## Example
 
@@ -122,22 +121,22 @@ class ImportCycle(LoaderRule, code="V-I3", about=Code.IMPORT_CYCLE):
 
 
 class InvalidImport(LoaderRule, code="V-I4", about=Code.INVALID_IMPORT):
-    """A blueprint that is imported has mistakes.
+    """An imported blueprint has errors.
 
     ## What it does
 
-    Finds `imports` whose file cannot be loaded, with the first mistakes in it. The file itself is linted too, unless
-    you say `--no-imports`.
+    Finds `imports` whose file cannot be loaded, with its first errors. The file itself is linted too, unless you pass
+    `--no-imports`.
 
     ## Why is this bad
 
-    A blueprint can be loaded only if all that it imports can.
+    A blueprint can be loaded only if all its imports can.
 
     ## Example
 
     ```yaml
     imports:
-      review: ./review.yaml # which has mistakes
+      review: ./review.yaml # which has errors
     steps:
       - name: look
         uses: imports.review
@@ -156,11 +155,11 @@ class InvalidImport(LoaderRule, code="V-I4", about=Code.INVALID_IMPORT):
 
 
 class MissingImport(LoaderRule, code="V-I1", about=Code.MISSING_IMPORT):
-    """A blueprint that is imported cannot be read.
+    """An imported blueprint cannot be read.
 
     ## What it does
 
-    Finds `imports` whose file is not there, cannot be read, or lies outside the folder of the blueprint.
+    Finds `imports` whose file does not exist, cannot be read, or is outside the folder of the blueprint.
 
     ## Why is this bad
 
@@ -189,11 +188,11 @@ class MissingImport(LoaderRule, code="V-I1", about=Code.MISSING_IMPORT):
 
 
 class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests_name=True):
-    """A template uses a filter that is not there.
+    """A template uses an unknown filter.
 
     ## What it does
 
-    Finds `| name` in templates where there is no filter of that name.
+    Finds `| name` in templates if there is no filter with that name.
 
     ## Why is this bad
 
@@ -220,12 +219,11 @@ class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests
 
 
 class UnknownStepReference(LoaderRule, code="V-T4", about=Code.UNKNOWN_STEP, suggests_name=True):
-    """A template speaks of a step that is not there, or not yet.
+    """A template refers to a step that does not exist or has not run yet.
 
     ## What it does
 
-    Finds `steps.NAME` where no step of that name has run before, and `steps.NAME.key` where `steps.NAME.output.key`
-    is meant.
+    Finds `steps.NAME` if no earlier step has that name, and `steps.NAME.key` where `steps.NAME.output.key` is meant.
 
     ## Why is this bad
 
@@ -256,11 +254,11 @@ class UnknownStepReference(LoaderRule, code="V-T4", about=Code.UNKNOWN_STEP, sug
 
 
 class DuplicateStepName(LoaderRule, code="V-B2", about=Code.DUPLICATE_STEP):
-    """Two steps of one list have the same name.
+    """Two steps in one list have the same name.
 
     ## What it does
 
-    Finds steps whose name is taken by a step before them in the same list.
+    Finds steps whose name is already used by an earlier step in the same list.
 
     ## Why is this bad
 
@@ -293,8 +291,8 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
 
     ## What it does
 
-    Finds templates and expressions with a mistake: an unknown name, a call, a bracket that is not closed. What is
-    checked is what the runner would run.
+    Finds templates and expressions with an error: an unknown name, a call, an unclosed bracket. The check is the same
+    as the runner's.
 
     ## Why is this bad
 
@@ -321,12 +319,12 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
 
 
 class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_name=True):
-    """A step uses an agent, a built-in or a callable that is not there.
+    """A step uses an agent, a built-in or a callable that does not exist.
 
     ## What it does
 
     Finds `uses` and `agent` that name no agent of the blueprint, no import, no built-in and no `package.module:name`.
-    A skill of flujo that is not known here is a warning: such a blueprint loads, and is refused when it is run.
+    An unsupported skill of flujo is a warning: such a blueprint loads, but its run is refused.
 
     ## Why is this bad
 
@@ -357,15 +355,15 @@ class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_n
 
 
 class StepWithoutAgent(LoaderRule, code="V-A1", severity=Severity.WARNING, about=Code.NO_AGENT):
-    """A step says nothing about what it runs.
+    """A step does not say what it runs.
 
     ## What it does
 
-    Finds steps that load and cannot run, because they have neither `uses` nor `agent`.
+    Finds steps that load but cannot run, because they have neither `uses` nor `agent`.
 
     ## Why is this bad
 
-    The run is refused before anything has started.
+    The run is refused before it starts.
 
     ## Example
 
@@ -385,16 +383,16 @@ class StepWithoutAgent(LoaderRule, code="V-A1", severity=Severity.WARNING, about
 
 
 class IgnoredKey(LoaderRule, code="V-B3", severity=Severity.WARNING, about=Code.IGNORED):
-    """A key changes nothing here.
+    """A key has no effect.
 
     ## What it does
 
-    Finds keys that blueprints of flujo may carry and that have no effect here, each with the reason, and values that
-    are better written in another way.
+    Finds keys of flujo's blueprints that have no effect here, each with the reason, and values that should be written
+    differently.
 
     ## Why is this bad
 
-    Who reads the key believes that it does something.
+    A reader of the blueprint believes that the key does something.
 
     ## Example
 
@@ -420,12 +418,13 @@ class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_nam
 
     ## What it does
 
-    Finds what the loader refuses and no other rule explains: unknown keys, missing keys, values of the wrong kind,
+    Finds errors of the loader that no other rule explains: unknown keys, missing keys, values of the wrong kind,
     schemas that cannot be compiled.
 
     ## Why is this bad
 
-    A blueprint that cannot be loaded cannot be run. What is linted is what the runner loads, so nothing slips through.
+    A blueprint that cannot be loaded cannot be run. The linter uses the loader of the runner, so it misses none of its
+    errors.
 
     ## Example
 

@@ -1,4 +1,4 @@
-"""Rules about what a model is asked for: schemas, tags, limits, and who enforces them."""
+"""Rules about the requested output: schemas, tags, limits, and their enforcement."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from flujo_aros.pipeline.step import Step
 
 
 class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable=Applicability.SAFE):
-    """A step has a schema, and does not say that its reply is structured.
+    """A step has a schema but does not set structured output.
 
     ## What it does
 
-    Finds agent steps whose reply has a schema, of the step or of its agent, but whose `processing` does not say
-    `structured_output`. The schema is enforced all the same: it is promoted from the agent to the step. Where
-    `structured_output: off` or `enforcement: off` switches it off, that is a warning.
+    Finds agent steps with a schema, of the step or of its agent, whose `processing` does not set `structured_output`.
+    The schema is still enforced, because it is promoted from the agent to the step. It is a warning if
+    `structured_output: off` or `enforcement: off` turns it off.
 
     ## Why is this bad
 
-    Who reads the step cannot see that its reply is structured, and a change of the agent changes the step silently. A
-    schema that is switched off promises a shape that nobody checks: whatever the model writes is passed on.
+    A reader of the step cannot see that its reply is structured, and a change of the agent silently changes the step. A
+    schema that is turned off promises a shape that nothing checks: whatever the model writes is passed on.
 
     ## Example
 
@@ -65,7 +65,7 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every agent step that has a schema in reach."""
+        """Check every agent step with a schema."""
         for located, step, known in subject.agent_steps():
             whose = _whose_schema(located, step)
             if whose is None or known.mode == "own":
@@ -112,7 +112,7 @@ def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edi
 
 
 def _whose_schema(located: Located, step: Step) -> str | None:
-    """Where the schema of a step is written, if it has one."""
+    """The place of a step's schema, if it has one."""
     if step.processing.schema is not None:
         return "its own"
     has_own = under(located.node, "output_schema") or under(located.node, "agent", "output_schema")
@@ -151,13 +151,13 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
 
     ## What it does
 
-    Finds agent steps whose contract wants the payload between `<tag>` and `</tag>`, while neither the system
-    prompt nor the input of the step names that tag.
+    Finds agent steps whose contract expects the payload between `<tag>` and `</tag>`, while neither the system prompt
+    nor the input of the step names that tag.
 
     ## Why is this bad
 
-    Nothing else asks for the tag: the prompt of a tagged contract is yours. The contract is strict, so a reply without
-    its tag is rejected, and every call is lost.
+    Nothing else asks for the tag, because you write the prompt of a tagged contract. The contract is strict, so a reply
+    without its tag is rejected, and every call is wasted.
 
     ## Example
 
@@ -191,7 +191,7 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step with a tagged contract."""
+        """Check every step with a tagged contract."""
         for located, step, known in subject.agent_steps():
             contract = known.contract
             if not isinstance(contract, TaggedContract) or known.mode == "own":
@@ -207,7 +207,7 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
 
 
 def _prompt(step: Step) -> str:
-    """All that the author has written for the model."""
+    """Everything that the author has written for the model."""
     parts = [str(getattr(step.agent, "system_prompt", "")), *(template.source for template in step.templates)]
     return "\n".join(parts)
 
@@ -222,8 +222,8 @@ class MaxTokensTooSmall(Rule, code="V-O2", severity=Severity.WARNING, fixable=Ap
 
     ## What it does
 
-    Works out the shortest JSON that satisfies the schema of a step, with nothing but its required keys, and finds
-    `max_tokens` that cannot hold it at four characters to a token.
+    Computes the shortest JSON that satisfies the schema of a step, with only its required keys, and finds values of
+    `max_tokens` that are too small for it at four characters per token.
 
     ## Why is this bad
 
@@ -249,11 +249,11 @@ class MaxTokensTooSmall(Rule, code="V-O2", severity=Severity.WARNING, fixable=Ap
 
     ## Fix safety
 
-    The fix writes ten times the least that is needed. It raises what a call may cost, so it is unsafe.
+    The fix writes ten times the minimum. It raises the possible cost of a call, so it is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every agent step that has a limit and a schema."""
+        """Check every agent step with a limit and a schema."""
         for located, _, known in subject.agent_steps():
             limit = _limit(known)
             if limit is None or known.contract is None:
@@ -315,7 +315,7 @@ def _limit(known: Facts) -> int | None:
 
 
 def _holder(subject: Subject, located: Located) -> Node | None:
-    """The mapping that says `max_tokens` for a step: its own, else its agent's."""
+    """The mapping that sets `max_tokens` for a step: its own, or else its agent's."""
     uses = under(located.node, "uses")
     name = str(uses.value).removeprefix("agents.") if uses is not None else ""
     own = [under(located.node, *keys) for keys in (("model_settings",), ("config",), ("agent", "model_settings"))]
@@ -329,18 +329,19 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 
     ## What it does
 
-    Asks what becomes of the schema of a step in the schema mode of its model: the transformer of the model's profile,
-    as installed, or the grammar compiler of llama.cpp. Finds words that are dropped (info), words because of which the
-    provider does not enforce the schema at all (info, a warning where the step asks for that mode), and words that make
-    the call fail (an error). Counts what the provider publishes a limit for, and warns where the schema exceeds it:
-    optional properties and properties of more than one type (Anthropic: 24 and 16), properties, levels of objects,
-    choices of enums and characters in names (OpenAI: 5000, 10, 1000 and 120,000; Azure: 100 properties, 5 levels).
+    Checks how the schema of a step is changed in the schema mode of its model, by the transformer of the model's
+    installed profile or by the grammar compiler of llama.cpp. Finds keywords that are dropped (info), keywords because
+    of which the provider does not enforce the schema at all (info, or a warning if the step asks for that mode), and
+    keywords that make the call fail (error). Also compares the schema with the published limits of the provider and
+    warns if it exceeds one: optional properties and properties of more than one type (Anthropic: 24 and 16),
+    properties, levels of objects, choices of enums and characters in names (OpenAI: 5000, 10, 1000 and 120,000; Azure:
+    100 properties, 5 levels).
 
     ## Why is this bad
 
-    The value is validated here in any case, so nothing wrong gets through. But each reply that the provider could have
-    kept from going wrong costs a repair call. A schema that is refused costs one call in each run, after which it is
-    asked for in words.
+    The value is validated here in any case, so nothing wrong gets through. But each invalid reply that the provider
+    could have prevented costs a repair call. A schema that is refused costs one call in each run, after which the model
+    is prompted with the schema instead.
 
     ## Example
 
@@ -374,7 +375,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every schema that a provider is asked to enforce, once for each model."""
+        """Check every schema that a provider should enforce, once for each model."""
         told: set[tuple[Place, str]] = set()
         for located, _, known in subject.agent_steps():
             schema = _schema_node(subject, located, known)
@@ -413,7 +414,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 
 
 def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | None:
-    """Where the schema in force is written."""
+    """The place of the effective schema."""
     if known.schema_source == "processing":
         return under(located.node, "processing", "schema")
     if known.schema_source == "contract":
@@ -434,7 +435,7 @@ def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
 
 
 def _at(loss: Loss) -> str:
-    """The path of the value that a loss is about, in words."""
+    """The path of the value that a loss concerns, in words."""
     names = [str(part) for word, part in zip(loss.path, loss.path[1:], strict=False) if word == "properties"]
     return f" of {'.'.join(names)}" if names else ""
 
@@ -540,12 +541,12 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
 
     ## What it does
 
-    Finds enums of three or more texts without a value such as `other`, `unknown` or `none`, and without null. Scales
-    that are complete by themselves, such as low, medium and high, are fine.
+    Finds enums of three or more strings without a value such as `other`, `unknown` or `none`, and without null.
+    Complete scales, such as low, medium and high, are fine.
 
     ## Why is this bad
 
-    A model that has to pick one picks one, also for an input that belongs to none of them. That is a silent guess.
+    A model that must pick one value picks one, even for an input that fits none of them. That is a silent guess.
 
     ## Example
 
@@ -563,11 +564,11 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
 
     ## Fix safety
 
-    The fix adds `other`. Who reads the value must know it, so the fix is unsafe.
+    The fix adds `other`. Code that reads the value must handle it, so the fix is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every enum of every schema."""
+        """Check every enum of every schema."""
         for schema in schemas_of(subject):
             nullable: set[int] = set()
             for path, part in parts_of(schema.node):
@@ -594,7 +595,7 @@ def _is_closed(part: Node, enum: Node) -> bool:
 
 
 def _beside_null(part: Node) -> set[int]:
-    """The branches of a union in which null may stand as well."""
+    """The branches of a union that also allows null."""
     branches = [
         each for word in ("anyOf", "oneOf") for each in (part.members[word].elements if word in part.members else ())
     ]
@@ -619,11 +620,11 @@ _REASONS: Final = frozenset(
 
 
 class VerdictBeforeReasoning(Rule, code="V-O5", severity=Severity.INFO, fixable=Applicability.DISPLAY):
-    """A schema asks for the verdict before its reasoning.
+    """A schema asks for a verdict before its reasoning.
 
     ## What it does
 
-    Finds objects in which a key such as `verdict`, `score` or `label` stands before a key such as `reasoning` or
+    Finds objects in which a key such as `verdict`, `score` or `label` comes before a key such as `reasoning` or
     `explanation`.
 
     ## Why is this bad
@@ -653,7 +654,7 @@ class VerdictBeforeReasoning(Rule, code="V-O5", severity=Severity.INFO, fixable=
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at the order of the keys of every object."""
+        """Check the order of the keys of every object."""
         for schema in schemas_of(subject):
             for _, part in parts_of(schema.node):
                 properties = part.members.get("properties")
@@ -684,14 +685,14 @@ class OverlappingUnion(Rule, code="V-O6", severity=Severity.WARNING):
 
     ## What it does
 
-    Compares the branches of `anyOf` and `oneOf` in pairs. Two objects are apart if a required key has other constants
-    in each, or if one requires a key that the other forbids; other values are apart by type, constants or range. With
-    `oneOf` an overlap is a warning, with `anyOf` an info.
+    Compares the branches of `anyOf` and `oneOf` in pairs. Two objects are distinct if a required key has different
+    constants in each, or if one requires a key that the other forbids; other values are distinct by type, constants or
+    range. With `oneOf` an overlap is a warning, with `anyOf` an info.
 
     ## Why is this bad
 
-    A value that satisfies two branches of `oneOf` is invalid, although each branch alone would take it. With `anyOf` it
-    counts as the first one, whichever was meant.
+    A value that satisfies two branches of `oneOf` is invalid, although each branch alone would accept it. With `anyOf`
+    it counts as the first one, whichever was meant.
 
     ## Example
 
@@ -715,11 +716,11 @@ class OverlappingUnion(Rule, code="V-O6", severity=Severity.WARNING):
 
     ## Fix safety
 
-    There is no fix: only you know what tells the branches apart.
+    There is no fix: only you know how the branches differ.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every union of every schema."""
+        """Check every union of every schema."""
         for schema in schemas_of(subject):
             root: Any = schema.node.plain()
             for path, part in parts_of(schema.node):
@@ -744,7 +745,7 @@ def _overlap(branches: list[Any], root: object) -> tuple[int, int] | None:
 
 
 def _apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
-    """Whether no value can satisfy both, as far as that can be told; where it cannot, they count as apart."""
+    """Whether no value can satisfy both; if that cannot be determined, they count as distinct."""
     if depth > 5 or any(_OPAQUE & part.keys() or "anyOf" in part or "oneOf" in part for part in (one, two)):
         return True
     choices = _choices(one), _choices(two)
@@ -812,7 +813,7 @@ class NoSchemaMode(Rule, code="V-O7", severity=Severity.ERROR, fixable=Applicabi
     ## What it does
 
     Finds steps that ask for the provider's own schema mode (`structured_output: openai_json`, `outlines`, `xgrammar`,
-    `enforce_grammar`, or `output_mode: native` of the agent), while the profile of the model says that it has none.
+    `enforce_grammar`, or `output_mode: native` of the agent), although the profile of the model has none.
 
     ## Why is this bad
 
@@ -844,12 +845,11 @@ class NoSchemaMode(Rule, code="V-O7", severity=Severity.ERROR, fixable=Applicabi
 
     ## Fix safety
 
-    With `auto` the schema is asked for in the prompt, and enforced here. The step could not run before, so the fix is
-    safe.
+    With `auto` the schema is part of the prompt and enforced here. The step could not run before, so the fix is safe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that asks for the mode."""
+        """Check every step that asks for the mode."""
         for located, _, known in subject.agent_steps():
             model = str(getattr(known.agent, "model", ""))
             mode = schema_mode(model)

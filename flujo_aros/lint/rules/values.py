@@ -1,4 +1,4 @@
-"""Rules about values: what a step gives, who reads it, and where it is written."""
+"""Rules about values: the value of a step, its readers, and where it is written."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
     ## What it does
 
     Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
-    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; no later agent goes
-    on with the conversation (`use_history`); and the value does not go into the context by `updates_context`,
-    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body gives the value of the whole and is never
-    unused. A callable may be called for its effect, so there it is an info.
+    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; no later agent
+    continues the conversation (`use_history`); and the value is not written to the context with `updates_context`,
+    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body provides the value of the whole, so it is
+    never unused. A callable may be called for its side effects, so for callables it is an info.
 
     ## Why is this bad
 
-    The call is paid for and its value is thrown away. Most often the next step was meant to read it.
+    The call is paid for and its value is discarded. Usually the next step was meant to read it.
 
     ## Example
 
@@ -69,7 +69,7 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that has one after it."""
+        """Check every step that is followed by another."""
         outline = subject.outline
         read = _read_by_name(outline)
         for located in subject.steps:
@@ -89,7 +89,7 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
 
 
 def _read_by_name(outline: Outline) -> frozenset[str]:
-    """The names of the steps that some other step reads; all names where one reads `steps` as a whole."""
+    """The names of the steps that some other step reads; all names if one reads `steps` as a whole."""
     names = frozenset(located.step.name for located in outline.steps if located.step is not None)
     found: set[str] = set()
     for reader in outline.steps:
@@ -101,12 +101,12 @@ def _read_by_name(outline: Outline) -> frozenset[str]:
 
 
 def _goes_to_context(outline: Outline, located: Located) -> bool:
-    """Whether the step, or a step in it, puts its value or a part of it into the context."""
+    """Whether the step, or a nested step, writes its value or a part of it to the context."""
     return any(_writes(each.step) for each in (located, *outline.inside(located)))
 
 
 def _is_seen(outline: Outline, located: Located) -> bool:
-    """Whether another agent goes on with a conversation that an agent of this step has taken part in."""
+    """Whether another agent continues a conversation in which an agent of this step took part."""
     agents = any(is_agent_step(each.step) for each in (located, *outline.inside(located)))
     if not agents or not isinstance(located.step, (Step, Loop, Branch)):
         return False
@@ -130,7 +130,7 @@ def _writes(step: PipelineStep | None) -> bool:
 
 
 def _severity(step: PipelineStep) -> Severity:
-    """A model call for nothing costs money; a callable may have been called for its effect."""
+    """The severity: a wasted model call costs money; a callable may have been called for its side effects."""
     return Severity.WARNING if step.models else Severity.INFO
 
 
@@ -138,20 +138,20 @@ _WRAP: Final = "flujo.builtins.wrap_dict"
 
 
 class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Applicability.SAFE):
-    """A step with `updates_context` gives a value that cannot be merged.
+    """A step with `updates_context` has a value that cannot be merged.
 
     ## What it does
 
     Finds steps with `updates_context: true` whose value is known not to be a mapping (an error: the step would fail),
-    or not known to be one (a warning). An agent step with a schema of an object is fine, and so is a model or a
-    mapping that a function says it returns. `mergeable_output: true` is your word that the value is a mapping;
-    `false` that it is not. Also finds `on_degraded: accept` beside `updates_context`: text in place of the value
-    counts as success there, and cannot be merged.
+    or not known to be one (a warning). An agent step with an object schema is fine, and so is a function annotated to
+    return a model or a mapping. With `mergeable_output: true` you declare that the value is a mapping; with `false`,
+    that it is not. Also finds `on_degraded: accept` together with `updates_context`: text in place of the value counts
+    as success then, and cannot be merged.
 
     ## Why is this bad
 
-    Only the members of a mapping can be merged into the context. A text has no names to go by, so the step fails
-    after its model call has been paid for.
+    Only the members of a mapping can be merged into the context. A string has no keys, so the step fails after its
+    model call has been paid for.
 
     ## Example
 
@@ -173,14 +173,14 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
 
     ## Fix safety
 
-    Where the value is a mapping in each case (such as a union of objects), the fix writes `mergeable_output: true`,
-    which is safe. Otherwise it takes `updates_context` from the step and inserts a step that wraps the value under a
-    key. Where the value is known not to be a mapping the step could only fail, so that fix is safe; elsewhere later
-    steps would read another value in `previous_step`, and it is unsafe.
+    If the value is always a mapping (such as a union of objects), the fix writes `mergeable_output: true`, which is
+    safe. Otherwise it takes `updates_context` from the step and inserts a step that wraps the value under a key. Where
+    the value is known not to be a mapping the step could only fail, so that fix is safe; elsewhere later steps would
+    read another value in `previous_step`, and it is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that updates the context."""
+        """Check every step that updates the context."""
         for located in subject.steps:
             step = located.step
             if step is None or not step.updates_context or "updates_context" not in located.node.members:
@@ -222,7 +222,7 @@ def _said(subject: Subject, located: Located) -> Fix | None:
 
 
 def _wrapped(subject: Subject, located: Located) -> Fix | None:
-    """Take the merging from the step, and let a step after it merge the value under a key."""
+    """Remove the merging from the step, and insert a step after it that merges the value under a key."""
     stands = subject.sequence_node(located)
     step = located.step
     if stands is None or step is None:
@@ -254,7 +254,7 @@ def _free_name(subject: Subject, wanted: str) -> str:
 
 
 def _is_mapping(step: PipelineStep) -> bool:
-    """Whether the value is a mapping in each case, where the facts leave it open: every branch of a union is one."""
+    """Whether the value is always a mapping although its type is open, because every branch of a union is one."""
     if isinstance(step, Step):
         contract = step.facts.contract
         return contract is not None and _describes_objects(contract.json_schema, contract.json_schema, 0)
@@ -276,12 +276,12 @@ def _describes_objects(schema: object, root: object, depth: int) -> bool:
 
 
 class ParallelWriteConflict(Rule, code="V-P1", severity=Severity.WARNING):
-    """Two branches of a parallel step write to the same place of the context.
+    """Two branches of a parallel step write to the same path of the context.
 
     ## What it does
 
-    Finds parallel steps with `merge_strategy: error_on_conflict` (the default) whose branches put values to the same
-    place, by `sink_to`, or by `updates_context` and the keys of a schema.
+    Finds parallel steps with `merge_strategy: error_on_conflict` (the default) whose branches write values to the same
+    path, with `sink_to`, or with `updates_context` and the keys of a schema.
 
     ## Why is this bad
 
@@ -309,11 +309,11 @@ class ParallelWriteConflict(Rule, code="V-P1", severity=Severity.WARNING):
 
     ## Fix safety
 
-    There is no fix: only you know which value is to hold.
+    There is no fix: only you know which value should win.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every parallel step that merges what its branches write."""
+        """Check every parallel step that merges the writes of its branches."""
         for located in subject.steps:
             step = located.step
             if not isinstance(step, Parallel) or step.merge_strategy != "error_on_conflict":
@@ -331,7 +331,7 @@ class ParallelWriteConflict(Rule, code="V-P1", severity=Severity.WARNING):
 
 
 def _places(located: Located) -> Iterator[str]:
-    """The places of the context that a step writes to, as dotted paths."""
+    """The paths in the context to which a step writes, dotted."""
     step = located.step
     if step is None:
         return
@@ -350,16 +350,16 @@ _OTHERWISE: Final = re.compile(r"\b(?:or|default|d|if|unless|is|optional)\b")
 
 
 class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable=Applicability.SAFE):
-    """A template asks for `output` of `previous_step`, which is the value itself.
+    """A template reads `output` of `previous_step`, which is the value itself.
 
     ## What it does
 
-    Finds `previous_step.output`, `.result` and `.value` where the value of the previous step is a text, or an object
+    Finds `previous_step.output`, `.result` and `.value` if the value of the previous step is a string, or an object
     whose schema has no such key.
 
     ## Why is this bad
 
-    `previous_step` is the value already; only `steps.NAME` has an `output`. The step fails when it is rendered.
+    `previous_step` is already the value; only `steps.NAME` has an `output`. The step fails when it is rendered.
 
     ## Example
 
@@ -385,12 +385,12 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
 
     ## Fix safety
 
-    The template could not be rendered before, so the fix is safe; where it says what stands in for a missing key
-    (`or`, `default`, `if`), the fix is unsafe.
+    The template could not be rendered before, so the fix is safe; if it has a fallback for a missing key (`or`,
+    `default`, `if`), the fix is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every template of every step."""
+        """Check every template of every step."""
         for located, node, template in template_nodes(subject):
             for read in template.reads:
                 key = read.path[0] if read.root == "previous_step" and read.path else None
@@ -405,7 +405,7 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
 
 
 def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
-    """Take the key from the only place of a text that asks for it."""
+    """Remove the key from the only place of a text that reads it."""
     start, end = subject.editor.start(node), subject.editor.end(node)
     at = subject.text.find(wrong, start, end)
     if subject.text.count(wrong, start, end) != 1 or subject.editor.is_anchored(node):
@@ -414,12 +414,12 @@ def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
 
 
 class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
-    """A template asks for a key that the schema of the value does not have.
+    """A template reads a key that the schema of the value does not have.
 
     ## What it does
 
-    Finds `previous_step.KEY` and `steps.NAME.output.KEY` where the value has a schema of an object without that key, or
-    is a text.
+    Finds `previous_step.KEY` and `steps.NAME.output.KEY` if the value has an object schema without that key, or is a
+    string.
 
     ## Why is this bad
 
@@ -461,7 +461,7 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every template of every step."""
+        """Check every template of every step."""
         for located, node, template in template_nodes(subject):
             for read in template.reads:
                 inner = read.path[2:] if read.root == "steps" else read.path if read.root == "previous_step" else ()

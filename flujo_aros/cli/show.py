@@ -79,13 +79,15 @@ def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
 
 
 def _troubles(story: Story) -> Iterator[Text]:
-    """Why steps have ended without a value, and what a paused one asks: the first few, each with its first line."""
+    """Why steps have ended without a value, and what a paused one asks: the first few, each in one line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
     steps = [step for step in steps if not any(_is_cause(other, step) for other in steps)]
     if steps:
         yield Text()
     for step in steps[:_MOST_TROUBLES]:
-        words = clipped((step.error or "").partition("\n")[0], _TROUBLE)
+        said = (step.error or "").splitlines()
+        # An error is its first line; of a question, what it is about comes in the lines below.
+        words = clipped(" ".join(each.strip() for each in (said if step.status == "paused" else said[:1])), _TROUBLE)
         yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
     if len(steps) > _MOST_TROUBLES:
         yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")

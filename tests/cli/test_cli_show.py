@@ -114,3 +114,12 @@ def test_what_a_paused_run_asks_is_printed_once(aros: Aros) -> None:
     shown = aros("show").stdout
     assert shown.count("waits for an answer") == 1
     assert shown.endswith("route/true/ask: waits for an answer: Send it?\n")
+
+
+def test_a_question_of_several_lines_is_shown_whole(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_JOURNAL", "sqlite:///runs.sqlite")
+    blueprint = 'steps: [{kind: hitl, name: sure, message: "The agent wants to call:\\n  refund(amount=40)"}]'
+    Path("ask.yaml").write_text(blueprint)
+    assert aros("run", "ask.yaml", "--input", "x").exit_code == 3
+    shown = aros("show", "last").stdout
+    assert "waits for an answer: The agent wants to call: refund(amount=40)" in " ".join(shown.split())

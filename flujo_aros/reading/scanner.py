@@ -311,7 +311,7 @@ def begins_without_opener(text: str, start: int) -> bool:
 def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re.Match[str] | None:
     """The first match of an expression that begins with a mark: the mark alone is found a hundred times as fast."""
     mark, pattern = place
-    at = text.find(mark, start)
+    at = text.find(mark, start) if mark[0] in text else -1  # one character is found ten times as fast as two
     while at >= 0:
         if (found := pattern.match(text, at)) is not None:
             return found

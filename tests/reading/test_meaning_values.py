@@ -636,3 +636,8 @@ def test_what_is_shown_as_final_stays(reply: str, size: int) -> None:
     assert outcome == read(reply, schema)
     if isinstance(outcome, Accepted):
         assert final == {name: outcome.value[name] for name in final}
+
+
+@pytest.mark.parametrize("written", ["soon", "3", "at noon", "25 Uhr", "13 pm"])
+def test_words_and_lone_figures_are_no_time_of_day(written: str) -> None:
+    assert given(reading(written, time)) == "refused"

@@ -191,7 +191,7 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
         yield None
         return
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.telemetry.folder import make_folder_of
+    from flujo_aros.folder import make_folder_of
 
     file = Path(".aros") / "cache.sqlite"
     make_folder_of(file)

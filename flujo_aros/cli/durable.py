@@ -315,7 +315,8 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         return "its process is gone; a worker takes it over, or run the same again with --durable"
     if row.status == "paused" and row.paused is not None:
-        return f"asks: {row.paused['message']}; answer with: aros resume {row.run_id} --answer TEXT --db {engine.url}"
+        answer = f"aros resume {row.run_id} --answer TEXT --db {engine.store.shown}"
+        return f"asks: {row.paused['message']}; answer with: {answer}"
     return None
 
 

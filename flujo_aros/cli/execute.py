@@ -29,9 +29,9 @@ from flujo_aros.cli.screen import (
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.events import Observer, RunFinished
+from flujo_aros.folder import make_folder_of
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
-from flujo_aros.telemetry.folder import make_folder_of
 from flujo_aros.telemetry.formatting import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not

@@ -178,7 +178,7 @@ class Durable:
                 return
             if _open is not None and _open is not self:
                 raise UsageError(
-                    f"this process has {_open.url!r} open already, and can have one durable database at a time; "
+                    f"this process has {_open.store.shown} open already, and can have one durable database at a time; "
                     "close that one first: durable.close()"
                 )
             refuse_pickles()

@@ -7,22 +7,18 @@ that started has settled. `completed` is written in one place, `Store.finish`, i
 from __future__ import annotations
 
 import json
-import re
-import sqlite3
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from pathlib import Path
 from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
 import sqlalchemy as sa
-from sqlalchemy import event
 from sqlalchemy.engine.interfaces import Dialect
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.database import open_engine, refusal, shown
 from flujo_aros.durable.serializer import decoded, of_ours
 from flujo_aros.errors import UsageError
 
@@ -141,7 +137,6 @@ class Json(sa.types.TypeDecorator[Any]):
         return None if value is None else decoded(value)
 
 
-_PASSWORD: Final = re.compile(r"://[^@/]*@")
 _META = sa.MetaData()
 _TYPES: Final[Mapping[Any, Any]] = {str: sa.Text, int: sa.BigInteger, float: sa.Float, bool: sa.Boolean}
 
@@ -192,18 +187,9 @@ class Store:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
-        self.shown = url
-        try:
-            self.engine = _engine(url, create=create)
-            self.shown = str(self.engine.url.render_as_string(hide_password=True))
-        except (ArgumentError, NoSuchModuleError) as error:
-            raise UsageError(
-                f"{_PASSWORD.sub('://***@', url)!r} is not the URL of a database that can keep runs; "
-                "write sqlite:///FILE or postgresql://USER@HOST/NAME"
-            ) from error
+        self.engine = open_engine(url, "durable database", missing=None if create else "is this the right URL?")
+        self.shown = shown(self.engine.url)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        if self.is_sqlite and self.engine.url.database in (None, "", ":memory:"):
-            raise UsageError("a database in memory does not survive a crash; name a file: sqlite:///FILE")
         self._prefix = "" if self.is_sqlite else "dbos."
         mine = "FROM aros_durable_runs WHERE run_id = :run_id AND epoch = :epoch" + (
             "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a statement that writes has the whole file
@@ -240,7 +226,9 @@ class Store:
 
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
         """What the database has refused, as one sentence."""
-        return DatabaseError(f"the durable database {self.shown} {_refusal(error)}")
+        said = refusal(error, self.engine.url)
+        later = "; runs go on once it can" if said.startswith("cannot be reached") else ""
+        return DatabaseError(f"the durable database {self.shown} {said}{later}")
 
     # -- runs --------------------------------------------------------------------------------------------------
 
@@ -578,52 +566,3 @@ _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 def _values(row: RunRow | StepRow) -> dict[str, Any]:
     """The columns of a row. Not `asdict`, which would copy all that is inside."""
     return {each.name: getattr(row, each.name) for each in fields(row)}
-
-
-def _engine(url: str, *, create: bool) -> sa.Engine:
-    made = sa.make_url(url)
-    if made.drivername in ("postgresql", "postgres"):
-        made = made.set(drivername="postgresql+psycopg")
-    if made.get_backend_name() == "postgresql":
-        return sa.create_engine(made, pool_pre_ping=True, pool_size=20, max_overflow=10)
-    if made.drivername != "sqlite":
-        raise ArgumentError(made.drivername)
-    file = None if made.database in (None, "", ":memory:") else Path(made.database or "")
-    if file is not None and not file.exists():
-        if not create:
-            raise UsageError(f"there is no database {str(file)!r}; is this the right URL?")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"the folder of the database {str(file)!r} cannot be made: {error.strerror}") from error
-    engine = sa.create_engine(made)
-    event.listen(engine, "connect", _prepare_sqlite)
-    return engine
-
-
-def _prepare_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:
-    """Several processes write to the file: each waits for its turn, and readers wait for nobody."""
-    connection.isolation_level = "IMMEDIATE"
-    connection.execute("PRAGMA busy_timeout=30000")
-    connection.execute("PRAGMA foreign_keys=ON")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    if sqlite3.sqlite_version_info < (3, 42):  # there unixepoch('subsec'), a default in the tables of DBOS, is NULL
-        connection.create_function("unixepoch", 1, lambda _: time.time_ns() // 1_000_000 / 1000)
-
-
-def _refusal(error: SQLAlchemyError) -> str:
-    """What the database has refused, in a few words that say what to do."""
-    cause = getattr(error, "orig", None) or error
-    said = next(iter(str(cause).strip().splitlines()), "") or type(cause).__name__
-    if "readonly" in said or "read-only" in said:
-        return f"cannot be written ({said}); make the file and its folder writable, or name another with --db"
-    if "full" in said and isinstance(cause, sqlite3.Error):
-        return f"cannot be written: the disk is full ({said}); nothing is lost: make room and run again"
-    if "unable to open" in said:
-        return f"cannot be opened ({said}); does its folder exist, and may you write there?"
-    if "not a database" in said or "malformed" in said:
-        return f"is not a database, or is damaged ({said}); name another with --db"
-    if "connect" in said or "refused" in said or "closed" in said or "terminat" in said:
-        return f"cannot be reached ({said}); runs go on once it can"
-    return f"cannot be used: {said}"

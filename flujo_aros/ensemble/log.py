@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from sqlalchemy import (
-    URL,
     Column,
     Engine,
     Integer,
@@ -21,16 +20,14 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    create_engine,
-    event,
     func,
     insert,
     inspect,
-    make_url,
     select,
 )
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from flujo_aros.database import cause, open_engine, refusal, shown
 from flujo_aros.errors import UsageError
 
 S = TypeVar("S")
@@ -187,8 +184,8 @@ class EventLog:
         ]
 
     def _failed(self, doing: str, error: Exception) -> UsageError:
-        shown = _address(self.url or "").render_as_string(hide_password=True)
-        return UsageError(f"the event log {shown} cannot be {doing}: {_cause(error)}")
+        where = "" if self._engine is None else shown(self._engine.url)
+        return UsageError(f"the event log {where} cannot be {doing}: {cause(error)}")
 
     def close(self) -> None:
         """Close the connections to the database; `with EventLog(…) as log:` does so at the end."""
@@ -236,28 +233,12 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _address(url: str) -> URL:
-    address = make_url(url) if "://" in url else URL.create("sqlite", database=url)
-    driver = "postgresql+psycopg" if address.drivername in ("postgresql", "postgres") else address.drivername
-    return address.set(drivername=driver)
-
-
 def _opened(url: str) -> Engine:
-    shown = url
+    engine = open_engine(url, "event log")
     try:
-        address = _address(url)
-        shown = address.render_as_string(hide_password=True)
-        if address.drivername == "sqlite" and address.database:
-            Path(address.database).absolute().parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(address)
-        if address.drivername == "sqlite":
-            event.listen(engine, "connect", _for_many_processes)
         _make_table(engine)
-    except (SQLAlchemyError, ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
-        raise UsageError(
-            f"the event log {shown!r} cannot be opened: {_cause(error)}; "
-            "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
-        ) from error
+    except SQLAlchemyError as error:
+        raise UsageError(f"the event log {shown(engine.url)} {refusal(error, engine.url)}") from error
     return engine
 
 
@@ -267,14 +248,3 @@ def _make_table(engine: Engine) -> None:
     except SQLAlchemyError:
         if not inspect(engine).has_table(_EVENTS.name):  # another process has made it at the same time
             raise
-
-
-def _for_many_processes(connection: Any, _: object) -> None:
-    """Several processes write to the file: each waits for its turn, and readers wait for nobody."""
-    connection.execute("PRAGMA busy_timeout = 30000")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _cause(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]

@@ -17,11 +17,12 @@ from typing import Final, Self
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.database import cause, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Evidence
 from flujo_aros.telemetry import queries
-from flujo_aros.telemetry.engine import DEFAULT, open_database, said, shown
+from flujo_aros.telemetry.engine import DEFAULT, open_database
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.recorder import Recorder
@@ -177,7 +178,7 @@ class Journal:
             with engine.begin() if change else engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise UsageError(f"the journal {shown(engine.url)} cannot be read: {said(error)}") from error
+            raise UsageError(f"the journal {shown(engine.url)} cannot be read: {cause(error)}") from error
 
     def _engine_here(self) -> Engine:
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, Table, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.telemetry.engine import said, shown
+from flujo_aros.database import cause, shown
 from flujo_aros.telemetry.records import BY_NAME, MASKED, STAGES, STEPS, TABLES, Record, to_row
 
 _Row: TypeAlias = dict[str, Any]
@@ -159,8 +159,8 @@ class Writer:
         except SQLAlchemyError as error:
             if not self._failing:
                 words = "the journal %s cannot be written: %s; the run continues, and its record waits in memory"
-                _log.warning(words, shown(self._engine().url), said(error))
-            self._failing = said(error)
+                _log.warning(words, shown(self._engine().url), cause(error))
+            self._failing = cause(error)
             return False
         self._failing = ""
         return True

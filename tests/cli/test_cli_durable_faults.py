@@ -140,11 +140,11 @@ def test_a_paused_run_of_a_changed_blueprint_says_what_to_do_and_a_fork_goes_on(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "is not the URL of a database"),
-        ("mysql://me:hunter2@db/x", "is not the URL of a database"),
+        ("nonsense://x", "neither SQLite nor PostgreSQL"),
+        ("mysql://me:hunter2@db/x", "neither SQLite nor PostgreSQL"),
         ("postgresql://me:hunter2@127.0.0.1:1/x", "cannot be reached"),
-        ("sqlite://", "does not survive a crash"),
-        ("sqlite:////proc/nowhere/runs.sqlite", "cannot be made"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:////proc/nowhere/runs.sqlite", "cannot be created"),
     ],
 )
 def test_a_wrong_url_is_one_sentence_without_the_password(shop: Shop, url: str, said: str) -> None:

@@ -59,7 +59,7 @@ def test_a_database_file_that_may_only_be_read_is_one_sentence(
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         pytest.skip("root may write to every file, and there is no setpriv to take that from it")
     assert step(durable("run", "shop.yaml", "--input", "pen", "--durable"), "up")["output"] == "PEN"
-    (tmp_path / "runs.sqlite").chmod(0o444)
+    (tmp_path / "runs.sqlite").chmod(0o400)
     as_others = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
     words = [*as_others, *COMMAND, "run", "shop.yaml", "--input", "pen", "--durable", "--allow", "./durable_shop.py"]
     refused = subprocess.run(words, cwd=tmp_path, env=dict(environment), capture_output=True, text=True, check=False)

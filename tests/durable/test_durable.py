@@ -222,15 +222,32 @@ def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Pa
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "is not the URL of a database"),
-        ("mysql://x/y", "is not the URL of a database"),
-        ("sqlite://", "does not survive a crash"),
+        ("nonsense://x", "neither SQLite nor PostgreSQL: expected"),
+        ("mysql://x/y", "neither SQLite nor PostgreSQL: expected"),
+        ("sqlite://", "needs a file"),
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
     ],
 )
 def test_a_wrong_url_is_one_sentence(url: str, said: str) -> None:
     with Durable(url) as durable, pytest.raises(UsageError, match=said):
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+
+
+def test_the_database_is_for_its_owner_alone(tmp_path: Path) -> None:
+    database = tmp_path / ".aros" / "durable.sqlite"
+    with Durable(f"sqlite:///{database}") as durable:
+        Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+        modes = {end: Path(f"{database}{end}").stat().st_mode & 0o777 for end in ("", "-wal", "-shm")}
+    assert modes == {"": 0o600, "-wal": 0o600, "-shm": 0o600}
+    assert database.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_open_database_is_refused_by_the_name_of_the_first(tmp_path: Path) -> None:
+    pipeline = Pipeline([Call("count", function=len)])
+    with Durable(f"sqlite:///{tmp_path}/one.sqlite") as one, Durable(f"sqlite:///{tmp_path}/two.sqlite") as two:
+        Runner(pipeline, engine=one).run_sync("x")
+        with pytest.raises(UsageError, match=r"one\.sqlite open already"):
+            Runner(pipeline, engine=two).run_sync("x")
 
 
 def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ("crashes", "fleet", "overhead")
+SCRIPTS = ("crashes", "fleet", "soak", "overhead")
 
 
 def printed(script: str) -> list[str]:
@@ -41,3 +41,14 @@ def test_every_run_of_the_fleet_has_ended_and_none_is_wrong() -> None:
         told = json.loads(line)
         broken = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "illegal_journals")
         assert [told[name] for name in broken] == [0] * len(broken)
+
+
+def test_half_an_hour_at_full_speed_leaves_nothing_behind() -> None:
+    (line,) = printed("soak")
+    told = json.loads(line)
+    assert told["minutes"] >= 30
+    broken = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "illegal_journals")
+    assert [told[name] for name in broken] == [0] * len(broken)
+    for name in ("megabytes", "threads", "open_files"):
+        early, late = told[f"{name}_second_and_last_fifth"]
+        assert late < early * 1.1

@@ -64,15 +64,21 @@ def test_several_writers_append_to_one_log_in_postgresql(postgres: str) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://me:hunter2@127.0.0.1:1/x", r"//me:\*\*\*@127.0.0.1:1/x' cannot be opened"),
-        ("nosuch://x", "cannot be opened.*expected a file, sqlite:///FILE or postgresql://"),
-        ("sqlite:////proc/none/x.sqlite", "cannot be opened"),
+        ("postgresql://me:hunter2@127.0.0.1:1/x", r"//me@127.0.0.1:1/x cannot be reached"),
+        ("nosuch://x", "neither SQLite nor PostgreSQL: expected a file, sqlite:///FILE or postgresql://"),
+        ("sqlite:////proc/none/x.sqlite", "cannot be created"),
     ],
 )
 def test_a_database_that_cannot_be_opened_is_named_without_its_password(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:
         EventLog(url)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log.sqlite")
+    log.append([("world.observed", "world", {})], turn=0)
+    assert {each.stat().st_mode & 0o777 for each in tmp_path.glob("log.sqlite*")} == {0o600}
 
 
 def test_a_name_that_a_database_has_no_room_for_is_refused() -> None:

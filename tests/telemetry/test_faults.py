@@ -25,7 +25,9 @@ def run(journal: Journal, value: str = "x") -> RunResult:
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "flujo_aros.journal"]
+    return [
+        record.getMessage() for record in caplog.records if record.name in ("flujo_aros.journal", "flujo_aros.database")
+    ]
 
 
 def test_a_full_disk_costs_the_record_and_not_the_run(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -76,7 +78,7 @@ def test_a_folder_that_is_read_only_means_no_journal_by_default_and_an_error_whe
     (said,) = warnings_of(caplog)
     assert "Read-only file system" in said
     assert "AROS_JOURNAL=off" in said
-    with pytest.raises(UsageError, match="Read-only file system; set AROS_JOURNAL to another path"):
+    with pytest.raises(UsageError, match="Read-only file system; name a file in another place"):
         open_journal("runs.sqlite")
 
 

@@ -198,7 +198,7 @@ def test_settings_may_turn_the_journal_off_or_name_another(tmp_path: Path, monke
         ("mysql://me:pw@host/x", "neither SQLite nor PostgreSQL"),
         ("nonsense://", "neither SQLite nor PostgreSQL"),
         ("sqlite://", "needs a file"),
-        ("postgresql://me:pw@127.0.0.1:1/x", "cannot be opened"),
+        ("postgresql://me:pw@127.0.0.1:1/x", "cannot be reached"),
         ("/proc/nowhere/runs.sqlite", "cannot be"),
     ],
 )
@@ -370,7 +370,7 @@ def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
 
 def test_what_is_no_file_and_no_url_makes_no_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="a journal cannot be opened at 3: expected a file, sqlite"):
+    with pytest.raises(UsageError, match="the journal cannot be opened at 3: expected a file, sqlite"):
         Journal(3)  # type: ignore[arg-type]  # what types forbid can be given
     assert list(tmp_path.iterdir()) == []
 

@@ -1,0 +1,150 @@
+"""Opens the databases that runs are kept in: a SQLite file, for its owner alone, or PostgreSQL by its URL.
+
+The journal, durable runs and event logs are all opened here, so a URL means the same everywhere, a file in `.aros` is
+as private, and what goes wrong is one sentence that never shows a password.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+import time
+from pathlib import Path
+from typing import Any, Final, cast
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from flujo_aros.errors import UsageError
+from flujo_aros.folder import HIDDEN, close_to_others, make_folder_of, make_private
+from flujo_aros.redaction import without_secrets
+
+_EXPECTED: Final = "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+_log: Final = logging.getLogger("flujo_aros.database")
+
+
+def database_url(source: str | Path, noun: str = "database") -> URL:
+    """The URL of a database. A path is a SQLite file; `postgresql://` is opened with psycopg.
+
+    `noun` says in errors what the database is. Raises `UsageError` for what is neither.
+
+    >>> str(database_url("runs.sqlite"))
+    'sqlite:///runs.sqlite'
+    """
+    if not isinstance(cast("object", source), (str, Path)):
+        raise UsageError(f"the {noun} cannot be opened at {source!r}: {_EXPECTED}")
+    text = str(source)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise UsageError(f"the URL of the {noun} is invalid: {_EXPECTED}") from error
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise UsageError(f"the {noun} {shown(url)} is neither SQLite nor PostgreSQL: {_EXPECTED}")
+    return url
+
+
+def open_engine(source: str | Path, noun: str, *, missing: str | None = None, wait: float = 30.0) -> Engine:
+    """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits `wait` seconds its turn.
+
+    With `missing`, the file must exist, and `missing` says in the error what to do where it does not. Otherwise it is
+    made, readable by its owner alone. Raises `UsageError`, one sentence that calls the database `noun`, for a URL that
+    cannot be opened; the connection itself is made, and may fail, at its first use.
+    """
+    url = database_url(source, noun)
+    is_file = url.get_backend_name() == "sqlite"
+    if is_file:
+        _prepare_file(url, noun, missing)
+    pool: dict[str, Any] = {} if is_file else {"pool_pre_ping": True, "pool_size": 20, "max_overflow": 10}
+    try:
+        engine = create_engine(url, **pool)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        message = f"the {noun} {shown(url)} needs a driver: {error}; pip install 'flujo_aros[postgres]'"
+        raise UsageError(message) from error
+
+    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for its turn, and never deadlocks
+        connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
+        connection.execute("PRAGMA journal_mode = WAL")  # readers and one writer at a time do not wait for each other
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last moments, never the file
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if sqlite3.sqlite_version_info < (3, 42):  # there unixepoch('subsec'), a default in tables of DBOS, is NULL
+            connection.create_function("unixepoch", 1, _milliseconds)
+
+    if is_file:
+        event.listen(engine, "connect", prepare)
+    return engine
+
+
+def shown(url: URL | str) -> str:
+    """A URL as it may be shown: without its password.
+
+    >>> shown("postgresql://me:hunter2@db.example.com/runs")
+    'postgresql://me@db.example.com/runs'
+    """
+    said = make_url(url)
+    bare = URL.create(said.get_backend_name(), said.username, None, said.host, said.port, said.database, said.query)
+    return without_secrets(bare.render_as_string(hide_password=False))
+
+
+def cause(error: Exception) -> str:
+    """The message of a database error, on one line and masked."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
+    return without_secrets(lines[0])
+
+
+def refusal(error: SQLAlchemyError, url: URL) -> str:
+    """What went wrong in a database, as the end of a sentence that begins with its name, and what to do about it."""
+    said = cause(error)
+    if "readonly" in said or "read-only" in said:
+        return f"cannot be written ({said}): make the file and its folder writable, or name another"
+    if "full" in said and url.get_backend_name() == "sqlite":
+        return f"cannot be written: the disk is full ({said}); nothing is lost: make room and run again"
+    if any(words in said for words in ("not a database", "malformed", "disk image")):
+        # It is never deleted or written over.
+        return f"cannot be opened: {said}; move it away to start a new one (mv {url.database} {url.database}.bad)"
+    if "unable to open" in said:
+        return f"cannot be opened ({said}): does its folder exist, and may you write there?"
+    if url.get_backend_name() != "sqlite" and any(
+        words in said for words in ("connect", "refused", "closed", "terminat")
+    ):
+        return f"cannot be reached ({said})"
+    return f"cannot be used: {said}"
+
+
+def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
+    """Make a new file for its owner alone; SQLite gives the files beside it the same permissions."""
+    if url.database in (None, "", ":memory:"):
+        raise UsageError(f"the {noun} needs a file, since a database in memory is lost: sqlite:///FILE")
+    file = Path(str(url.database))
+    if missing is not None and not file.exists():
+        raise UsageError(f"there is no {noun} at {file}: {missing}")
+    try:
+        make_folder_of(file)
+        new = make_private(file)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"the {noun} {file} cannot be created: {reason}; name a file in another place") from error
+    if not new:
+        _keep_private(file, noun)
+
+
+def _keep_private(file: Path, noun: str) -> None:
+    """Close a file in `.aros` to others; of one elsewhere, which may be meant to be shared, log that it is open."""
+    if any(folder.name == HIDDEN for folder in file.parents):
+        closed = [close_to_others(file.with_name(f"{file.name}{end}")) for end in ("", "-wal", "-shm")]
+        if all(closed):
+            return
+    if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
+        _log.warning("every user of this machine can read the %s %s: chmod 600 makes it private", noun, file)
+
+
+def _milliseconds(_precision: str) -> float:
+    return time.time_ns() // 1_000_000 / 1000

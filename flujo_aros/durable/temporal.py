@@ -40,11 +40,13 @@ from flujo_aros.pipeline.streaming import StreamEvent
 
 try:
     from temporalio import activity, workflow
+    from temporalio.bridge.proto.workflow_activation import RemoveFromCache, WorkflowActivation, WorkflowActivationJob
     from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
     from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
     from temporalio.exceptions import (
         ActivityError,
         ApplicationError,
+        ApplicationErrorCategory,
         WorkflowAlreadyStartedError,
         is_cancelled_exception,
     )
@@ -289,6 +291,7 @@ class Temporal:
             )
             _open, self._workers = self, AsyncExitStack()
             await self._workers.enter_async_context(calls)
+            self._workers.push_async_callback(_evict, runs)
             await self._workers.enter_async_context(runs)
 
     async def close(self) -> None:
@@ -397,7 +400,7 @@ class Temporal:
         """Make a call of a run that is executed in this process."""
         found = self._makes.get((run_id, key))
         if found is None:
-            raise ApplicationError(f"{key} of run {run_id} is not executed here any more", type=_NOT_HERE)
+            raise _not_here(f"{key} of run {run_id} is no longer executed here")
         make, context = found
         making = asyncio.get_running_loop().create_task(_awaited(make), context=context)
         try:
@@ -409,9 +412,26 @@ class Temporal:
             await asyncio.wait([making])
             why = activity.cancellation_details()
             if why is not None and why.worker_shutdown:  # nobody has cancelled the run
-                raise ApplicationError(f"the worker of {key} ends", type=_NOT_HERE) from None
+                raise _not_here(f"the worker that makes {key} is shutting down") from None
             raise
         return making.result()
+
+
+def _not_here(message: str) -> ApplicationError:
+    """Says that a call was not made by this process. Expected, so Temporal logs no traceback."""
+    return ApplicationError(message, type=_NOT_HERE, category=ApplicationErrorCategory.BENIGN)
+
+
+async def _evict(worker: Worker) -> None:
+    """Cancel the workflows that a worker which has shut down still holds, as it does when its cache is full.
+
+    Otherwise the garbage collector ends them, at any time and in any thread, in the middle of their steps.
+    """
+    workflows = worker._workflow_worker  # pyright: ignore[reportPrivateUsage]
+    held = {} if workflows is None else dict(workflows._running_workflows)  # pyright: ignore[reportPrivateUsage]
+    for run, running in held.items():
+        jobs = [WorkflowActivationJob(remove_from_cache=RemoveFromCache())]
+        await asyncio.to_thread(running.activate, WorkflowActivation(run_id=run, jobs=jobs))
 
 
 async def _awaited(make: Callable[[], Awaitable[T]]) -> T:

@@ -1,6 +1,7 @@
 """What every durable engine gives: the same runs, also over a pause and a crash, on DBOS and on Temporal."""
 
 import asyncio
+import gc
 import json
 import shutil
 import socket
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import CoroutineType
 
 import pytest
 from pydantic_ai import Agent
@@ -270,6 +272,8 @@ def test_a_worker_that_ends_leaves_its_runs_to_the_next_on_temporal(temporal_ser
             await runner.submit("x", run_id="left-1")
             while not began.exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
+        left = [each for each in gc.get_objects() if type(each) is CoroutineType and each.cr_frame is not None]
+        assert [each for each in left if each.__qualname__ == Runner.execute.__qualname__] == []
         async with Temporal(temporal_server) as engine:
             engine.register(runner)
             assert (await engine.handle("left-1").result()).output == "x"

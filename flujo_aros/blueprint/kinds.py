@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
@@ -37,7 +37,7 @@ from flujo_aros.blueprint.references import (
     target_of,
 )
 from flujo_aros.contract import WrittenContract, written_contract
-from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.manifest import Manifest, emitted_by_nobody, read_manifest
 from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
@@ -391,12 +391,25 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
         )
     if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
         return None
+    for manifest, node in zip(members, nodes, strict=True):
+        what = f"agent {manifest.name!r} waits in vain"
+        _doubt_kinds(making, what, manifest.subscribes_to, node.members.get("subscribes_to", node), members)
+    _doubt_kinds(making, "nothing stops the run", block.stop_on, making.member("stop_on") or making.node, members)
     return {
         "cast": members,
         "profiles": profiles,
         "inject": {int(turn): text for turn, text in block.inject.items()},
         **said(block, "log"),
     }
+
+
+def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, cast: Sequence[Manifest]) -> None:
+    """Warn of kinds that nobody emits: only another process could put such an event into the log."""
+    for index, kind in enumerate(kinds):
+        unknown = emitted_by_nobody(kind, cast)
+        if unknown is not None:
+            place = node.elements[index].place if node.elements else node.place
+            making.loading.warn(place, unknown.after(f"{what}: "))
 
 
 def _manifest(making: Making, node: Node) -> Manifest | None:

@@ -112,7 +112,9 @@ def show_figures(value: Any) -> None:
         console.print(Text.assemble((verdict["actor"], "bold"), f": winner {verdict.get('winner') or 'open'}"))
     stats = value["stats"]
     shares = f"outside grants {stats['outside_grants']}, raw fallbacks {100 * stats['raw_fallback_rate']:.0f} %"
-    console.print(f"ended by {value['reason']!r} after {counted(value['turns'], 'turn')}; {shares}", soft_wrap=True)
+    without = f", without {' or '.join(value['missing'])}" if value["missing"] else ""
+    after = counted(value["turns"], "turn")
+    console.print(f"ended by {value['reason']!r} after {after}{without}; {shares}", soft_wrap=True)
 
 
 def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | None, *, reflection: bool) -> Pipeline:

@@ -157,7 +157,7 @@ def _within(score: float, low: float, high: float) -> float:
 
 
 def _is_number(score: Any) -> bool:
-    return isinstance(score, (int, float)) and not isinstance(score, bool) and not isnan(score)
+    return not isnan(score) if isinstance(score, float) else isinstance(score, int) and not isinstance(score, bool)
 
 
 def _member(value: Any, name: str) -> Any:

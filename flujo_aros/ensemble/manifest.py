@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
@@ -10,15 +11,21 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from flujo_aros.contract import Output
-from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.errors import ContractError, Hint, UsageError
 from flujo_aros.pipeline.names import nearest
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
-def _kind(text: str) -> str:
+def wrong_kind(text: str) -> str | None:
+    """What is wrong with the name of a kind of events; None if it is fine."""
     if _KIND.fullmatch(text) is None:
-        message = f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
+        return f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
+    return None
+
+
+def _kind(text: str) -> str:
+    if message := wrong_kind(text):
         raise ValueError(message)
     return text
 
@@ -46,7 +53,15 @@ Kind: TypeAlias = Annotated[str, Field(max_length=100), AfterValidator(_kind)]
 """A kind of event: lower-case words joined by dots, such as `agent.spoke`. The set of kinds is open."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][\w -]*$", max_length=60)]
 
-RESERVED: Final = ("run.started", "run.finished", "user.injected", "agent.reflected")
+RESERVED: Final = (
+    "run.started",
+    "run.finished",
+    "user.injected",
+    "turn.skipped",
+    "turn.failed",
+    "agent.reflected",
+    "agent.reflection_refused",
+)
 """Kinds that no manifest can grant: they come from the conductor, from the user, or from reflection."""
 
 
@@ -101,6 +116,19 @@ class Manifest(_Strict):
         return self
 
 
+def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
+    """What to say of a kind that no agent of the cast emits, nor the conductor or the user; None if one of them does.
+
+    >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
+    >>> print(emitted_by_nobody("agent.spok", [owl]), emitted_by_nobody("user.injected", [owl]))
+    no agent of the cast emits 'agent.spok'; did you mean 'agent.spoke'? None
+    """
+    emitted = dict.fromkeys([kind for each in manifests for kind in each.may_emit] + list(RESERVED))
+    if kind in emitted:
+        return None
+    return nearest(kind, emitted).after(f"no agent of the cast emits {kind!r}")
+
+
 def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     """The manifest that is given as one, as a mapping, or as the path of a YAML file. Raises `UsageError`."""
     if isinstance(given, Manifest):
@@ -134,6 +162,8 @@ def _lines(error: ValidationError) -> list[str]:
         place = ".".join(map(str, each["loc"]))
         if each["type"] == "missing":
             lines.append(f"{place!r} is missing")
+        elif each["type"] == "tuple_type":
+            lines.append(f"{place} must be a list of strings, not {each['input']!r}")
         elif each["type"] == "extra_forbidden":
             owners: dict[str, type[BaseModel]] = {"schedule": Schedule, "memory": Memory}
             owner = owners.get(str(each["loc"][0]), Manifest) if len(each["loc"]) > 1 else Manifest

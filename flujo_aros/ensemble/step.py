@@ -18,12 +18,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import Field
 
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
-from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.manifest import Manifest, read_manifest, wrong_kind
 from flujo_aros.ensemble.measures import drift, repetition, stutter
 from flujo_aros.ensemble.memory import (
     REFLECTED,
@@ -69,7 +69,8 @@ _VERDICT: Final = ("winner", "scores", "no_contest")
 _OWN_LINES: Final = 12
 """Of how many of its own last lines an agent is kept from repeating one."""
 _MOST_FAILED: Final = 3
-"""How many turns in a row may fail for each agent of the cast before the run is given up."""
+"""How many turns in a row may fail for each agent of the cast before the run is given up; and how many turns in a row
+the only agent that could go on gets for a line that counts."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
@@ -105,7 +106,8 @@ class Ensemble(Common):
     `AgentSpec` or the name of a model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
     events: an `EventLog`, or a file or URL for one; a log that already has events is continued, beliefs included.
     `stop_on` are kinds of events that end the run, `completion_signal` a string that ends it when an agent says it;
-    `inject` maps a turn to what the user says before it.
+    `inject` maps a turn to what the user says before it. When nobody is due any more, the run ends, too; if the last
+    turn was skipped or has failed, its agent is asked again first, at most twice in a row.
 
     A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
     that has drifted from the persona by `drift` or more, is asked for once more in other words; a line that still
@@ -113,7 +115,7 @@ class Ensemble(Common):
 
     A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
     finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
-    ended.
+    ended; `missing` are the kinds of `stop_on` if none of them came.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
@@ -128,7 +130,7 @@ class Ensemble(Common):
     input: InputLike = PREVIOUS
     log: Annotated[EventLog | str | Path | None, _LOG] = field(default=None, compare=False)
     stop_on: Annotated[Sequence[str], Field(description="Kinds of events that end the run.")] = ()
-    completion_signal: str | None = None
+    completion_signal: Annotated[str, MinLen(1), Option(words="a string that is not empty")] | None = None
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
     drift: Share | None = None
@@ -158,6 +160,9 @@ class Ensemble(Common):
             if manifest.model_profile not in self.profiles:
                 known = nearest(manifest.model_profile, self.profiles)
                 yield f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}{known}"
+        for kind in self.stop_on:
+            if problem := wrong_kind(kind):
+                yield f"stop_on: {problem}"
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -236,9 +241,9 @@ class Ensemble(Common):
             if own:
                 log.close()
         if reason == "failed":
-            return Settlement(None, attempts=run.calls, error="every agent of the cast fails; the log says why")
+            return Settlement(None, attempts=run.calls, error=f"every agent of the cast fails; {run.why}")
         if not run.stats.utterances:
-            error = f"no agent has said anything; the run ended with {reason!r}, and the log says why"
+            error = f"no agent has said anything; the run ended with {reason!r}; {run.why}"
             return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **run.summary()}
         outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
@@ -361,6 +366,11 @@ class _Run:
         self.trust = Trust.CLEAN
         self.calls = 0
         self.failed = 0
+        self.mute = ""
+        self.mute_turns = 0
+        """Whose turn was skipped or has failed as the last one, and how many of its turns in a row."""
+        self.why = "no agent was ever due"
+        self._stopped = False
         self.turn = 0
         self.verdict: dict[str, Any] | None = None
         self.last = ""
@@ -371,12 +381,18 @@ class _Run:
         self._injected: set[int] = set()
         self._hear()
 
+    @property
+    def missing(self) -> list[str]:
+        """The kinds of events that were to end the run, if none of them has come."""
+        return [] if self._stopped or self.reason == "signal" else list(self.ensemble.stop_on)
+
     def summary(self) -> dict[str, Any]:
         return {
             "turns": self.turn,
             "events": len(self.log),
             "text": self.last,
             "verdict": self.verdict,
+            "missing": self.missing,
             "beliefs": {member.name: member.beliefs.texts for member in self.members},
             "stats": self.stats.to_dict(),
         }
@@ -423,14 +439,11 @@ class _Run:
         if turn in self.ensemble.inject and turn not in self._injected:
             self._append([("user.injected", "user", {"text": self.ensemble.inject[turn]})], turn=turn)
         self._hear()
-        due = [member for member in self.members if member.is_due(turn)]
-        if not due:
+        member = self._due(turn)
+        if member is None:
             self.turn = turn
-            ticks = [member for member in self.members if member.manifest.schedule.tick_every is not None]
-            later = any(each > turn for each in self.ensemble.inject)
-            self.reason = None if ticks or later else "quiet"
+            self.reason = None if self._may_go_on(turn) else "quiet"
             return
-        member = min(due, key=lambda each: each.acted)
         ended = await asyncio.gather(self._act(member), return_exceptions=True)
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
@@ -440,6 +453,18 @@ class _Run:
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
         self.turn = turn
         self._append([result], turn=turn)
+
+    def _due(self, turn: int) -> _Member | None:
+        """Whose turn it is. Where nobody is due any more, whoever has said nothing last is asked again."""
+        due = [member for member in self.members if member.is_due(turn)]
+        if not due and self.mute_turns < _MOST_FAILED and not self._may_go_on(turn):
+            due = [member for member in self.members if member.name == self.mute]
+        return min(due, key=lambda each: each.acted, default=None)
+
+    def _may_go_on(self, turn: int) -> bool:
+        """Whether somebody will be due in a later turn, though nobody says anything in this one."""
+        ticks = any(member.manifest.schedule.tick_every is not None for member in self.members)
+        return ticks or any(each > turn for each in self.ensemble.inject)
 
     async def _act(self, member: _Member) -> _Entry:
         if member.tracker.observe(member.memory.seen):
@@ -605,28 +630,34 @@ class _Run:
         if event.kind in ("run.started", "run.finished"):
             return
         if event.kind in ("turn.skipped", "turn.failed"):
-            self._pass_on(event.payload.get("agent"))
+            agent = str(event.payload.get("agent"))
+            self.mute, self.mute_turns = agent, self.mute_turns + 1 if agent == self.mute else 1
+            self.why = f"the last turn was that of {agent!r}: {event.payload.get('reason')}"
+            self._pass_on(agent)
+        else:
+            self.mute, self.mute_turns = "", 0
         self.failed = self.failed + 1 if event.kind == "turn.failed" else 0
         self.last = event.text if event.actor != _CONDUCTOR and event.kind != REFLECTED else self.last
         if "winner" in event.payload or "no_contest" in event.payload:
             self.verdict = {"actor": event.actor, "turn": event.turn, **event.payload}
         signal = self.ensemble.completion_signal
         if event.kind in self.ensemble.stop_on:
-            self.reason = event.kind
+            self.reason, self._stopped = event.kind, True
         elif signal is not None and event.actor != _CONDUCTOR and signal in event.text:
             self.reason = "signal"
         elif self.failed >= _MOST_FAILED * len(self.members):
             self.reason = "failed"
 
-    def _pass_on(self, agent: object) -> None:
+    def _pass_on(self, agent: str) -> None:
         """Give a turn to those who would have heard what an agent did not say, so that nobody waits for it forever."""
-        unsaid = self._grants.get(str(agent), frozenset())
+        unsaid = self._grants.get(agent, frozenset())
         for member in self.members:
             member.waiting |= member.name != agent and not unsaid.isdisjoint(member.manifest.subscribes_to)
 
     def _finish(self, reason: str) -> None:
-        self._append([("run.finished", _CONDUCTOR, {"reason": reason})], turn=self.turn)
         self.reason = reason
+        missing = {"missing": self.missing} if self.missing else {}
+        self._append([("run.finished", _CONDUCTOR, {"reason": reason, **missing})], turn=self.turn)
 
 
 @contextmanager

@@ -20,7 +20,9 @@ def stage_line(event: LogEvent) -> str:
     if event.kind == "run.started":
         return f"▶ {event.text}"
     if event.kind == "run.finished":
-        return f"■ the run is finished: {event.payload.get('reason', '')}"
+        missing = event.payload.get("missing")
+        without = f", without {' or '.join(missing)}" if missing else ""
+        return f"■ the run is finished: {event.payload.get('reason', '')}{without}"
     if event.kind in ("turn.skipped", "turn.failed", REFUSED):
         return f"– {event.payload.get('agent', event.actor)}: {event.payload.get('reason', '')}"
     verdict = event.payload.get("winner")

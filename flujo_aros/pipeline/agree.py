@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
-from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import pydantic
@@ -21,7 +20,7 @@ from flujo_aros.pipeline.concurrency import FanOut
 from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
-from flujo_aros.pipeline.options import Option, anything, known_options
+from flujo_aros.pipeline.options import Option, anything, known_options, shown
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import as_json, as_plain
@@ -56,10 +55,18 @@ _ASK: Final = (
 )
 
 
-def _are_wordings(given: object) -> bool:
-    if isinstance(given, (bool, str)) or not isinstance(given, (int, Sequence, NoneType)):
+def _is_list_of(kinds: type | tuple[type, ...], given: object) -> bool:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
         return False
-    return not isinstance(given, Sequence) or all(isinstance(text, str) for text in cast("Sequence[object]", given))
+    return all(isinstance(each, kinds) for each in cast("Sequence[object]", given))
+
+
+def _are_wordings(given: object) -> bool:
+    return given is None or (isinstance(given, int) and not isinstance(given, bool)) or _is_list_of(str, given)
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, (int, float)) and not isinstance(given, bool)
 
 
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
@@ -101,7 +108,12 @@ class Agree(Common):
     models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option, the models to ask; on the step, as on every step, all models that it names."""
     by_field: Annotated[bool, pydantic.Field(description=_BY_FIELD)] = False
-    need: Annotated[float | int, pydantic.Field(description=_NEED), Option(words="a number")] = 2 / 3
+    need: Annotated[
+        float | int,
+        pydantic.SkipValidation,
+        pydantic.Field(description=_NEED),
+        Option(words="a share such as 0.66, or a number of readings", fits=_is_number),
+    ] = 2 / 3
     contested: Contested = "refuse"
     at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run at the same time.")] = 1
     kind: str = field(default="agree", init=False, repr=False)
@@ -132,13 +144,13 @@ class Agree(Common):
 
     def _models_of(self, given: object) -> tuple[str, ...]:
         """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
-        if isinstance(given, (str, Mapping)) or not isinstance(given, (Sequence, NoneType)):
-            self.refuse(f"models must be a list of names of models, not {given!r}")
+        if given is not None and not _is_list_of(str, given):
+            self.refuse(f"models must be a list of names of models, not {shown(given)}", "models")
         return tuple(cast("Sequence[str]", given or ()))
 
     def _problems(self) -> Iterator[str]:
-        if not _are_steps(self.readings):
-            yield f"readings must be a list of steps, not {self.readings!r:.60}"
+        if not _is_list_of((Common, PipelineStep), self.readings):
+            yield f"readings must be a list of steps, not {shown(self.readings)}"
         ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
         if sum(ways) != 1:
             yield "give one of `readings`, `wordings` and `models`"
@@ -149,7 +161,7 @@ class Agree(Common):
         if len({step.name for step in self.readings}) < len(self.readings):
             yield "each reading needs a unique name"
         if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
-            yield f"wordings must be {_WORDED}"
+            yield f"wordings must be {_WORDED}, not {self.wordings}"
         if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):
             yield "`models` needs a reading with an AgentSpec; give `readings` with Agents of your own"
         if self.by_field and self.reading is None:
@@ -350,12 +362,6 @@ class ByField(Common):
             return Settlement(Rejected(Reason.INVALID, verdict.issues, as_json(value)))
         accepted = Accepted(verdict.value, Trust.lowest(trusts), "first", tuple(repairs), as_json(value))
         return Settlement(await judged_awaiting(accepted, self.reading.checks), attempts=len(value))
-
-
-def _are_steps(given: object) -> bool:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        return False
-    return all(isinstance(each, (Common, PipelineStep)) for each in cast("Sequence[object]", given))
 
 
 def _worded(step: Step, text: str, name: str) -> Step:

@@ -337,7 +337,7 @@ class _Cleaning:
 def _name_in(given: Any) -> str | None:
     """The name that a list or an object holds in the place of one; None where it is not clear."""
     if isinstance(given, (bool, int, float)):
-        return json.dumps(given) if isfinite(given) else None
+        return json.dumps(given) if isinstance(given, int) or isfinite(given) else None
     held = list(given.values()) if is_dict(given) else given if is_list(given) else []
     texts = [inner for inner in held if isinstance(inner, str) and inner.strip()]
     return texts[0] if len(texts) == 1 and (is_dict(given) or len(held) == 1) else None

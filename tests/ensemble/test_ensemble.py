@@ -131,6 +131,30 @@ def test_who_waits_for_a_line_that_is_never_said_gets_a_turn_all_the_same(unsaid
     assert (result.output["reason"], result.output["verdict"]["winner"]) == ("judge.verdict", "writer")
 
 
+def test_the_last_agent_that_could_go_on_is_asked_again_after_a_turn_without_a_line() -> None:
+    tries = [ValueError("parse"), ValueError("parse"), said("Well done.", winner="writer")]
+
+    def line(prompt: str) -> Any:
+        return tries.pop(0) if "You are reviewer" in prompt else said(f"A case of {len(prompt)} letters.")
+
+    result, log = played(CHAIN, ScriptedModel(then=line), turns=12, stop_on=["judge.verdict"])
+    assert [kind for _, _, kind in kinds(log)][3:6] == ["turn.failed", "turn.failed", "judge.verdict"]
+    assert (result.output["reason"], result.output["missing"]) == ("judge.verdict", [])
+
+
+def test_a_run_that_ends_without_the_event_that_was_to_end_it_says_so() -> None:
+    def line(prompt: str) -> Any:
+        return said("…") if "You are reviewer" in prompt else said(f"A case of {len(prompt)} letters.")
+
+    result, log = played(CHAIN, ScriptedModel(then=line), turns=12, stop_on=["judge.verdict"])
+    events = list(log)
+    assert [kind for _, _, kind in kinds(log)][3:6] == ["turn.skipped"] * 3
+    assert (result.output["reason"], result.output["missing"]) == ("quiet", ["judge.verdict"])
+    assert stage((), events[-1]) == ("■ the run is finished: quiet, without judge.verdict",)
+    again, _ = played(CHAIN, Talker(), turns=12, stop_on=["judge.verdict"], log=log)
+    assert again.output["missing"] == ["judge.verdict"]
+
+
 def test_a_verdict_counts_also_in_words_that_others_have_said() -> None:
     model = ScriptedModel(then=said("The customer is right.", "judge.verdict", winner="triager"))
     judge = manifest("judge", ["ticket.triaged"], ["judge.verdict"], output_extra_fields=["winner"])
@@ -212,7 +236,10 @@ def test_a_run_in_which_nobody_has_said_anything_is_no_success() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
-    assert "no agent has said anything; the run ended with 'quiet'" in str(result.step("wood").error)
+    assert str(result.step("wood").error).startswith("every agent of the cast fails; the last turn was that of 'alone'")
+    nobody = manifest("nobody", ["critic.noted"], ["agent.spoke"])
+    result, _ = played([nobody], Talker(), turns=50)
+    assert result.step("wood").error == "no agent has said anything; the run ended with 'quiet'; no agent was ever due"
 
 
 def test_a_budget_that_is_used_up_ends_the_run_in_order() -> None:
@@ -657,6 +684,42 @@ def test_a_manifest_that_cannot_be_meant_is_refused_at_its_place(given: dict[str
         read_manifest(given)
 
 
+@pytest.mark.parametrize("key", ["subscribes_to", "may_emit", "output_extra_fields"])
+@pytest.mark.parametrize("given", ["agent.spoke", b"agent.spoke", {"agent.spoke": 1}, 5, None], ids=repr)
+def test_a_list_of_a_manifest_is_never_taken_from_the_letters_of_a_string(key: str, given: Any) -> None:
+    owl = {"name": "owl", "persona": "An owl.", "subscribes_to": ["run.started"], "may_emit": ["agent.spoke"]}
+    with pytest.raises(UsageError, match=re.escape(f"'owl': {key} must be a list of strings, not {given!r}")):
+        read_manifest({**owl, key: given})
+
+
+@pytest.mark.parametrize("kind", ["turn.failed", "turn.skipped", "agent.reflection_refused", "run.finished"])
+def test_what_the_conductor_says_of_turns_cannot_be_granted(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"{kind} cannot be granted"):
+        read_manifest({"name": "owl", "persona": "An owl.", "subscribes_to": ["run.started"], "may_emit": [kind]})
+
+
+def test_a_kind_that_nobody_emits_is_a_warning_at_its_place() -> None:
+    yaml = """
+version: "0.1"
+agents: {small: {model: m}}
+steps:
+  - kind: ensemble
+    name: wood
+    profiles: {default: small}
+    stop_on: [judge.verdit]
+    cast:
+      - name: owl
+        persona: An owl.
+        subscribes_to: [run.started, fox.sad]
+        may_emit: [judge.verdict]
+      - {name: fox, persona: A fox., subscribes_to: [turn.skipped, judge.verdict], may_emit: [fox.said]}
+"""
+    first, second = parse_blueprint(yaml).warnings
+    nobody = "no agent of the cast emits"
+    assert str(first).endswith(f"8:15: nothing stops the run: {nobody} 'judge.verdit'; did you mean 'judge.verdict'?")
+    assert str(second).endswith(f"12:38: agent 'owl' waits in vain: {nobody} 'fox.sad'; did you mean 'fox.said'?")
+
+
 def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "owl.yaml"
     file.write_text("name: owl\npersona: An owl.\nsubscribes_to: [run.started]\nmay_emit: [agent.spoke]\n")
@@ -686,8 +749,11 @@ def test_what_is_no_profile_or_manifest_is_refused() -> None:
         ({"inject": {"soon": "Rain."}}, "inject must be a mapping from turns to strings"),
         ({"inject": {3: 4}}, "inject must be a mapping from turns to strings"),
         ({"log": 3}, "log must be an EventLog, a file or a URL, or None, not 3"),
+        ({"stop_on": "a.b"}, "stop_on must be a list of names, not 'a.b'"),
+        ({"stop_on": ["Verdict"]}, "stop_on: a kind is lower-case words joined by dots, such as agent.spoke"),
+        ({"completion_signal": ""}, "completion_signal must be a string that is not empty, or None, not ''"),
     ],
-    ids=["cast", "profiles", "turn", "said", "log"],
+    ids=["cast", "profiles", "turn", "said", "log", "stop_on", "kind", "signal"],
 )
 def test_a_wrong_option_of_an_ensemble_is_refused_in_a_sentence(option: dict[str, Any], words: str) -> None:
     given: dict[str, Any] = {"cast": [manifest("owl", ["run.started"], ["a.b"])], "profiles": {"default": MODEL}}

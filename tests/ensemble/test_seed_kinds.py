@@ -80,11 +80,11 @@ def test_the_model_of_an_event_takes_no_other_kind_and_needs_a_text(given: dict[
         SAID.model.model_validate(given)
 
 
-ANY_JSON = [None, True, 0, 0.5, 1e400, "", "ada", [], ["ada"], [{"ada": 1}], {}, {"ada": [1]}, {"ada": {"b": None}}]
+ANY_JSON = [None, True, 0, 0.5, 1e400, 10**400, "", "ada", [], ["ada"], [{"ada": 1}], {}, {"ada": [1]}]
 
 
 @pytest.mark.parametrize("name", ["kind", "text", "winner", "scores", "mood", "based_on", "replaces", "_raw_fallback"])
-@pytest.mark.parametrize("value", ANY_JSON, ids=json.dumps)
+@pytest.mark.parametrize("value", ANY_JSON, ids=lambda value: json.dumps(value)[:12])
 def test_no_value_of_a_field_raises_or_fails_a_turn(name: str, value: Any) -> None:
     said = json.dumps({"kind": "judge.ruled", "text": "So be it.", "winner": "ada", "mood": "grim", name: value})
     for contract in (RULED, Output.event(["judge.ruled"], ["winner", "scores", "mood"], required=True)):
@@ -126,6 +126,16 @@ def test_a_winner_outside_the_cast_is_asked_for_once_with_the_names_and_both_cal
 def test_scores_outside_of_bounds_or_cast_are_cleaned_and_never_asked_for_again() -> None:
     result, model = judged(RULED, ruled(winner="ada", scores={"ada": 12, "ghost": 5, "bo": -3}))
     assert (result.output.scores, model.calls) == ({"ada": 10.0, "bo": 0.0}, 1)
+
+
+def test_a_score_without_end_is_cleaned() -> None:
+    assert scores_of(CAST)({"scores": {"ada": 10**400, "bo": float("nan")}}) == {"scores": {"ada": 10}}
+
+
+def test_a_winner_that_is_a_number_without_end_is_an_issue_beside_scores_that_are_none() -> None:
+    outcome = read(json.dumps({"kind": "judge.ruled", "text": "So.", "winner": 10**400, "scores": 0.5}), RULED)
+    assert isinstance(outcome, Rejected)
+    assert [issue.path for issue in outcome.issues] == ["$.winner"]
 
 
 def test_scores_that_a_judge_of_an_ensemble_gives_are_cleaned_in_its_turn() -> None:

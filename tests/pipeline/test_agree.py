@@ -175,7 +175,10 @@ def test_the_second_wording_says_in_words_what_the_fields_are() -> None:
         ({"readings": [reading(), Step("b", AgentSpec(model="m"))], "by_field": True}, "needs a `reading`"),
         ({"reading": Step("r", AgentSpec(model="m")), "wordings": 2, "by_field": True}, "object with named fields"),
         ({"wordings": "{input} again", "reading": reading()}, "a list of strings"),
+        ({"wordings": 1, "reading": reading()}, "with {input} in them, not 1"),
         ({"models": "abc", "reading": reading()}, "a list of names of models, not 'abc'"),
+        ({"models": b"abc", "reading": reading()}, "a list of names of models, not b'abc'"),
+        ({"models": ["a", 3], "reading": reading()}, r"step 'bill': models must be .*, not \['a', 3\]"),
         ({"readings": "abc"}, "a list of steps, not 'abc'"),
         ({"readings": reading()}, "a list of steps, not Step"),
     ],
@@ -222,6 +225,14 @@ def test_wordings_that_a_blueprint_cannot_mean_are_one_error_at_their_place(wron
         parse_blueprint(YAML.replace("wordings: 3", f"wordings: {wrong}"))
     (finding,) = refused.value.findings
     assert "wordings must be a number from 2 to 5, or a list of strings" in finding.message
+
+
+@pytest.mark.parametrize("wrong", ["most", "true", "[2]"])
+def test_a_share_that_a_blueprint_cannot_mean_is_one_error_at_its_place(wrong: str) -> None:
+    with pytest.raises(BlueprintError) as refused:
+        parse_blueprint(YAML.replace("need: 2", f"need: {wrong}"))
+    (finding,) = refused.value.findings
+    assert "need must be a share such as 0.66, or a number of readings" in finding.message
 
 
 def test_a_blueprint_says_the_same_and_is_written_back() -> None:

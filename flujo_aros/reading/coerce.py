@@ -437,7 +437,8 @@ class Coercion:
         if against is not None:
             return (self._issue(None, "ambiguous", f"the answer in {chosen.key!r} is in doubt: {against}", node),)
         inner = chosen.node
-        beside = [m for m in members if m is not chosen and m.key in shape.keys and m.node.value is not None]
+        known = [m for m in members if m.key in shape.keys or fold(m.key) in shape.folded]
+        beside = [m for m in known if m is not chosen and m.node.value is not None]
         if beside:
             whole = Node(OBJECT, [*inner.value, *beside], inner.start, inner.end) if inner.kind == OBJECT else None
             if whole is None or not self._reads_as(whole, shape):

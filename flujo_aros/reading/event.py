@@ -52,7 +52,8 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        if heard != text or (prose and is_slot(prose, contract.example)):
+        begun = truncated and not prose.strip("\"'`")  # only the mark of a quotation came before the reply was cut off
+        if heard != text or (prose and not begun and is_slot(prose, contract.example)):
             return _echoed(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
             return Rejected(Reason.TRUNCATED, (cut,), text)

@@ -253,3 +253,16 @@ def test_a_key_about_the_record_or_the_work_is_ignored(extra: dict[str, Any]) ->
     outcome = read(_keys(extra), Parcel)
     assert isinstance(outcome, Accepted)
     assert outcome.value == Parcel(code="PX-20")
+
+
+@pytest.mark.parametrize("key", ["age", "Age", "AGE", " age"])
+def test_a_field_beside_an_envelope_that_contradicts_it_refuses_however_it_is_written(key: str) -> None:
+    class Person(BaseModel):
+        name: str
+        age: int
+
+    outcome = read(f'{{"data": {{"name": "A", "age": 4}}, "{key}": 3}}', Person)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+    agreeing = read(f'{{"data": {{"name": "A", "age": 4}}, "{key}": 4}}', Person)
+    assert agreeing.value == Person(name="A", age=4)

@@ -309,3 +309,13 @@ def test_a_tag_in_another_form_streams_as_it_is_read(form: str, _codes: object, 
 def test_many_tags_take_no_more_than_their_share() -> None:
     for text in ("<result>" * 30_000, "<result>{" * 30_000, "<result> and </result>" * 20_000, "<result a=" * 30_000):
         assert isinstance(read(text, TAGGED), Rejected)
+
+
+@pytest.mark.parametrize("mark", ['"', "'", "``"])
+def test_a_quotation_of_which_only_the_mark_came_is_cut_and_no_dots_of_the_prompt(mark: str) -> None:
+    outcome = read(mark, EVENT, truncated=True)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.TRUNCATED
+    whole = read(mark, EVENT)
+    assert isinstance(whole, Rejected)
+    assert whole.reason is Reason.ECHOED_SCHEMA

@@ -2,13 +2,15 @@
 
     python -m benchmarks.crashes --deaths 2000                                  # on SQLite
     python -m benchmarks.crashes --deaths 2000 --url postgresql://aros@/postgres?host=FOLDER
+    python -m benchmarks.crashes --deaths 150 --url temporal                    # on a development server of Temporal
     python -m benchmarks.crashes --deaths 500 --tally benchmarks/crashes.jsonl  # 500 more, with a seed of their own
 
 One run has a branch, a loop, a parallel, a map, a repair, a streamed reply and a pause, and hooks before and after
 everything that it keeps and inside everything that it does. Each run dies (SIGKILL) at one hook, its next life at
 another, and so on three times; the last life must bring it to its end. The first deaths go through all hooks in
 order, the others are drawn from a seed. A file outside of the database is the witness of what was done. A journal
-listens in every life, and must hold in the end what that of an unbroken run holds.
+listens in every life, and must hold in the end what that of an unbroken run holds. On Temporal there is no journal and
+no text while it is written: there the steps and calls that the workflow knows are compared.
 Prints one JSON object; exit code 1 where a promise is broken. With `--tally` the figures are added to those that the
 file has of the same sweep on the same database; each addition draws its points from another seed.
 """
@@ -26,7 +28,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +45,7 @@ from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import violations
 from flujo_aros.durable.checkpoint import Checkpoints
 from flujo_aros.durable.store import Store
+from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal
 
 LIVES: Final = 4
@@ -139,11 +143,11 @@ def pipeline(witness: Witness) -> Pipeline:
     )
 
 
-def watch(witness: Witness) -> None:
-    """Hook everything that is kept, before and after it is."""
+def hook_methods(witness: Witness, owner: type, names: tuple[str, ...]) -> None:
+    """Hook methods that keep something, before and after they do."""
 
     def hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Store, *args: Any, **kwargs: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             witness.hook(f"before {name}")
             found = method(self, *args, **kwargs)
             names = [row["name"] for row in args[2]] if name in ("started", "settled", "finish") else []
@@ -152,8 +156,13 @@ def watch(witness: Witness) -> None:
 
         return call
 
-    for name in ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"):
-        setattr(Store, name, hooked(name, getattr(Store, name)))
+    for name in names:
+        setattr(owner, name, hooked(name, getattr(owner, name)))
+
+
+def watch(witness: Witness) -> None:
+    """Hook everything that is kept, before and after it is."""
+    hook_methods(witness, Store, ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"))
     kept = Checkpoints.__call__
 
     async def watched(self: Checkpoints, key: str, make: Any, keep: Any) -> Any:
@@ -169,41 +178,43 @@ def watch(witness: Witness) -> None:
     )
 
 
-def live(url: str, run_id: str, folder: Path, die_at: int) -> None:
-    """One life: begin the run or take it up, and answer what it asks. Never returns."""
-    code = 3
-    try:
-        witness = Witness(folder / "witness", die_at)
-        watch(witness)
-        engine = Durable(url, live=True)
-        journal = Journal(folder / "journal.sqlite", max_runs=None)
-        runner = Runner(pipeline(witness), engine=engine, models=Models(witness), journal=journal)
-
-        async def main() -> Any:
-            result = await runner.run("go", {"numbers": [1, 2]}, run_id=run_id)
-            if result.paused is not None:
-                witness.hook("asks")
-                result = await engine.answer_here(runner, engine.store.run(run_id), "yes")
-            return result
-
-        result = asyncio.run(main())
-        witness.hook("ended")
-        (folder / "result").write_text(json.dumps({**result.to_dict(), "hooks": witness.count}))
-        code = 0
-    except BaseException as error:  # noqa: BLE001 - the end of a process of its own
-        (folder / "error").write_text(f"{type(error).__name__}: {error}")
-    os._exit(code)
+INPUT: Final = ("go", {"numbers": [1, 2]})
+Life = Callable[[str, str, Path, Witness], RunResult]
+"""Begins the run of a URL and an id, or takes it up, answers what it asks, and gives its result."""
 
 
-def born(url: str, run_id: str, folder: Path, die_at: int) -> int:
-    """A life in a process of its own; how it ended: 9 killed, 0 to its end, else an error."""
+def durable_life(url: str, run_id: str, folder: Path, witness: Witness) -> RunResult:
+    """One life on a database."""
+    watch(witness)
+    engine = Durable(url, live=True)
+    journal = Journal(folder / "journal.sqlite", max_runs=None)
+    runner = Runner(pipeline(witness), engine=engine, models=Models(witness), journal=journal)
+
+    async def main() -> RunResult:
+        result = await runner.run(*INPUT, run_id=run_id)
+        if result.paused is not None:
+            witness.hook("asks")
+            result = await engine.answer_here(runner, engine.store.run(run_id), "yes")
+        return result
+
+    return asyncio.run(main())
+
+
+def in_child(folder: Path, work: Callable[[], Any], seconds: float) -> int:
+    """Do something in a process of its own; how it ended: 9 killed, 0 with a `result` in the folder, else an error."""
     child = os.fork()
     if child == 0:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        live(url, run_id, folder, die_at)
-    end = time.monotonic() + 60
+        code = 3
+        try:
+            (folder / "result").write_text(json.dumps(work()))
+            code = 0
+        except BaseException as error:  # noqa: BLE001 - the end of a process of its own
+            (folder / "error").write_text(f"{type(error).__name__}: {error}")
+        os._exit(code)
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -251,7 +262,14 @@ def journaled(folder: Path, run_id: str) -> Any:
 
 
 class Sweep:
-    """All runs, and what was found."""
+    """All runs on a database, and what was found."""
+
+    life: Life = staticmethod(durable_life)
+    longest_life = 60.0
+    first_call = "stream"
+    """How the model is asked first: also for a reply that is watched while it is written."""
+    functions = frozenset({"known", "turn", "work", "one"})
+    """Whose bodies are done when their step has settled; the others when their call is kept."""
 
     def __init__(self, url: str | None, folder: Path) -> None:
         self.found: Counter[str] = Counter()
@@ -271,12 +289,23 @@ class Sweep:
             shutil.copy(self.template, folder / "runs.sqlite")
         return f"sqlite:///{folder / 'runs.sqlite'}"
 
+    def _born(self, url: str, run_id: str, folder: Path, die_at: int) -> int:
+        """One life, which is killed at a hook."""
+
+        def work() -> dict[str, Any]:
+            witness = Witness(folder / "witness", die_at)
+            result = self.life(url, run_id, folder, witness)
+            witness.hook("ended")
+            return {**result.to_dict(), "hooks": witness.count}
+
+        return in_child(folder, work, self.longest_life)
+
     def _baseline(self) -> tuple[Any, Any, int]:
         """A run that nobody kills; its tables, emptied, are what each other run begins with."""
         folder = self.folder / "base"
         folder.mkdir()
         run_id = f"base-{os.getpid()}"
-        if born(self._database(folder), run_id, folder, 0) != 0:
+        if self._born(self._database(folder), run_id, folder, 0) != 0:
             raise SystemExit(f"the run does not even work unharmed: {(folder / 'error').read_text()}")
         result = json.loads((folder / "result").read_text())
         if self.url is None:
@@ -301,7 +330,7 @@ class Sweep:
         url, run_id = self._database(folder), f"run-{os.getpid()}-{number}"
         code = 9
         for die_at in (*deaths, 0):
-            code = born(url, run_id, folder, die_at)
+            code = self._born(url, run_id, folder, die_at)
             if code != 9:
                 break
             self.found["deaths"] += 1
@@ -331,6 +360,11 @@ class Sweep:
             error = folder / "error"
             self.wrong.append(f"{number}: code {code} {error.read_text() if error.exists() else result}"[:2000])
             return
+        self._verify(url, run_id, folder, number)
+        self._count_bodies((folder / "witness").read_text().splitlines(), number)
+
+    def _verify(self, url: str, run_id: str, folder: Path, number: int) -> None:
+        """Compare what is kept of a run that has ended with what is kept of an unbroken one."""
         store = Store(url, create=True)
         try:
             twice = self._recorded_twice(store, run_id)
@@ -342,20 +376,21 @@ class Sweep:
             )
         finally:
             store.close()
-        told = journaled(folder, run_id)
-        if told != self.journal:
+        self._compare(journaled(folder, run_id), twice, against, number)
+        shown = streamed.rpartition("\0")[2]
+        if shown not in (BAD, GOOD):
+            self.found["text_wrong"] += 1
+            self.wrong.append(f"{number}: the streamed text is {streamed!r}")
+
+    def _compare(self, journal: Any, twice: int, against: list[str], number: int) -> None:
+        if journal != self.journal:
             self.found["journals_that_differ"] += 1
-            self.wrong.append(f"{number}: the journal differs: {_difference(told, self.journal)}")
+            self.wrong.append(f"{number}: the journal differs: {_difference(journal, self.journal)}")
         self.found["recorded_twice"] += twice
         self.found["illegal_journals"] += bool(against)
         self.wrong += [f"{number}: {each}" for each in against]
         if twice:
             self.wrong.append(f"{number}: {twice} calls recorded twice")
-        shown = streamed.rpartition("\0")[2]
-        if shown not in (BAD, GOOD):
-            self.found["text_wrong"] += 1
-            self.wrong.append(f"{number}: the streamed text is {streamed!r}")
-        self._count_bodies((folder / "witness").read_text().splitlines(), number)
 
     def _recorded_twice(self, store: Store, run_id: str) -> int:
         prefix = "" if store.is_sqlite else "dbos."
@@ -370,8 +405,8 @@ class Sweep:
     def _count_bodies(self, lines: list[str], number: int) -> None:
         """How many bodies ran more often than once, and how many were in flight when the process died."""
         wanted = Counter(
-            {"body local:draft stream": 1, "body local:draft repair": 1, "body known": 1, "body turn": 2}
-            | {"body local:ask stream": 1, "body local:ask repair": 1, "body work": 1, "body one": 2}
+            {f"body local:draft {self.first_call}": 1, "body local:draft repair": 1, "body known": 1, "body turn": 2}
+            | {f"body local:ask {self.first_call}": 1, "body local:ask repair": 1, "body work": 1, "body one": 2}
         )
         done = Counter(line.removesuffix(" DEATH") for line in lines if line.startswith("body"))
         again = sum(max(0, count - wanted[name]) for name, count in done.items())
@@ -382,10 +417,11 @@ class Sweep:
             if what.startswith("body"):
                 begun[what.split()[1].removeprefix("local:")] += 1
             elif what.startswith("kept call"):
-                begun[what.partition("#")[0].rpartition("/")[2].removeprefix("kept call aros:")] -= 1
-            elif what.startswith("kept settled"):
-                for name in what.split(maxsplit=2)[2].split(","):
-                    begun[name.rpartition("/")[2]] -= name.rpartition("/")[2] not in ("ask", "draft")
+                name = what.partition("#")[0].rpartition("/")[2].removeprefix("kept call aros:")
+                begun[name] = max(0, begun[name] - 1)
+            elif what.startswith("kept settled "):
+                ended = [name.rpartition("/")[2] for name in what.removeprefix("kept settled ").split(",")]
+                begun.subtract(name for name in ended if name in self.functions)
             if line.endswith("DEATH"):
                 in_flight += sum(count for count in begun.values() if count > 0)
                 begun.clear()
@@ -406,6 +442,15 @@ def _difference(found: Any, expected: Any) -> str:
     return f"has {json.dumps(wrong[:2])}, lacks {json.dumps(missing[:2])}"[:4000]
 
 
+def sweep_of(url: str | None) -> type[Sweep]:
+    """The sweep for an engine."""
+    if url is None or not url.startswith("temporal"):
+        return Sweep
+    from benchmarks.temporal import TemporalSweep
+
+    return TemporalSweep
+
+
 def part(given: argparse.Namespace, folder: Path, number: int) -> int:
     """Sweep one part of the points in a process of its own, which leaves a report in the folder."""
     child = os.fork()
@@ -413,7 +458,7 @@ def part(given: argparse.Namespace, folder: Path, number: int) -> int:
         return child
     own = folder / f"part{number}"
     own.mkdir()
-    sweep = Sweep(given.url, own)
+    sweep = sweep_of(given.url)(given.url, own)
     began, draw = time.monotonic(), random.Random(given.seed * 1000 + number)
     points = iter(range(1 + number, sweep.hooks + 1, given.at_once))
     runs = 0
@@ -430,14 +475,17 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--deaths", type=int, default=200)
     options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long, whatever was reached")
-    options.add_argument("--url", help="a PostgreSQL; without it each run has an SQLite file of its own")
+    options.add_argument(
+        "--url", help="a PostgreSQL, or `temporal` for a server of its own; without it each run has an SQLite file"
+    )
     options.add_argument("--at-once", type=int, default=4, help="so many runs side by side")
     options.add_argument("--seed", type=int, help="by default one that the tally has not seen")
     options.add_argument("--tally", type=Path, help="a file of JSON lines that the figures are added to")
     given = options.parse_args()
+    database = "SQLite" if given.url is None else "Temporal" if given.url == "temporal" else "PostgreSQL"
     if given.seed is None:
-        given.seed = unused_seed(given.tally, "SQLite" if given.url is None else "PostgreSQL")
-    with tempfile.TemporaryDirectory() as folder:
+        given.seed = unused_seed(given.tally, database)
+    with tempfile.TemporaryDirectory() as folder, served(given):
         parts = [part(given, Path(folder), number) for number in range(given.at_once)]
         for child in parts:
             os.waitpid(child, 0)
@@ -450,7 +498,6 @@ def main() -> int:
             found.update(told)
         if len(list(Path(folder).glob("*.json"))) < given.at_once:
             raise SystemExit("a part of the sweep ended without a report")
-    database = "SQLite" if given.url is None else "PostgreSQL"
     figures = {"database": database, "hooks": hooks, **{name: found[name] for name in NAMES}, "seeds": [given.seed]}
     print(json.dumps(figures if given.tally is None else tallied(given.tally, figures)))
     for each in wrong[:20]:
@@ -460,6 +507,19 @@ def main() -> int:
         print("more bodies ran again than were in flight", file=sys.stderr)
         broken += 1
     return 1 if broken else 0
+
+
+@contextmanager
+def served(given: argparse.Namespace) -> Iterator[None]:
+    """Serve what is to be swept, where that is no server of somebody else."""
+    if given.url != "temporal":
+        yield
+        return
+    from benchmarks.temporal import TemporalServer
+
+    with TemporalServer() as server:
+        given.url = server.url
+        yield
 
 
 def tallied(file: Path, figures: dict[str, Any]) -> dict[str, Any]:

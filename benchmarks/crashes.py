@@ -143,15 +143,15 @@ def pipeline(witness: Witness) -> Pipeline:
     )
 
 
-def hook_methods(witness: Witness, owner: type, names: tuple[str, ...]) -> None:
+def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...]) -> None:
     """Hook methods that keep something, before and after they do."""
 
     def hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            witness.hook(f"before {name}")
+            hook(f"before {name}")
             found = method(self, *args, **kwargs)
             names = [row["name"] for row in args[2]] if name in ("started", "settled", "finish") else []
-            witness.hook(f"kept {name} {','.join(names)}")
+            hook(f"kept {name} {','.join(names)}")
             return found
 
         return call
@@ -162,7 +162,7 @@ def hook_methods(witness: Witness, owner: type, names: tuple[str, ...]) -> None:
 
 def watch(witness: Witness) -> None:
     """Hook everything that is kept, before and after it is."""
-    hook_methods(witness, Store, ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"))
+    hook_methods(witness.hook, Store, ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"))
     kept = Checkpoints.__call__
 
     async def watched(self: Checkpoints, key: str, make: Any, keep: Any) -> Any:

@@ -166,14 +166,9 @@ class _ArosRun:
         with _complete_loop():
             while await self._segment(runner, row, rows) == "paused":
                 await workflow.wait_condition(lambda: self._answer is not None)
-                again = {
-                    "status": "running",
-                    "answer": self._answer,
-                    "epoch": row.epoch + 1,
-                    "segment": row.segment + 1,
-                }
-                row = replace(rows.run, **again)
-                rows.run, self._answer = row, None
+                row = replace(rows.run, status="running", epoch=row.epoch + 1, segment=row.segment + 1)
+                row = rows.run = replace(row, answer=self._answer)
+                self._answer = None
         return self.journal()
 
     async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:

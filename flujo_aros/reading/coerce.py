@@ -28,6 +28,7 @@ from flujo_aros.reading.enum_match import (
 )
 from flujo_aros.reading.envelope import (
     contradiction,
+    corrects,
     disowns,
     has_required,
     holds_json,
@@ -242,7 +243,10 @@ class Coercion:
         taken = [where.name for where in places if where.name]
         ignored = 0
         for member, where in zip(rest, places, strict=True):
-            if where.name and taken.count(where.name) == 1:
+            if self.drops and corrects(member, out, shape):
+                words = f"{member.key!r} corrects the answer that it is a part of"
+                self._issue((path, member.key), "ambiguous", words, member.node)
+            elif where.name and taken.count(where.name) == 1:
                 self.names[id(member)] = where.name
                 self._edit(
                     "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.enum_match import ANNOUNCING, name_words
-from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
+from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.phrases import CORRECTS, word_set
 
 _CALL: Final = frozenset(
@@ -46,6 +46,7 @@ _DENIALS: Final = (
 )
 """What a key around a list says where the list is no answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
+_CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
 _BAD_STATES: Final = word_set(
@@ -87,6 +88,19 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
             return f"{member.key!r} beside it retracts or corrects it"
     return None
+
+
+def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
+    """Whether an undeclared member takes something back: a `correction`, or a `corrected_age` that is not the `age`."""
+    value = member.node.value
+    words = name_words(member.key)
+    rest = [word for word in words if word not in _CORRECTED]
+    if len(rest) == len(words) or isinstance(value, bool) or value in (None, "", []):
+        return False
+    if not rest:
+        return member.node.kind == OBJECT or not _CORRECTIONS.isdisjoint(words)
+    name = shape.folded.get("".join(rest))
+    return name is not None and name in values and plain(member.node) != values[name]
 
 
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:

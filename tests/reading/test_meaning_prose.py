@@ -266,3 +266,26 @@ def test_a_field_beside_an_envelope_that_contradicts_it_refuses_however_it_is_wr
     assert outcome.reason is Reason.AMBIGUOUS
     agreeing = read(f'{{"data": {{"name": "A", "age": 4}}, "{key}": 4}}', Person)
     assert agreeing.value == Person(name="A", age=4)
+
+
+@pytest.mark.parametrize(
+    ("extra", "is_harmless"),
+    [
+        ({"correction": "the stack is 3"}, False),
+        ({"Corrections": {"stack": 3}}, False),
+        ({"errata": ["stack"]}, False),
+        ({"corrected_shelf": "D1"}, False),
+        ({"shelfCorrection": "D1"}, False),
+        ({"correction": None}, True),
+        ({"corrections": []}, True),
+        ({"corrected": True}, True),
+        ({"corrected_shelf": ANSWER["shelf"]}, True),
+        ({"colour_correction": 0.3}, True),
+    ],
+)
+def test_a_key_beside_the_fields_that_corrects_them_refuses(extra: dict[str, Any], is_harmless: bool) -> None:
+    for text in (json.dumps(ANSWER | extra), json.dumps(ANSWER | extra)[:-1] + ",}"):
+        outcome = read(text, Parcel)
+        assert isinstance(outcome, Accepted) is is_harmless
+        if not isinstance(outcome, Accepted):
+            assert outcome.reason is Reason.AMBIGUOUS

@@ -199,18 +199,12 @@ class RunRecording:
         )
 
     async def _starting(self, starts: Mapping[str, Row], write: Callable[[Sequence[Row]], T]) -> T:
-        """Call `write` in a thread with the starts to write. If it fails, they stay queued, with those added since."""
+        """Call `write` in a thread with the starts to write. If it fails, all that were queued stay queued."""
         self.stop()
-        waiting, self._starts = self._starts, {}
 
         def writing() -> T:
-            is_written = False
-            try:
-                written = write(list(starts.values()))
-                is_written = True
-            finally:
-                if not is_written:
-                    self._starts = {**waiting, **self._starts}
+            written = write(list(starts.values()))
+            self._starts = {}  # none is added meanwhile: whoever writes has the turn
             return written
 
         return await _to_the_end(writing)

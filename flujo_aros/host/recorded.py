@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from pydantic import TypeAdapter
 from pydantic_ai import Agent, exceptions
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -357,6 +357,8 @@ def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
     wait = retry_after_of(error)
     if wait is not None:
         fault["retry_after"] = wait
+    if isinstance(error, FallbackExceptionGroup):
+        fault["inner"] = [_fault(inner)["fault"] for inner in error.exceptions]
     if partial is not None and partial.parts:
         fault["partial"] = _RESPONSE.dump_python(partial, mode="json")
     return {"fault": fault}
@@ -364,6 +366,8 @@ def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
 
 def _rebuilt(fault: Mapping[str, Any]) -> Exception:
     """The error of the provider as it was recorded. Only errors of known types are made again."""
+    if "inner" in fault:
+        return FallbackExceptionGroup(str(fault["message"]), [_rebuilt(inner) for inner in fault["inner"]])
     named = getattr(exceptions, str(fault["type"]), None)
     body, message = fault.get("body"), str(fault["message"])
     if "status_code" in fault:
@@ -372,7 +376,7 @@ def _rebuilt(fault: Mapping[str, Any]) -> Exception:
     if isinstance(named, type) and issubclass(named, UnexpectedModelBehavior):
         return named(message, body if isinstance(body, str) else None)
     if "model_name" in fault:
-        return ModelAPIError(str(fault["model_name"]), message)
+        return ModelAPIError(str(fault["model_name"]), message, body=body, retry_after=fault.get("retry_after"))
     return UnexpectedModelBehavior(str(fault["sentence"]))
 
 

@@ -71,6 +71,35 @@ def test_a_step_whose_call_takes_its_time_is_seen_from_outside_before_it_is_answ
     assert seen == ["a"]
 
 
+def test_a_start_that_could_not_be_written_is_written_with_the_call_that_follows(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    refused = asyncio.Event()
+    seen: list[list[str]] = []
+
+    def execute(statement: str) -> None:
+        with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
+            connection.execute(statement)
+
+    async def reply() -> str:
+        if not seen:
+            await refused.wait()  # the start was to be written while the model takes its time
+            execute("DROP TRIGGER full")
+        with closing(Store(url)) as store:
+            seen.append([step.name for step in store.steps("r")])
+        return "one" if len(seen) == 1 else "1"
+
+    async def main(durable: Durable) -> None:
+        durable.prepare()
+        execute("CREATE TRIGGER full BEFORE INSERT ON aros_durable_steps BEGIN SELECT RAISE(ABORT, 'full'); END")
+        loop = asyncio.get_running_loop()
+        sa.event.listen(durable.store.engine, "handle_error", lambda _: loop.call_soon_threadsafe(refused.set) and None)
+        await Runner(asks("a"), engine=durable, models=Models(reply)).run("x", run_id="r")
+
+    with Durable(url) as durable:
+        asyncio.run(main(durable))
+    assert seen[:2] == [[], ["a"]]
+
+
 def test_no_step_fails_because_the_database_has_refused_what_is_inside_it(tmp_path: Path) -> None:
     file = tmp_path / "runs.sqlite"
 

@@ -1,0 +1,95 @@
+"""Recorded calls: what is replayed is what happened, replies as well as errors of the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic_ai import ModelRequest
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    FallbackExceptionGroup,
+    IncompleteToolCall,
+    ModelAPIError,
+    ModelHTTPError,
+    UnexpectedModelBehavior,
+)
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros.host.faults import issue_of, retry_after_of
+from flujo_aros.host.recorded import CallMade, Question, Record, RecordedModel, recorded_by
+
+
+class Tape:
+    """Keeps the record of one call as JSON, and gives it again."""
+
+    keeps_tools = True
+
+    def __init__(self) -> None:
+        self.kept: str | None = None
+
+    async def call(
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",
+        size: int = 0,
+        question: Question | None = None,
+    ) -> Record:
+        del kind, model, size, question
+        if self.kept is None:
+            self.kept = json.dumps((await make()).record)
+        record: Record = json.loads(self.kept)
+        return record
+
+
+def busy(model: str, wait: float) -> ModelHTTPError:
+    return ModelHTTPError(429, model, {"error": {"message": "slow down", "code": "rate_limit"}}, retry_after=wait)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        busy("m", 7.0),
+        ModelHTTPError(400, "m", {"error": {"message": "Invalid schema for response_format"}}),
+        ModelHTTPError(500, "m"),
+        ModelAPIError("m", "connection reset"),
+        ModelAPIError("m", "overloaded", retry_after=3.0),
+        UnexpectedModelBehavior("no choices", '{"choices": []}'),
+        ContentFilterError("the filter was triggered", '{"finish_reason": "content_filter"}'),
+        IncompleteToolCall("cut"),
+        FallbackExceptionGroup("all failed", [busy("a", 9.0), busy("b", 4.0), ModelAPIError("c", "down")]),
+    ],
+    ids=lambda error: f"{type(error).__name__}: {error}"[:40],
+)
+def test_an_error_of_the_provider_is_replayed_as_it_was_raised(error: Exception) -> None:
+    asked: list[int] = []
+
+    def fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(1)
+        raise error
+
+    async def raised(tape: Tape) -> Exception:
+        model = RecordedModel(FunctionModel(fail, model_name="m"))
+        with recorded_by(tape), pytest.raises(type(error)) as caught:
+            await model.request([ModelRequest.user_text_prompt("x")], None, ModelRequestParameters())
+        return caught.value
+
+    def facts(given: Exception) -> list[Any]:
+        issues = [issue_of(given, schema_sent=sent) for sent in (True, False)]
+        return [type(given), retry_after_of(given), *issues, getattr(given, "body", None)]
+
+    async def main() -> None:
+        tape = Tape()
+        first, again = [await raised(tape) for _ in range(2)]
+        assert first is error
+        assert facts(again) == facts(error)
+
+    asyncio.run(main())
+    assert asked == [1]

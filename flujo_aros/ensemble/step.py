@@ -576,8 +576,8 @@ class _Run:
                 settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
             except PauseRun as pause:
                 raise UsageError(
-                    f"agent {step.name!r} wants to call tools that need an approval, which a turn of an ensemble "
-                    f"cannot wait for: {pause.message}"
+                    f"agent {step.name!r}: {' '.join(pause.message.split())}; a turn of an ensemble cannot wait for an "
+                    "approval or a result: use tools that need none, or let a later step make the call"
                 ) from pause
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from rich.console import Console
 
 from flujo_aros import (
@@ -223,6 +224,28 @@ def test_the_failure_of_one_agent_is_isolated() -> None:
     per_agent = result.output["stats"]["agents"]
     assert per_agent["broken"]["failed"] == 2
     assert per_agent["whisperer"]["utterances"] == 2
+
+
+def test_a_tool_call_that_needs_an_approval_fails_the_run_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wood_tools.py").write_text(
+        "from pydantic_ai import Tool\n\n\ndef pay(order: str) -> str:\n    raise AssertionError\n\n\n"
+        "refund = Tool(pay, name='refund', requires_approval=True)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    call = ModelResponse(parts=[ToolCallPart("refund", {"order": "A-7"})])
+    profile = AgentSpec(model=MODEL, tools=["wood_tools:refund"])
+    log = EventLog()
+    step = Ensemble(
+        "wood", cast=[manifest("fox", ["run.started"], ["fox.said"])], profiles={"default": profile}, log=log
+    )
+    result = Runner(step, models=ScriptedModels({MODEL: ScriptedModel(call)})).run_sync("go")
+    assert result.step("wood").error == (
+        "agent 'fox': The agent wants to call: refund(order=\"A-7\"); a turn of an ensemble cannot wait for an approval "
+        "or a result: use tools that need none, or let a later step make the call"
+    )
+    assert [event.kind for event in log] == ["run.started"]
 
 
 def test_a_run_in_which_everybody_fails_is_given_up() -> None:

@@ -242,8 +242,8 @@ def test_a_tool_call_that_needs_an_approval_fails_the_run_in_one_sentence(
     )
     result = Runner(step, models=ScriptedModels({MODEL: ScriptedModel(call)})).run_sync("go")
     assert result.step("wood").error == (
-        "agent 'fox': The agent wants to call: refund(order=\"A-7\"); a turn of an ensemble cannot wait for an approval "
-        "or a result: use tools that need none, or let a later step make the call"
+        "agent 'fox': The agent wants to call: refund(order=\"A-7\"); a turn of an ensemble cannot wait for an "
+        "approval or a result: use tools that need none, or let a later step make the call"
     )
     assert [event.kind for event in log] == ["run.started"]
 

@@ -41,7 +41,7 @@ def fared(runs: list[dict[str, Any]]) -> list[str]:
         "raw fallbacks": [f"{100 * run['raw_fallback']:.1f} %" for run in runs],
         "thresholds crossed, beliefs formed": [f"{crossed}, {formed}" for crossed, formed in counts],
         "repetition: how much of a line its speaker has said before": [f"{run['repetition']:.3f}" for run in runs],
-        "skipped turns": [str(run["skipped_turns"]) for run in runs],
+        "skipped turns, failed turns": [f"{run['skipped_turns']}, {run['failed_turns']}" for run in runs],
     }
     return [f"| {name} | {' | '.join(each)} |" for name, each in cells.items()]
 
@@ -49,9 +49,18 @@ def fared(runs: list[dict[str, Any]]) -> list[str]:
 def test_the_page_quotes_how_a_small_model_fares() -> None:
     runs = [run for run in printed("ensemble_live.jsonl") if run["blueprint"] == "thousand_token_wood"]
     native = [run for run in runs if run["mode"] == "auto"]
-    head = "| | " + " | ".join("reflection" if run["reflection"] else "none" for run in native) + " |"
-    assert rows_of("ensembles.md", head) == fared(native)
+    assert [(run["reflection"], run["ladder"]) for run in native] == [(True, True), (False, True), (True, False)]
+    assert rows_of("ensembles.md", "| | beliefs | no beliefs | no ladder |") == fared(native)
     assert all(run["turns"] == 50 and run["raw_fallback"] < 0.1 and not run["outside_grants"] for run in native)
+    prompted = [run for run in runs if run["mode"] == "prompted"]
+    assert rows_of("ensembles.md", "| | ladder | no ladder |") == fared(prompted)
+    assert [run["ladder"] for run in prompted] == [True, False]
+
+
+def test_the_page_quotes_how_the_support_desk_ends_on_a_small_model() -> None:
+    (desk,) = [run for run in printed("ensemble_live.jsonl") if run["blueprint"] == "support_desk"]
+    page = (ROOT / "docs" / "ensembles.md").read_text(encoding="utf-8")
+    assert f"ends with `{desk['reason']}` after {desk['turns']} turns" in page
 
 
 def test_a_turn_costs_the_same_at_the_end() -> None:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, cast
+from types import NoneType
+from typing import Any, Final, Self, cast, get_args
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -105,6 +106,7 @@ class Durable:
         self.limits = dict(limits or {})
         self.executor = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.runners: dict[str, Runner] = {}
+        self._deps: dict[str, Any] = {}
         self.documents: dict[str, Document] = {}
         self.load: Load | None = None
         self.on_taken_up: Callable[[RunRow], None] | None = None
@@ -288,12 +290,18 @@ class Durable:
             return await self.handle(task.run_id).result()
         return await self._here(runner, task, 1)
 
-    def register(self, runner: Runner) -> str:
-        """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
+    def register(self, runner: Runner, deps: Any = None) -> str:
+        """Let this process execute the runs of a pipeline, whoever starts them. Returns the version of the pipeline.
+
+        `deps` is what its agents see as `ctx.deps` in runs that were not started here with `deps` of their own; they
+        are never stored. Without it, a run of an agent that declares a `deps_type` is parked.
+        """
         version = self._versions.get(runner)
         if version is None:
             version = self._versions[runner] = version_of(runner.pipeline)
         self.runners[version] = runner
+        if deps is not None:
+            self._deps[version] = deps
         return version
 
     def _found(self, task: RunTask, version: str) -> RunRow | None:
@@ -312,17 +320,20 @@ class Durable:
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
-        """Whether a process had the run, and is gone."""
+        """Whether a process had the run and is gone, or no worker could execute it."""
+        if row.status == "parked":
+            return True
         had = row.executor is not None and row.status in ("running", "queued")
         return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
         """Let an interrupted run go on here; False where somebody else was first."""
-        if row.takeovers >= _MOST_TAKEOVERS:
+        died = row.status != "parked"
+        if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
             return False
         with self.store.connection() as connection:
-            mine = {"executor": self.executor, "takeovers": row.takeovers + 1, "epoch": row.epoch + 1}
+            mine = {"executor": self.executor, "takeovers": row.takeovers + died, "epoch": row.epoch + 1}
             if not self.store.take_segment(connection, row, status="queued", **mine):
                 return False
         with suppress(engine_errors.DBOSException):
@@ -600,7 +611,10 @@ class Durable:
             return local.runner
         known = self.runners.get(row.version)
         if known is not None:
-            return known
+            without = self._step_without_deps(row.version)
+            if without is not None:
+                self.store.mark(row, "parked", no_deps(without))
+            return known if without is None else None
         document = None if self.load is None else self.store.document(row.version)
         if document is None or self.load is None:
             self.store.mark(row, "parked", f"{_other_version(row)}; no worker here knows that version")
@@ -614,7 +628,11 @@ class Durable:
             self.store.mark(row, "parked", _other_version(row))
             return None
         self.runners[row.version] = runner
-        return runner
+        return self._runner_for(row, local)
+
+    def _step_without_deps(self, version: str) -> str | None:
+        """The step of a registered pipeline whose agent needs `deps` that this process does not have."""
+        return None if version in self._deps else step_with_deps(self.runners[version].pipeline)
 
     async def _execute(self, runner: Runner, row: RunRow, local: _Local | None) -> RunResult:
         store = self.store
@@ -636,7 +654,7 @@ class Durable:
             texts=texts,
             observers=runner.observers,
         )
-        task = task_of(row, recording, local)
+        task = task_of(row, recording, local, self._deps.get(row.version))
         loop = asyncio.get_running_loop()
         inner = asyncio.ensure_future(runner.execute(task, recording))
         active = self._active[row.run_id] = _Active(inner, loop)
@@ -719,6 +737,8 @@ class Durable:
         for row in self.store.runs(statuses=["parked"], limit=1000):
             if row.version not in self.runners and not self._can_load(row):
                 continue
+            if self._step_without_deps(row.version) is not None:
+                continue
             with self.store.connection() as connection:
                 taken = self.store.take_segment(connection, row, status="queued", executor=self.executor, note=None)
             if taken:  # not by a queue, from which a worker without that version might take it
@@ -755,13 +775,31 @@ def version_of(pipeline: Pipeline) -> str:
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 
-def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None) -> RunTask:
-    """What there is to do for a run, from its row; what only this process knows is taken from `local`."""
+def step_with_deps(pipeline: Pipeline) -> str | None:
+    """The first step whose agent declares the type of its `deps`; None for those that it says may be None."""
+    for step in every_step(pipeline):
+        kind = getattr(step.facts.agent, "deps_type", object) if isinstance(step, Step) else object
+        if kind not in (object, Any, NoneType) and NoneType not in get_args(kind):
+            return step.name
+    return None
+
+
+def no_deps(step: str) -> str:
+    """That a process cannot execute a run, and what to do."""
+    return (
+        f"the agent of step {step!r} needs deps, which are not stored with a run; "
+        "give them to the process that executes it: engine.register(runner, deps=...)"
+    )
+
+
+def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, deps: Any = None) -> RunTask:
+    """What there is to do for a run, from its row; what only this process knows is in `local` and `deps`."""
     value: Any = row.context or {}
     given: Any = row.input
     channel = None
     if local is not None:
         given, channel = local.task.given, local.task.channel
+        deps = deps if local.task.deps is None else local.task.deps
         kept: Any = local.task.shared.value
         value = type(kept).model_validate(value) if isinstance(kept, BaseModel) else value
     asked = row.paused["step"] if row.paused is not None and row.answer is not None else None
@@ -769,7 +807,7 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None) -
     before = dict(recording.before)
     if row.seconds:
         before[""] = Work(seconds=row.seconds)
-    shared, deps = SharedContext.of(value), None if local is None else local.task.deps
+    shared = SharedContext.of(value)
     task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel=channel, before=before)
     task.deferred = recording.deferred
     task.carrier = dict(row.carrier or {})

@@ -268,13 +268,13 @@ class Store:
             return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
 
     def interrupted(self, version: str, request: str) -> list[RunRow]:
-        """The runs of this pipeline on this input that a process had begun itself and has not ended."""
+        """The runs of this pipeline on this input that a process had begun itself and has not ended, or parked ones."""
         with self.connection() as connection:
             return self._rows(
                 connection,
                 RUNS.c.version == version,
                 RUNS.c.request == request,
-                RUNS.c.status.in_(("running", "queued")),
+                RUNS.c.status.in_(("running", "queued", "parked")),
                 RUNS.c.queue.is_(None),
             )
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
-from flujo_aros.durable.engine import task_of, version_of
+from flujo_aros.durable.engine import no_deps, step_with_deps, task_of, version_of
 from flujo_aros.durable.handle import ENDED, result_of
 from flujo_aros.durable.recorder import Keep, Row, RunRecording
 from flujo_aros.durable.store import RunRow, StepRow
@@ -161,6 +161,9 @@ class _ArosRun:
         runner = engine.inside.get(given["version"])
         if runner is None:  # fails this task, not the run: it goes on where a worker knows the pipeline
             raise RuntimeError(f"this worker does not know version {given['version']} of {given['pipeline']!r}")
+        without = None if given["version"] in engine.deps else step_with_deps(runner.pipeline)
+        if without is not None:
+            raise RuntimeError(no_deps(without))
         row = RunRow(**given, status="running", epoch=1)
         self._rows = rows = _Rows(row)
         with _complete_loop():
@@ -174,7 +177,7 @@ class _ArosRun:
     async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:
         steps, calls = list(rows.steps.values()), dict(self._calls)
         recording = _Recording(rows, row, runner.pipeline, steps, calls, self._made)
-        task = task_of(row, recording)
+        task = task_of(row, recording, deps=_opened().deps.get(row.version))
         try:
             result = await runner.execute(task, recording)
         except asyncio.CancelledError:
@@ -251,6 +254,7 @@ class Temporal:
         self.url = url
         self.queue = queue
         self.inside: dict[str, Runner] = {}
+        self.deps: dict[str, Any] = {}
         self._address = f"{parts.hostname}:{parts.port or 7233}"
         self._namespace = parts.path.strip("/") or "default"
         self._own_queue = f"{queue}-{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
@@ -270,8 +274,12 @@ class Temporal:
                 raise UsageError(f"the Temporal server {self.url!r} cannot be reached: {error}") from error
         return self._client
 
-    def register(self, runner: Runner) -> str:
-        """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
+    def register(self, runner: Runner, deps: Any = None) -> str:
+        """Let this process execute the runs of a pipeline, whoever starts them. Returns the version of the pipeline.
+
+        `deps` is what its agents see as `ctx.deps`. A process without it does not execute the runs of an agent that
+        declares a `deps_type`; Temporal offers them to another.
+        """
         local = [name for name in runner.pipeline.models if name.startswith("local:")]
         if local and runner.models is None:
             raise UsageError(f"{local[0]} is started with a run, which a workflow cannot; serve it, or use Durable")
@@ -279,6 +287,8 @@ class Temporal:
         if version not in self.inside:
             pipeline = changed(runner.pipeline, _as_activity)
             self.inside[version] = Runner(pipeline, models=runner.models, usage_limits=runner.usage_limits)
+        if deps is not None:
+            self.deps[version] = deps
         return version
 
     async def launch(self) -> None:
@@ -357,6 +367,11 @@ class Temporal:
             raise UsageError(
                 "on Temporal a run has no priority and no partition, and its queue is that of the engine: "
                 "Temporal(url, queue=…)"
+            )
+        if task.deps is not None:
+            raise UsageError(
+                "any worker may execute a run on Temporal, so deps belong to the workers: "
+                "temporal.register(runner, deps=...)"
             )
         version = self.register(runner)
         given = {

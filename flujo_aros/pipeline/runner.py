@@ -221,7 +221,8 @@ class Runner(Generic[T]):
 
         A `run_id` that already exists returns the handle of that run. `priority` 1 comes first; without one a run comes
         before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set on each
-        partition of their queues. Raises `UsageError` where the engine keeps no runs.
+        partition of their queues. There are no `deps` here: they are not stored, and the process that executes the run
+        has its own, `engine.register(runner, deps=...)`. Raises `UsageError` where the engine keeps no runs.
         """
         task = self._task(input, context, None, run_id)
         return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from pydantic import BaseModel
-from pydantic_ai import Agent
-from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Parallel, Step, idempotency_key
+from flujo_aros import Call, Human, Parallel, Pipeline, Step, idempotency_key
 from flujo_aros.pipeline.model import PipelineStep
 
 
@@ -45,3 +45,21 @@ def steps(log: Path, die: str) -> list[PipelineStep]:
     fan = Parallel("fan", {"a": step("in")}, reduce=lambda values: (note("fan"), values["a"])[1])
     found: list[PipelineStep] = [step("before"), ask, fan, step("after")]
     return [*found, Human("approve", "Ship {{ previous_step }}?")] if die == "human" else found
+
+
+def shop() -> Pipeline:
+    """An agent whose tool needs `deps`."""
+
+    def reply(messages: list[ModelMessage], _: object) -> ModelResponse:
+        last = messages[-1].parts[-1]
+        return ModelResponse(
+            parts=[TextPart(last.content) if isinstance(last, ToolReturnPart) else ToolCallPart("price", {})]
+        )
+
+    agent = Agent(FunctionModel(reply), name="shop", deps_type=dict)
+
+    @agent.tool
+    def price(ctx: RunContext[dict[str, str]]) -> str:
+        return ctx.deps["price"]
+
+    return Pipeline([Step("shop", agent=agent)], name="shop")

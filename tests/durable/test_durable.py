@@ -22,10 +22,10 @@ from flujo_aros.pipeline.results import RunStatus
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
-from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.audit import broken_laws, violations
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.store import RunRow, Store
-from tests.durable.steps import steps
+from tests.durable.steps import shop, steps
 
 # Threads of the engine may hold a connection when a test ends.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -426,3 +426,33 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
 
 async def _never(key: str, make: object, keep: object) -> dict[str, object]:
     raise AssertionError(key)
+
+
+def test_a_worker_parks_the_runs_that_need_deps_until_it_has_them(tmp_path: Path) -> None:
+    async def main() -> str:
+        with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+            runner = Runner(shop(), engine=durable)
+            handle = await runner.submit("how much?")
+            await asyncio.to_thread(durable.launch, ["default"])
+            with pytest.raises(UsageError, match=r"step 'shop' needs deps.*register\(runner, deps=\.\.\.\)"):
+                await handle.result()
+            durable.register(runner, deps={"price": "7"})
+            while await handle.status() in ("parked", "queued", "running"):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            return str((await handle.result()).output)
+
+    assert asyncio.run(main()) == "7"
+
+
+def test_a_parked_run_goes_on_in_a_program_that_runs_it_with_its_version(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    with Durable(url) as durable:
+        asyncio.run(Runner(shop(), engine=durable).submit("how much?", run_id="r"))
+    with Durable(url) as durable:
+        durable.launch(["default"])
+        with pytest.raises(UsageError, match="no worker here knows that version"):
+            asyncio.run(durable.handle("r").result())
+    with Durable(url) as durable:
+        assert Runner(shop(), engine=durable).run_sync("how much?", None, {"price": "9"}, run_id="r").output == "9"
+        row = durable.store.run("r")
+        assert (row.status, row.takeovers, violations(durable.store, "r")) == ("completed", 0, [])

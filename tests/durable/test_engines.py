@@ -23,6 +23,7 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 
 from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import violations
+from tests.durable.steps import shop
 
 # Threads of the engine may hold a connection when a test ends.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -182,6 +183,19 @@ def test_one_process_executes_several_runs_of_an_agent_that_is_described(url: st
                 runner = Runner(Pipeline([step], name="several"), engine=engine, models=Models())
                 assert (await runner.run(str(number), run_id=f"several-{number}")).output == {"n": 1}
             assert await engine.handle("several-0").status() == "completed"
+
+    asyncio.run(main())
+
+
+def test_a_worker_gives_its_own_deps_to_the_agents_of_the_runs_that_it_executes(url: str) -> None:
+    async def main() -> None:
+        async with opened(url) as engine:
+            runner = Runner(shop(), engine=engine)
+            engine.register(runner, deps={"price": "7"})
+            assert (await (await runner.submit("how much?")).result()).output == "7"
+            if not isinstance(engine, Durable):
+                with pytest.raises(UsageError, match=r"deps belong to the workers: temporal.register"):
+                    await runner.run("how much?", deps={"price": "9"})
 
     asyncio.run(main())
 

@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, wait = 200, None
             choice = {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}
             usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4o-mini", "choices": [choice]}
+            body = {"id": "1", "object": "chat.completion", "created": 0, "model": asked["model"], "choices": [choice]}
             body["usage"] = usage
         data = json.dumps(body).encode()
         self.send_response(status)

@@ -375,7 +375,8 @@ def _model_row(share: Share) -> dict[str, Text]:
 
 
 def _print_wrong(found: Evaluation, console: Console) -> None:
-    bad = [each for each in found.results if each.verdict in ("wrong", "refused", "unrecorded")]
+    """The rows that are not right, wrong ones first: a refusal has harmed nobody."""
+    bad = [each for verdict in ("wrong", "refused", "unrecorded") for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
     for each in bad[:_SHOWN]:
@@ -417,7 +418,8 @@ def _closing(found: Evaluation, total: int) -> list[str]:
         lines.append(f"judge: {counted(found.judge.requests, 'call')}, {cost_words(found.judge.cost)}")
     if found.saved.requests:
         calls = counted(found.saved.requests, "call")
-        lines.append(f"{calls} answered from the cache, {cost_words(found.saved.cost)} not paid again")
+        paid = f", {cost_words(found.saved.cost)} not paid again" if found.saved.cost is not None else ""
+        lines.append(f"{calls} answered from the cache{paid}")
     if len(found.results) < total:
         lines.append(f"{total - len(found.results):,} of {counted(total, 'row')} not run")
     lines.append("aros explain RUN shows how a reply was read")

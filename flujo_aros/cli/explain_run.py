@@ -136,7 +136,8 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
         after = f", after {counted(part.calls, 'call')}" if part.calls else ""
-        why = f" ran because the reply was {part.because}" if part.because else " ran"
+        cause = "the provider failed" if part.because == Reason.PROVIDER else f"the reply was {part.because}"
+        why = f" ran because {cause}" if part.because else " ran"
         yield Text.assemble((part.stage, "bold"), f"{why}; it ended {part.outcome}{after}")
 
 

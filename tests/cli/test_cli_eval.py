@@ -96,6 +96,21 @@ def test_the_exit_code_is_what_was_asked_for(
     assert (ended.exit_code, words in ended.stderr) == (code, True)
 
 
+def test_wrong_rows_are_listed_before_refused_ones(
+    aros: Aros, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlike = {"charged twice": "I cannot say.", "it crashed": '{"category": "other", "urgent": true}'}
+    monkeypatch.setattr(server, "answer", lambda prompt: next((unlike[it] for it in unlike if it in prompt), "No."))
+    ended = evaluated(aros)
+    assert re.findall("^(wrong|refused) ", ended.stdout, re.M) == ["wrong", "refused", "refused"]
+
+
+def test_a_cache_of_a_model_without_a_price_names_no_sum(aros: Aros, server: ModelServer) -> None:
+    other = ("--cache", "--model", f"openai:no-such-model@{server.environment['OPENAI_BASE_URL']}")
+    evaluated(aros, *other)
+    assert "3 calls answered from the cache\n" in evaluated(aros, *other).stdout
+
+
 def test_json_has_one_result_for_each_row(aros: Aros, server: ModelServer) -> None:
     found = json.loads(evaluated(aros, "--json").stdout)
     assert (found["right"], found["wrong"], found["refused"], found["usage"]["requests"]) == (2, 1, 0, 3)

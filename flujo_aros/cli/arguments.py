@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from flujo_aros.telemetry.journal import Journal
 
 
+_CHOICES, _ROWS, _DURABLE = "Models and modules", "Many inputs", "Durable runs"
+"""The sections of the help of a command in which options are listed."""
+
 Blueprint: TypeAlias = Annotated[
     Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
 ]
@@ -56,6 +59,7 @@ Allow: TypeAlias = Annotated[
     typer.Option(
         "--allow",
         metavar="MODULE|FILE|FOLDER",
+        rich_help_panel=_CHOICES,
         help="Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
         "--allow ./steps.py, or blueprints from this folder. Repeatable.",
     ),
@@ -66,6 +70,7 @@ Models: TypeAlias = Annotated[
         "--model",
         metavar="NAME|OLD=NEW",
         show_default=False,
+        rich_help_panel=_CHOICES,
         help="Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of "
         "the model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
     ),
@@ -76,6 +81,7 @@ Profile: TypeAlias = Annotated[
         "--profile",
         metavar="NAME",
         show_default=False,
+        rich_help_panel=_CHOICES,
         help="Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
     ),
 ]
@@ -84,6 +90,7 @@ ModulePath: TypeAlias = Annotated[
     typer.Option(
         "--path",
         metavar="FOLDER",
+        rich_help_panel=_CHOICES,
         help="A folder of modules that are not installed. Installed modules come first. Repeatable.",
     ),
 ]
@@ -112,6 +119,7 @@ InputJsonl: TypeAlias = Annotated[
         "--input-jsonl",
         metavar="FILE|-",
         show_default=False,
+        rich_help_panel=_ROWS,
         help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
     ),
 ]
@@ -122,33 +130,49 @@ Output: TypeAlias = Annotated[
         "-o",
         metavar="FILE",
         show_default=False,
+        rich_help_panel=_ROWS,
         help="Where to write the results of --inputs. Rows that have a result there are not run again.",
     ),
 ]
 Concurrency: TypeAlias = Annotated[
-    int, typer.Option("--concurrency", min=1, help="How many rows of --inputs run at the same time.")
+    int,
+    typer.Option("--concurrency", min=1, rich_help_panel=_ROWS, help="How many rows of --inputs run at the same time."),
 ]
 RetryFailed: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--retry-failed", help="Run the rows of --inputs again that did not complete, and replace their results."
+        "--retry-failed",
+        rich_help_panel=_ROWS,
+        help="Run the rows of --inputs again that did not complete, and replace their results.",
     ),
 ]
 MaxCost: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", metavar="USD", min=0.0, show_default=False, help="Start no more rows once this much is spent."
+        "--max-cost",
+        metavar="USD",
+        min=0.0,
+        show_default=False,
+        rich_help_panel=_ROWS,
+        help="Start no more rows once this much is spent.",
     ),
 ]
 MaxFailures: TypeAlias = Annotated[
     int | None,
-    typer.Option("--max-failures", min=1, show_default=False, help="Start no more rows once this many have failed."),
+    typer.Option(
+        "--max-failures",
+        min=1,
+        show_default=False,
+        rich_help_panel=_ROWS,
+        help="Start no more rows once this many have failed.",
+    ),
 ]
 MaxSameFailures: TypeAlias = Annotated[
     int,
     typer.Option(
         "--max-same-failures",
         min=0,
+        rich_help_panel=_ROWS,
         help="Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
     ),
 ]
@@ -157,6 +181,7 @@ PerProvider: TypeAlias = Annotated[
     typer.Option(
         "--limit",
         metavar="PROVIDER:requests=N,tokens=N,cost=USD",
+        rich_help_panel=_ROWS,
         help="Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
     ),
 ]
@@ -165,7 +190,10 @@ UseCache: TypeAlias = Annotated[
     typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there."),
 ]
 Durably: TypeAlias = Annotated[
-    bool, typer.Option("--durable", help="Store the run in a database, so that a crash loses nothing.")
+    bool,
+    typer.Option(
+        "--durable", rich_help_panel=_DURABLE, help="Store the run in a database, so that a crash loses nothing."
+    ),
 ]
 RunDb: TypeAlias = Annotated[
     str | None,
@@ -173,6 +201,7 @@ RunDb: TypeAlias = Annotated[
         "--db",
         metavar="URL",
         show_default=False,
+        rich_help_panel=_DURABLE,
         help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
         "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
     ),

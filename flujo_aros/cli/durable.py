@@ -50,7 +50,7 @@ Db: TypeAlias = Annotated[
         "--db",
         metavar="URL",
         envvar="AROS_DB",
-        help="The database that keeps durable runs: sqlite:///FILE, or postgresql://USER@HOST/NAME.",
+        help="The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
     ),
 ]
 RunId: TypeAlias = Annotated[
@@ -120,7 +120,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     """Put durable runs into a queue.
 
     One run, or one for each row of --inputs. Prints the id of each run. `aros worker` executes them, here
-    or on any machine; `aros status` says how they stand.
+    or on any machine; `aros status` shows their state.
 
     Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
     """
@@ -186,8 +186,8 @@ def worker_command(
     """Execute the durable runs of a database.
 
     Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
-    SIGTERM or Ctrl-C drains it: no run is begun any more,
-    those under way go on for the time of --grace, and what is left then is taken over by the next worker.
+    After SIGTERM or Ctrl-C
+    it starts no more runs, lets those in progress continue for --grace seconds, and leaves the rest to other workers.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
@@ -248,7 +248,7 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
 
 def status_command(
     run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", show_default=False, help="The id of a run, or its beginning.")
+        str | None, typer.Argument(metavar="RUN", show_default=False, help="The id of a run, or its beginning.")
     ] = None,
     db: Db = DEFAULT_DB,
     follow: Annotated[
@@ -260,9 +260,9 @@ def status_command(
 ) -> None:
     """Show the state of durable runs, or follow one.
 
-    They are queued, running, paused, parked, or have ended. A parked run needs another version of its blueprint
-    than any worker has, and a running one whose process is gone
-    is called interrupted; both say what to do. With --json and a RUN: the document of `aros run --json`.
+    A run is queued, running, paused, parked or has ended. A parked run needs a version of its blueprint that no worker
+    has; an interrupted one has lost its process. For both, the note says what to do. With --json and a RUN: the
+    document of `aros run --json`.
 
     Example: aros status 3f2a --follow
     """
@@ -380,7 +380,7 @@ def _table(engine: Durable, rows: Sequence[RunRow]) -> Table:
 def cancel_command(run: RunId, db: Db = DEFAULT_DB) -> None:
     """Cancel a durable run.
 
-    One that is under way settles its open steps first.
+    A run in progress first ends the steps that it has started.
 
     Example: aros cancel 3f2a
     """
@@ -406,8 +406,8 @@ def fork_command(
 ) -> None:
     """Run a durable run again from one step on.
 
-    It is a new run, in which the steps before that one keep their results and are not paid again. The blueprint
-    is read again from its file, so that this is how a run goes on after its blueprint has changed.
+    This is a new run: the steps before that one keep their results and are not paid for again. The blueprint is read
+    again from its file, so that a run can continue after its blueprint has changed.
 
     Example: aros fork 3f2a --at answer --ladder stricter.json
     """
@@ -441,8 +441,8 @@ def _ladder(file: Path) -> Any:
 def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> None:
     """Check the record of a durable run.
 
-    Everything that started has settled, nothing twice, and nothing is there that did not start. Exit code 0
-    where it does, 1 where it does not.
+    Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.
+    Exit code 0 if that holds, 1 if not.
 
     Example: aros check 3f2a
     """

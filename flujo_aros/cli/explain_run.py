@@ -28,7 +28,7 @@ _REPLY = 400
 def explain_run_command(
     run: RunArgument = "last",
     step: Annotated[
-        str | None, typer.Argument(metavar="[STEP]", show_default=False, help="Only this step, such as `reply`.")
+        str | None, typer.Argument(metavar="STEP", show_default=False, help="Only this step, such as `reply`.")
     ] = None,
 ) -> None:
     """Explain how each reply of a run was read.

@@ -41,6 +41,22 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 
+class _InSections(TyperCommand):
+    """A command whose help has a section for each `rich_help_panel` of its options: `aros run` has two dozen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            shown = param.get_help_record(ctx)
+            general = "Arguments" if param.param_type_name == "argument" else "Options"
+            if shown is not None:
+                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(shown)
+        for heading, rows in sections.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class _Command:
     """A command: its function, which is imported when it is called, and its line in `aros --help`."""
@@ -54,7 +70,7 @@ class _Command:
 
     def load(self, name: str) -> Any:
         alone = typer.Typer(add_completion=False, **_OPTIONS)
-        alone.command(name, short_help=self.help, no_args_is_help=self.shows_help_alone)(
+        alone.command(name, cls=_InSections, short_help=self.help, no_args_is_help=self.shows_help_alone)(
             command_function(self.function)
         )
         return get_command(alone)

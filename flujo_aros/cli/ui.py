@@ -53,9 +53,9 @@ def ui_command(
 ) -> None:
     """Show runs, their reports and health in a browser.
 
-    Pages of runs that go on are updated as they happen. It serves this machine only, and nothing can be changed with
-    it. The address that it prints holds a key, new at each start, so that nobody else on the machine reads your runs.
-    Ctrl-C ends it.
+    The pages update while runs are in progress. The server listens on this machine only and is read-only. The address
+    that it prints contains a key, new at each start, so that other users of the machine cannot read your runs. Press
+    Ctrl-C to stop it.
 
     Example: aros ui --open
     """

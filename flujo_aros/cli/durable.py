@@ -143,7 +143,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 
     with open_engine(db, create=True) as engine:
         runner = Runner(loaded.pipeline, engine=engine)
-        register(engine, blueprint, runner, loaded.choice)
+        register(engine, blueprint, runner, choice)
 
         async def submit() -> None:
             for one, own, name in given:
@@ -418,8 +418,7 @@ def fork_command(
             raise UsageError(f"run {row.run_id} was started by a program, so fork it from there: durable.fork(...)")
         file = Path(str(document["source"]))
         if file.is_file():
-            chosen: dict[str, Any] = {key: document[key] for key in ("models", "profile") if key in document}
-            document = {**chosen, **document_of(file)}
+            document = document_of(file)
         if ladder is not None:
             document = {**document, "ladder": _ladder(ladder)}
         pipeline = loaded_document(document, allow or [], folders or [])

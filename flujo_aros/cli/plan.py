@@ -54,14 +54,10 @@ def plan_command(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A pipeline, the file of each module that it would import (None where there is none), and the models chosen.
-
-    The choice has the profile of the environment, too, so that who goes on with the run elsewhere uses the same.
-    """
+    """A pipeline, and the file of each module that it would import: None where there is none."""
 
     pipeline: Pipeline
     modules: dict[str, str | None]
-    choice: Choice
 
 
 def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Loaded:
@@ -72,7 +68,6 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
     from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import inspect_blueprint
     from flujo_aros.blueprint.loading import read_text
-    from flujo_aros.blueprint.models import VARIABLE
     from flujo_aros.pipeline.modules import module_file, refuse_two, use_folder
 
     _check_modules(allow)
@@ -84,14 +79,13 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
         use_folder(folder)
     current_settings()  # what is wrong with a setting is no mistake of the blueprint
     text, source = read_text(blueprint), str(blueprint)
-    choice = choice or Choice()
-    inspected = inspect_blueprint(text, source=source, folder=blueprint.parent, allow=allow, **choice.given)
+    inspected = inspect_blueprint(
+        text, source=source, folder=blueprint.parent, allow=allow, **(choice or Choice()).given
+    )
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
-    if choice.profile is None and "profiles" in inspected.root.members:
-        choice = dataclasses.replace(choice, profile=os.environ.get(VARIABLE) or None)
-    return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, choice)
+    return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)})
 
 
 def check_modules(blueprint: Path, loaded: Loaded) -> None:

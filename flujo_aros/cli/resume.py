@@ -89,7 +89,6 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
     choice = Choice.of(models, profile)
     blueprint, paused, row = _saved(state)
     loaded = load(blueprint, allow or [], folders or [], choice)
-    choice = loaded.choice
     check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")

@@ -91,7 +91,6 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     """
     context, choice = given_pairs(pairs or []), Choice.of(models, profile)
     loaded = load(blueprint, allow or [], folders or [], choice)
-    choice = loaded.choice
     if dry_run:
         print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
         return

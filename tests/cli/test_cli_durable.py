@@ -184,8 +184,8 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no durable database at none.sqlite"),
-        (("status", "--db", "nonsense://x"), "neither SQLite nor PostgreSQL"),
+        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no database 'none.sqlite'"),
+        (("status", "--db", "nonsense"), "is not the URL of a database"),
         (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
         (("submit", "shop.yaml"), "give either --input or --inputs"),
     ],

@@ -26,7 +26,7 @@ from flujo_aros.cli.arguments import (
     ModulePath,
     Pairs,
     Profile,
-    given_input,
+    given_content,
     given_pairs,
 )
 from flujo_aros.cli.execute import execute, finish
@@ -131,7 +131,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     check_modules(blueprint, loaded)
     context = given_pairs(pairs or [])
     if source is not None:
-        given = [(given_input(source), context, run_id)]
+        given = [(given_content(source), context, run_id)]
     else:
         with CaseFile(rows or "", "--inputs") as cases:
             found = list(cases)

@@ -35,7 +35,7 @@ from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host import PerMinute
 from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import every_step, fingerprint
-from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.recorded import as_given, as_saved
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.shared import SharedContext
@@ -794,8 +794,8 @@ def no_deps(step: str) -> str:
 
 def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, deps: Any = None) -> RunTask:
     """What there is to do for a run, from its row; what only this process knows is in `local` and `deps`."""
-    value: Any = row.context or {}
-    given: Any = row.input
+    value: Any = as_given(row.context or {})
+    given: Any = as_given(row.input)
     channel = None
     if local is not None:
         given, channel = local.task.given, local.task.channel
@@ -817,7 +817,7 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
 
 def _again(row: RunRow) -> RunTask:
     """What a run was given, to be done by this process."""
-    return RunTask(row.run_id, row.input, SharedContext.of(row.context or {}))
+    return RunTask(row.run_id, as_given(row.input), SharedContext.of(as_given(row.context or {})))
 
 
 def _context_of(task: RunTask) -> Any:

@@ -19,7 +19,7 @@ from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
-from flujo_aros.pipeline.recorded import as_saved, recorded_step
+from flujo_aros.pipeline.recorded import as_given, as_saved, recorded_step
 from flujo_aros.pipeline.results import (
     DeferredWork,
     RecordedStep,
@@ -231,7 +231,7 @@ class RunRecording:
         saved = as_saved(outcome.value, f"step {step.name!r}")
         if isinstance(step, Step) and step.facts.contract is not None:
             return settlement  # its contract makes the same of it again
-        return replace(settlement, outcome=replace(outcome, value=saved))
+        return replace(settlement, outcome=replace(outcome, value=as_given(saved)))
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
         """Keep how a step has settled, and what that has changed for the steps inside it, in one transaction."""

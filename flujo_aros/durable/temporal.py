@@ -32,7 +32,7 @@ from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
 from flujo_aros.pipeline.changed import changed
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.recorded import as_given, as_saved
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Call
@@ -497,7 +497,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
         async def make() -> CallMade:
             return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})
 
-        return (await calls.call("function", make))["value"]
+        return as_given((await calls.call("function", make))["value"])
 
     return replace(step, function=function)
 

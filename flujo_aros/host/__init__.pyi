@@ -16,6 +16,8 @@ from flujo_aros.host.content import (
     content_file as content_file,
     has_content as has_content,
     is_content as is_content,
+    with_live_content as with_live_content,
+    with_saved_content as with_saved_content,
 )
 from flujo_aros.host.deferral import (
     Approval as Approval,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from pydantic import TypeAdapter
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import UserContent
@@ -24,18 +26,76 @@ def is_content(value: object) -> bool:
 
 def has_content(value: object) -> bool:
     """Whether a value is such content, or a list or mapping with some in it, at any depth."""
+    return any(is_content(part) for part in _parts(value))
+
+
+def _parts(value: object) -> Iterator[object]:
+    """A value and all that is in its lists and mappings, without texts and numbers."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
         if isinstance(here, (str, int, float)):
             continue
-        if is_content(here):
-            return True
+        yield here
         if isinstance(here, Mapping):
             waiting.extend(cast("Mapping[object, object]", here).values())
         elif isinstance(here, (list, tuple)):
             waiting.extend(cast("Sequence[object]", here))
-    return False
+
+
+_SAVED: Final = "$content"
+"""The only key of a mapping that stands for content in saved values, with the JSON of pydantic-ai as its value."""
+_MAPPING: Final = "mapping"
+"""The kind of content that is none: a mapping of somebody else with that key."""
+
+
+def with_saved_content(value: object) -> object:
+    """A value with its content as plain JSON, of which `with_live_content` makes content again.
+
+    >>> from pydantic_ai import BinaryContent
+    >>> with_saved_content(["What is this?", BinaryContent(b"GIF89a", media_type="image/gif")])[1]["$content"]["data"]
+    'R0lGODlh'
+    """
+    return _saved(value) if any(is_content(part) or _is_marked(part) for part in _parts(value)) else value
+
+
+def with_live_content(value: object) -> object:
+    """What `with_saved_content` was given, from the plain JSON that it gave; without content, the JSON itself."""
+    return _live(value) if any(_is_marked(part) for part in _parts(value)) else value
+
+
+def _is_marked(part: object) -> bool:
+    return isinstance(part, Mapping) and _SAVED in part
+
+
+def _saved(value: object) -> object:
+    if is_content(value):
+        return {_SAVED: _content_type().dump_python(value, mode="json")}
+    if isinstance(value, Mapping):
+        members = {key: _saved(each) for key, each in cast("Mapping[object, object]", value).items()}
+        return {_SAVED: {"kind": _MAPPING, "members": members}} if _SAVED in members else members
+    return [_saved(each) for each in cast("Sequence[object]", value)] if isinstance(value, (list, tuple)) else value
+
+
+def _live(value: object) -> object:
+    if isinstance(value, list):
+        return [_live(each) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[object, object]", value)
+    if _SAVED not in members:
+        return {key: _live(each) for key, each in members.items()}
+    described = cast("dict[str, object]", members[_SAVED])
+    if described["kind"] == _MAPPING:
+        inner = cast("dict[object, object]", described["members"])
+        return {key: _live(each) for key, each in inner.items()}
+    return _content_type().validate_python(described)
+
+
+def _content_type() -> TypeAdapter[object]:
+    from pydantic_ai.messages import MultiModalContent  # here: only a run with content needs it
+
+    return TypeAdapter(MultiModalContent)
 
 
 _TYPES: Final = ("image/", "audio/", "video/", "application/pdf", "application/msword", "application/vnd.")

@@ -23,7 +23,7 @@ from flujo_aros.pipeline.instrumentation import step_span, tell_step
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
-from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.recorded import as_given, as_saved
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
@@ -319,7 +319,7 @@ class Execution:
         if not writes:
             return settlement
         if self.recording is not None:  # what comes back after a crash must be what was there before it
-            writes = [(path, as_saved(value, f"step {slot.name!r}")) for path, value in writes]
+            writes = [(path, as_given(as_saved(value, f"step {slot.name!r}"))) for path, value in writes]
         own = settlement.outcome.trust if isinstance(settlement.outcome, (Accepted, Degraded)) else Trust.CLEAN
         worth = own if step.kind == "hitl" else Trust.lowest([own, slot.input_trust])
         frame.shared.write(writes, worth, slot.write_trusts)

@@ -9,7 +9,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
-from flujo_aros.host import has_content
+from flujo_aros.host import with_live_content, with_saved_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.ledger import Slot
 from flujo_aros.pipeline.results import (
@@ -62,24 +62,24 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
         replaced=step.replaced,
         input_trust=step.input_trust,
     )
-    writes = tuple((tuple(path), value) for path, value in step.writes)
+    writes = tuple((tuple(path), as_given(value)) for path, value in step.writes)
     return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
 
 
 def as_saved(value: Any, what: str) -> Any:
-    """A value as plain JSON that survives a round trip. Raises `UsageError` if there is none."""
-    if has_content(value):
-        raise UsageError(
-            f"the run cannot be saved: {what} holds an image or other content for a model, "
-            "which does not survive a round trip through JSON"
-        )
+    """A value as plain JSON, of which `as_given` makes the value again. Raises `UsageError` if there is none."""
     try:
-        return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
+        return to_jsonable_python(with_saved_content(value), by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
         raise UsageError(
             f"the run cannot be saved: {what} returned a value that is not plain data ({error}); in a "
             "run that is durable or that asks a person, use plain data or pydantic models"
         ) from error
+
+
+def as_given(saved: Any) -> Any:
+    """A value from the plain JSON that `as_saved` made of it: images and other content are what they were."""
+    return with_live_content(saved)
 
 
 def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
@@ -116,7 +116,7 @@ def _recorded_attempt(attempt: Attempt) -> RecordedAttempt:
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
     if saved.outcome == Accepted.kind:
-        value = saved.value
+        value = as_given(saved.value)
         if contract is not None:
             verdict = contract.validate(value)
             value = value if isinstance(verdict, Invalid) else verdict.value

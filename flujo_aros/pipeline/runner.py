@@ -21,6 +21,7 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
+from flujo_aros.pipeline.recorded import as_given
 from flujo_aros.pipeline.recording import Recording
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, T, Work
 from flujo_aros.pipeline.shared import SharedContext
@@ -307,11 +308,11 @@ class Runner(Generic[T]):
                 f"run {saved.run_id} paused in another pipeline, or this one has changed since; "
                 "resume it with the pipeline that it began with"
             )
-        given: dict[str, Any] = saved.context or {}
+        given: dict[str, Any] = as_given(saved.context or {})
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
         asked = RunTask(
-            saved.run_id, saved.input, shared, deps, recorded, saved.step, Answer(answer), before=saved.work
+            saved.run_id, as_given(saved.input), shared, deps, recorded, saved.step, Answer(answer), before=saved.work
         )
         return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 

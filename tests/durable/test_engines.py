@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CoroutineType
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
@@ -119,6 +119,31 @@ def test_a_run_of_a_known_name_gives_its_result_again_and_runs_nothing(url: str,
 
     asyncio.run(main())
     assert log.read_text() == "x"
+
+
+def test_an_image_is_an_image_still_after_a_pause(url: str) -> None:
+    image = BinaryContent(b"GIF89a", media_type="image/gif")
+
+    def kind(value):
+        return value["picture"].media_type
+
+    async def main() -> None:
+        steps = [
+            Call("before", function=lambda value: value, sink_to="kept"),
+            Human("approve", "Ship?"),
+            Call("given", function=kind, input="{{ input }}"),
+            Call("kept", function=kind, input="{{ context.kept }}"),
+        ]
+        async with opened(url) as engine:
+            runner = Runner(Pipeline(steps, name="shows"), engine=engine)
+            handle = await runner.submit({"picture": image}, run_id="shows-1")
+            assert (await handle.result()).status is RunStatus.PAUSED
+            await handle.answer("yes")
+            result = await handle.result()
+            assert [result.step(name).value for name in ("given", "kept")] == ["image/gif", "image/gif"]
+            assert await against_the_laws(engine, "shows-1") == []
+
+    asyncio.run(main())
 
 
 def test_a_pause_waits_for_its_answer_and_goes_on(url: str) -> None:

@@ -78,10 +78,13 @@ def test_fixing_twice_is_fixing_once_and_what_is_fixed_loads(text: str) -> None:
 @law
 @given(blueprints())
 def test_a_fix_adds_no_finding(text: str) -> None:
-    """What is found after the fixes was there before; what they mend is gone."""
+    """What is found after the fixes was there before, and what they fix is gone.
+
+    Only V-O3 may be new: what a provider drops of a schema is reported once a fix of V-A8 has the schema enforced.
+    """
     for level in LEVELS:
         after = lint_text(fixed(text, level)).findings
-        assert not found(fixed(text, level)) - found(text)
+        assert {code for code, _ in found(fixed(text, level)) - found(text)} <= {"V-O3"}
         assert not [each for each in after if each.fix and each.fix.edits and each.fix.applicability >= level]
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, BinaryContent, DocumentUrl, ImageUrl
+from pydantic_ai import Agent, BinaryContent, BinaryImage, DocumentUrl, ImageUrl
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import Call, Human, Journal, Runner, RunStatus, Step
 from flujo_aros.testing import ScriptedModel
 
-IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
+IMAGE = BinaryImage(b"\x89PNG", media_type="image/png")
 LINK = ImageUrl("https://example.com/a.png")
 
 
@@ -75,10 +77,23 @@ def test_a_function_gets_content_as_it_is() -> None:
     assert Runner(Call("kind", lambda value: value.media_type)).run_sync(IMAGE).output == "image/png"
 
 
-def test_a_run_with_an_image_that_pauses_says_that_it_cannot_be_saved() -> None:
-    run = Runner(Human("ask", "Well?")).run_sync([IMAGE])
-    assert run.status is RunStatus.FAILED
-    assert "the input holds an image" in str(run.error)
+@pytest.mark.parametrize(
+    "given",
+    [
+        IMAGE,
+        ["What is in these?", IMAGE, LINK],
+        {"picture": IMAGE, "rows": [{"link": LINK}]},
+        {"$content": {"kind": "image-url", "url": "https://example.com/of-a-stranger.png"}},
+        {"$content": 1, "picture": IMAGE},
+    ],
+)
+def test_a_run_with_content_goes_on_after_a_pause_with_the_same_content(given: Any) -> None:
+    pipeline = Call("keep", lambda value: value, sink_to="kept") >> Human("ask", "Well?")
+    runner = Runner(pipeline >> Call("again", lambda value: value, input="{{ context.kept }}"))
+    paused = runner.run_sync(given).paused
+    assert paused is not None
+    resumed = asyncio.run(runner.resume(json.loads(json.dumps(paused.to_dict())), "yes"))
+    assert (resumed.output, resumed.step("keep").value) == (given, given), resumed.error
 
 
 @pytest.mark.parametrize(

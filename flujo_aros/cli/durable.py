@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
 import signal
 import threading
 import time
@@ -31,6 +33,7 @@ from flujo_aros.cli.arguments import (
 )
 from flujo_aros.cli.execute import execute, finish
 from flujo_aros.cli.plan import check_modules, load
+from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import CaseFile
@@ -65,6 +68,27 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
     engine = Durable(db, live=True, create=create)
     _ = engine.store  # so that a wrong URL is told before anything else
     return engine
+
+
+def known_db() -> str | None:
+    """The database of AROS_DB, or the default one if it exists."""
+    own = os.environ.get("AROS_DB")
+    return own or (DEFAULT_DB if Path(DEFAULT_DB.removeprefix("sqlite:///")).exists() else None)
+
+
+def resume_hint(run_id: str, db: str) -> str:
+    """The command that answers a run."""
+    from flujo_aros.database import database_url, shown
+
+    where = "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
+    return f"aros resume {run_id} --answer TEXT{where}"
+
+
+def question_of(result: RunResult, db: str) -> str:
+    """What a paused run asks, and how to answer it; empty for one that has ended."""
+    if result.paused is None:
+        return ""
+    return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}"])
 
 
 def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]:
@@ -217,9 +241,9 @@ def worker_command(
         )
         console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
         stop.wait()
-        console.print(f"draining: {engine.under_way} runs under way, {grace:g} s at most", soft_wrap=True)
+        console.print(f"draining for at most {grace:g} s; runs in progress: {engine.under_way}", soft_wrap=True)
         left = engine.drain(grace)
-        console.print("drained" if not left else f"{left} runs are left for other workers", soft_wrap=True)
+        console.print("drained" if not left else f"runs left for other workers: {left}", soft_wrap=True)
 
 
 def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: Sequence[Path]) -> Any:
@@ -288,6 +312,7 @@ def status_command(
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:
     from flujo_aros.events import StepFinished, StepStarted, TextDelta, TextReplaced
+    from flujo_aros.pipeline.results import RunResult
 
     console = stderr_console()
     async for _, each in engine.handle(run_id).stream(offset):
@@ -301,7 +326,10 @@ async def _follow(engine: Durable, run_id: str, offset: int) -> None:
         elif isinstance(event, StepFinished):
             console.print(f"\n  {event.name}: {event.status}", soft_wrap=True)
         elif each.result is not None:
+            asks = question_of(each.result, engine.url) if isinstance(each.result, RunResult) else ""
             console.print(f"\n{each.result.status.value}  run {run_id}", soft_wrap=True)
+            if asks:
+                console.print(f"\n{asks}", soft_wrap=True)
 
 
 def _status_of(engine: Durable, row: RunRow) -> str:
@@ -315,8 +343,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         return "its process is gone; a worker takes it over, or run the same again with --durable"
     if row.status == "paused" and row.paused is not None:
-        answer = f"aros resume {row.run_id} --answer TEXT --db {engine.store.shown}"
-        return f"asks: {row.paused['message']}; answer with: {answer}"
+        return f"asks: {row.paused['message']}; answer with: {resume_hint(row.run_id, engine.url)}"
     return None
 
 
@@ -365,13 +392,13 @@ def _table(engine: Durable, rows: Sequence[RunRow]) -> Table:
             "blueprint": Text(row.pipeline),
             "status": Text(_status_of(engine, row)),
             "begun": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
-            "note": Text(_advice(engine, row) or ""),
+            "note": Text((_advice(engine, row) or "").partition("\n")[0]),
         }
         for row in rows
     ]
     table = Table(box=None, pad_edge=False)
     for name in cells[0]:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for each in cells:
         table.add_row(*each.values())
     return table
@@ -428,13 +455,15 @@ def fork_command(
             return engine.fork(runner, row, at)
 
         result = execute(file, pipeline, task, as_json=as_json, engine=engine)
-    finish(result, as_json=as_json, allow_degraded=allow_degraded)
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question_of(result, db))
 
 
 def _ladder(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UsageError(f"--ladder: {str(file)!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise UsageError(f"--ladder: {str(file)!r} is not a JSON file: {error}") from error
 
 

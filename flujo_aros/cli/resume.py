@@ -21,9 +21,10 @@ from flujo_aros.cli.arguments import (
     file_text,
     given_input,
 )
+from flujo_aros.cli.durable import known_db
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, load
-from flujo_aros.cli.question import ask, asked, at_a_terminal
+from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
@@ -43,7 +44,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         typer.Argument(
             metavar="STATE",
             show_default=False,
-            help="The state file of the paused run; with --db, the id of a run.",
+            help="The state file of the paused run, or the id of a durable run.",
         ),
     ],
     *,
@@ -82,6 +83,8 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
+    if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
+        db = known_db()
     if db is not None:
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
@@ -112,12 +115,12 @@ def _resume_durably(
     run: str, answer: str | None, db: str, allow: list[str], folders: list[Path], *, as_json: bool
 ) -> tuple[RunResult, str]:
     """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
-    from flujo_aros.cli.durable import loaded_document, open_engine
+    from flujo_aros.cli.durable import loaded_document, open_engine, question_of
 
     with open_engine(db) as engine:
         row = engine.store.run(run)
         if row.status != "paused" or row.paused is None:
-            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
@@ -130,8 +133,7 @@ def _resume_durably(
 
         pipeline = loaded_document(document, allow, folders)
         result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
-        question = [] if result.paused is None else [*asked(result.paused), "", f"answer with: --answer TEXT --db {db}"]
-        return result, "\n".join(question)
+        return result, question_of(result, db)
 
 
 def _answer_to(paused: PausedRun, kept: Path) -> str:

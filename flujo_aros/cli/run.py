@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,6 @@ from flujo_aros.cli.arguments import (
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
-from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.evals.many import SAME_FAILURES
 
@@ -150,7 +148,7 @@ def _run_durably(
     blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, choice: Choice, *, as_json: bool
 ) -> tuple[RunResult, str]:
     """Run with an engine that keeps the run. How it ended, and what it asks if it has paused."""
-    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
+    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, question_of, register
 
     def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         register(engine, blueprint, runner, choice)
@@ -159,10 +157,7 @@ def _run_durably(
     url = db or os.environ.get("AROS_DB") or DEFAULT_DB
     with open_engine(url, create=True) as engine:
         engine.on_taken_up = lambda row: stderr_console().print(
-            f"going on with run {row.run_id}, which was interrupted", soft_wrap=True
+            f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
         )
         result = execute(blueprint, pipeline, kept, as_json=as_json, engine=engine)
-        if result.paused is None:
-            return result, ""
-        command = f"continue with:   aros resume {result.run_id} --answer TEXT --db {shlex.quote(url)}"
-        return result, "\n".join([*asked(result.paused), "", command])
+        return result, question_of(result, url)

@@ -306,17 +306,12 @@ class Durable:
 
     def _found(self, task: RunTask, version: str) -> RunRow | None:
         """The run that this is, where it was begun before."""
-        request = _request_of(task)
         if not task.named:
-            found = self.store.interrupted(version, request)
+            found = self.store.interrupted(version, _request_of(task))
             return next((row for row in found if self._is_interrupted(row)), None)
         row = self.store.find(task.run_id)
-        if row is None:
-            return None
-        if row.request != request:
-            raise UsageError(f"run {task.run_id!r} was begun with another input or context; give it another run_id")
-        if row.version != version and row.status in OPEN:
-            raise UsageError(_other_version(row))
+        if row is not None:
+            _refuse_other(row, task, version)
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
@@ -460,8 +455,12 @@ class Durable:
         partition: str | None,
     ) -> None:
         """Put a run into a queue as a part of this transaction: it is there if, and only if, that commits."""
-        if self._add(connection, task, version, "queued", queue=queue, priority=priority, partition=partition):
-            self._enqueue(connection, self.store.row(connection, task.run_id))
+        added = self._add(connection, task, version, "queued", queue=queue, priority=priority, partition=partition)
+        row = self.store.row(connection, task.run_id)
+        if added:
+            self._enqueue(connection, row)
+        else:
+            _refuse_other(row, task, version)
 
     def _enqueue(self, connection: sa.Connection, row: RunRow) -> None:
         """Let any worker of its queue execute the run's segment."""
@@ -483,18 +482,18 @@ class Durable:
     def answer(self, row: RunRow, value: Any) -> None:
         """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
         self.prepare()
         with self.store.connection() as connection:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
-                raise UsageError(f"run {row.run_id} was answered by somebody else just now")
+                raise UsageError(f"run {row.run_id} was just answered by somebody else")
             self._enqueue(connection, self.store.row(connection, row.run_id))
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
         """Answer a paused run, and go on with it in this process."""
         await asyncio.to_thread(self.launch)
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
         if self.register(runner) != row.version:
             raise UsageError(_other_version(row))
 
@@ -504,7 +503,7 @@ class Durable:
                 return self.store.take_segment(connection, row, **mine)
 
         if not await asyncio.to_thread(take):
-            raise UsageError(f"run {row.run_id} was answered by somebody else just now")
+            raise UsageError(f"run {row.run_id} was just answered by somebody else")
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
@@ -561,7 +560,7 @@ class Durable:
             with self.store.connection() as connection:
                 self.store.set_status(connection, row, "cancelling")
             return
-        self.store.mark(row, "cancelled", "cancelled before it had ended")
+        self.store.mark(row, "cancelled", "cancelled before it ended")
 
     # -- executing ---------------------------------------------------------------------------------------------
 
@@ -758,7 +757,7 @@ class Durable:
     def _adopt(self, row: RunRow) -> None:
         """Let a run go on that the engine does not know to be under way."""
         if row.status == "cancelling":
-            self.store.mark(row, "cancelled", "cancelled before it had ended")
+            self.store.mark(row, "cancelled", "cancelled before it ended")
         elif row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
         else:
@@ -830,15 +829,28 @@ def _request_of(task: RunTask) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
+def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
+    """Raise `UsageError` where the run of this id is not what is asked for now."""
+    if row.request != _request_of(task):
+        raise UsageError(another_request(row.run_id))
+    if row.version != version and row.status in OPEN:
+        raise UsageError(_other_version(row))
+
+
+def another_request(run_id: str) -> str:
+    """That the run of an id is another one."""
+    return f"run {run_id!r} was started with another input or context; give this one another run_id"
+
+
 def _other_version(row: RunRow) -> str:
     return (
-        f"run {row.run_id} was begun with another version of {row.pipeline!r} (its steps, contracts or ladder have "
-        f"changed since); run it with that version, or go on from its replies: aros fork {row.run_id} --at STEP"
+        f"run {row.run_id} was started with another version of {row.pipeline!r}: its steps, contracts or ladder have "
+        f"changed since; run it with that version, or continue from its results: aros fork {row.run_id} --at STEP"
     )
 
 
 def _poisoned(row: RunRow) -> str:
-    return f"its process has ended {row.takeovers + 1} times before the run had; it is not tried again"
+    return f"its process has died {row.takeovers + 1} times during the run, which is not tried again"
 
 
 __all__ = ["Document", "Durable", "Load"]

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
-from flujo_aros.durable.engine import no_deps, step_with_deps, task_of, version_of
+from flujo_aros.durable.engine import another_request, no_deps, step_with_deps, task_of, version_of
 from flujo_aros.durable.handle import ENDED, result_of
 from flujo_aros.durable.recorder import Keep, Row, RunRecording
 from flujo_aros.durable.store import RunRow, StepRow
@@ -554,7 +554,7 @@ class TemporalHandle:
     def _told(self, journal: Journal) -> RunResult:
         row, steps = RunRow(**journal["run"]), [StepRow(**step) for step in journal["steps"]]
         if self._given is not None and (row.input, row.context) != (self._given["input"], self._given["context"]):
-            raise UsageError(f"run {self._run_id!r} was begun with another input or context; give it another run_id")
+            raise UsageError(another_request(self._run_id))
         runner = self._engine.inside.get(row.version)
         return result_of(row, steps, None if runner is None else runner.pipeline)
 
@@ -570,7 +570,7 @@ class TemporalHandle:
         """Answer what the run asks. Raises `UsageError` where it asks nothing."""
         status = await self.status()
         if status != "paused":
-            raise UsageError(f"run {self._run_id} is {status}, and is not waiting for an answer")
+            raise UsageError(f"run {self._run_id} is {status} and does not wait for an answer")
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:

@@ -108,12 +108,13 @@ def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
     assert paused.returncode == 3
     run_id = json.loads(paused.stdout)["run_id"]
     assert "Send PEN!?" in aros(shop, "status", run_id).stdout
-    answered = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py")
+    assert f"continue with:   aros resume {run_id} --answer TEXT\n" in paused.stderr
+    answered = aros(shop, "resume", run_id, "--answer", "yes", "--allow", "./shop.py")
     assert (answered.returncode, answered.stdout) == (0, "yes\n")
     assert calls(shop) == ["up", "risky"]
     twice = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite")
     assert twice.returncode == 2
-    assert "is not waiting for an answer" in twice.stderr
+    assert "does not wait for an answer" in twice.stderr
 
 
 def test_a_fork_keeps_what_came_before_its_step(shop: Path) -> None:
@@ -184,8 +185,8 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no database 'none.sqlite'"),
-        (("status", "--db", "nonsense"), "is not the URL of a database"),
+        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no durable database at none.sqlite"),
+        (("status", "--db", "nonsense"), "there is no durable database at nonsense"),
         (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
         (("submit", "shop.yaml"), "give either --input or --inputs"),
     ],

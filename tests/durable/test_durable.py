@@ -158,7 +158,7 @@ def test_a_run_of_a_name_gives_its_result_again(tmp_path: Path) -> None:
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         runner = Runner(pipeline, engine=durable)
         assert [runner.run_sync("x", run_id="order-17").output for _ in range(2)] == [1, 1]
-        with pytest.raises(UsageError, match="begun with another input"):
+        with pytest.raises(UsageError, match="started with another input"):
             runner.run_sync("y", run_id="order-17")
 
 
@@ -175,7 +175,7 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
         with pytest.raises(UsageError, match="there is no run"):
             asyncio.run(durable.handle("nosuch").answer("yes"))
         asyncio.run(durable.handle(paused.run_id).answer("yes"))
-        with pytest.raises(UsageError, match="is not waiting for an answer"):
+        with pytest.raises(UsageError, match="does not wait for an answer"):
             asyncio.run(durable.handle(paused.run_id).answer("yes"))
         durable.register(runner)
         durable.launch(["default"])
@@ -197,6 +197,21 @@ def test_submitted_runs_are_executed_by_a_worker(tmp_path: Path) -> None:
             return [(await each.result()).output for each in handles]
 
     assert asyncio.run(main()) == [1, 2, 3]
+
+
+def test_a_name_that_is_taken_by_another_run_is_refused_also_by_submit(tmp_path: Path) -> None:
+    async def main(durable: Durable) -> None:
+        runner = Runner(Call("count", function=len), engine=durable)
+        await runner.submit("a", run_id="r")
+        await runner.submit("a", run_id="r")
+        with pytest.raises(UsageError, match="started with another input"):
+            await runner.submit("b", run_id="r")
+        with pytest.raises(UsageError, match="started with another version"):
+            await Runner(Call("count", function=str), engine=durable).submit("a", run_id="r")
+        assert [(row.run_id, row.input) for row in durable.store.runs()] == [("r", "a")]
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        asyncio.run(main(durable))
 
 
 def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Path) -> None:
@@ -275,7 +290,7 @@ def test_a_run_of_another_version_is_parked_and_goes_on_where_its_version_is(tmp
     with Durable(url) as durable:
         durable.register(Runner(new, engine=durable))
         durable.launch(["default"])
-        with pytest.raises(UsageError, match="begun with another version"):
+        with pytest.raises(UsageError, match="started with another version"):
             asyncio.run(durable.handle("r").result())
     with Durable(url) as durable:
         durable.register(Runner(old, engine=durable))

@@ -346,7 +346,8 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     else:
         profile = _profile(model)
         transformer = profile.get("json_schema_transformer") if profile else None
-        found = list(_transformed_losses(transformer, schema)) if transformer else []
+        strict = True if model.startswith("anthropic:") else None  # as pydantic-ai asks for native output there
+        found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
     return tuple(_unwrapped(loss) if enveloped else loss for loss in found)
 
 
@@ -370,29 +371,33 @@ def _profile(model: str) -> ModelProfile | None:
         return google_model_profile(name) if provider.startswith("google") else None
 
 
-def _transformed_losses(transformer: type[JsonSchemaTransformer], schema: JsonSchema) -> Iterator[Loss]:
+def _transformed_losses(
+    transformer: type[JsonSchemaTransformer], schema: JsonSchema, *, strict: bool | None
+) -> Iterator[Loss]:
     def compatible(changed: JsonSchema) -> bool | None:
-        return _walk(transformer, changed)[1]
+        return _walk(transformer, changed, strict=strict)[1]
 
-    sent, strict = _walk(transformer, schema)
+    sent, enforced = _walk(transformer, schema, strict=strict)
     if sent is None:
         yield Loss((), "", "rejected")
         return
-    if not strict:
+    if not enforced:
         yield from _hindrances(schema, compatible)
         return
     for path, word, node in _words(schema):
         kept = (_at(sent, path) or {}).get(word) == _bare(node[word])
-        if not kept and _walk(transformer, _without(schema, path, word))[0] == sent:
+        if not kept and _walk(transformer, _without(schema, path, word), strict=strict)[0] == sent:
             yield Loss(path, word, "dropped")
 
 
-def _walk(transformer: type[JsonSchemaTransformer], schema: JsonSchema) -> tuple[JsonSchema | None, bool]:
+def _walk(
+    transformer: type[JsonSchemaTransformer], schema: JsonSchema, *, strict: bool | None
+) -> tuple[JsonSchema | None, bool]:
     """The schema that is sent, without annotations, and whether the provider enforces it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            walker = transformer(copy.deepcopy(schema), strict=None)
+            walker = transformer(copy.deepcopy(schema), strict=strict)
             sent = walker.walk()
         except UserError:
             return None, False

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flujo_aros.lint.providers import refused_for_size
+from flujo_aros.lint.providers import refused_for_size, schema_losses
 
 TEXT = {"type": "string"}
 
@@ -67,3 +67,13 @@ def test_choices_and_names_are_counted():
 @pytest.mark.parametrize("model", ["mistral:mistral-large-latest", "local:smollm2", "test"])
 def test_nothing_is_said_of_providers_that_publish_no_limits(model):
     assert found(model, nested(40)) == []
+
+
+def test_with_the_client_of_anthropic_the_linter_knows_what_its_schema_mode_drops() -> None:
+    """pydantic-ai asks for native output there with `strict`: a plain schema is enforced, some bounds are not."""
+    pytest.importorskip("anthropic", reason="anthropic is not installed: pip install 'flujo_aros[anthropic]'")
+    plain = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    assert schema_losses("anthropic:claude-sonnet-4-5", plain) == ()
+    bounded = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}, "required": ["a"]}
+    (loss,) = schema_losses("anthropic:claude-sonnet-4-5", bounded)
+    assert (loss.path, loss.keyword, loss.effect) == (("properties", "a"), "minLength", "dropped")

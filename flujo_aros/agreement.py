@@ -3,9 +3,10 @@
 A value wins because enough readings contain it, never because one of them sounds confident. Readings are aligned by
 path, and list items by their best match, so an item that one reading omits does not shift the others. Votes are
 typed: `3` and `3.0` are one number, and strings are equal if they differ only in case, spacing and typography. A
-rejected reading abstains. A tie, or too few votes, leaves a field contested, and a contested field is never passed on
-as agreed. Everything here is pure: the same readings give the same agreement. A further reading never changes how the
-earlier ones were aligned, so it can be known in advance when it would change nothing.
+rejected reading abstains, and so does one whose value the source does not state. A tie, or too few votes, leaves a
+field contested, and a contested field is never passed on as agreed. Everything here is pure: the same readings give the
+same agreement. A further reading never changes how the earlier ones were aligned, so it can be known in advance when it
+would change nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.contract import Contract, ContractLike, Invalid, Shape, compile_contract, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Risk, Trust
+from flujo_aros.recovery.fidelity import Source
+from flujo_aros.recovery.json_path import leaves
 from flujo_aros.redaction import without_secrets
 
 T = TypeVar("T")
@@ -67,6 +70,8 @@ class Field:
     agreed: bool
     abstained: int = 0
     open: bool = False
+    made_up: int = 0
+    """How many of those that abstain have a value here that the source does not state."""
 
     @property
     def contested(self) -> bool:
@@ -78,7 +83,8 @@ class Field:
         mark = "agreed" if self.agreed else "contested"
         others = ", ".join(f"{_shown(value)} ({votes})" for value, votes in self.dissent)
         against = f"; others: {others}" if others else ""
-        return f"{self.path}  {mark} {self.votes} of {self.of}  {_shown(self.value)}{against}"
+        missing = f"; {self.made_up} not in the source" if self.made_up else ""
+        return f"{self.path}  {mark} {self.votes} of {self.of}  {_shown(self.value)}{against}{missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON. An absent value is left out."""
@@ -89,6 +95,7 @@ class Field:
             "votes": self.votes,
             "of": self.of,
             "abstained": self.abstained,
+            "made_up": self.made_up,
             **said,
             "dissent": [{**({} if value is ABSENT else {"value": value}), "votes": n} for value, n in self.dissent],
             "trust": self.trust.value,
@@ -164,19 +171,29 @@ def agree(
     *,
     need: float = 2 / 3,
     of: int | None = None,
+    source: str | None = None,
 ) -> Agreement[T]: ...
 @overload
-def agree(readings: Sequence[Any], contract: Any, *, need: float = 2 / 3, of: int | None = None) -> Agreement[Any]: ...
 def agree(
-    readings: Sequence[Any], contract: ContractLike[Any], *, need: float = 2 / 3, of: int | None = None
+    readings: Sequence[Any], contract: Any, *, need: float = 2 / 3, of: int | None = None, source: str | None = None
+) -> Agreement[Any]: ...
+def agree(
+    readings: Sequence[Any],
+    contract: ContractLike[Any],
+    *,
+    need: float = 2 / 3,
+    of: int | None = None,
+    source: str | None = None,
 ) -> Agreement[Any]:
     """Combine several readings of the same thing, field by field.
 
     A reading is an outcome of `read`, or a value. A rejected or degraded reading abstains. `need` is how many readings
     must agree on a field: as a float, a share of those that vote (1.0: all), but never fewer than two if there are two
     or more readings; as an int, a number of readings. A tie is always contested. `of` is the total number of readings,
-    if more are to come: `Agreement.decided` is then True once the rest cannot change anything. Raises `UsageError` for
-    an invalid `need` or `of`, and `ContractError` for an invalid contract.
+    if more are to come: `Agreement.decided` is then True once the rest cannot change anything. `source` is the text
+    that was read: a string or number that nothing in it states, in whatever words or figures, is no vote; booleans and
+    choices of the schema are. Raises `UsageError` for an invalid `need` or `of`, and `ContractError` for an invalid
+    contract.
 
     >>> from pydantic import BaseModel
     >>> class Order(BaseModel):
@@ -187,10 +204,13 @@ def agree(
     (Order(sku='A-1', qty=2), 2, 'inferred')
     >>> agree([{"qty": 2}, {"qty": 3}], {"type": "object"}).contested
     ('$.qty',)
+    >>> agree([{"pay": "USD"}, {"pay": "USD"}], {"type": "object"}, source="To pay: EUR 307.02").contested
+    ('$.pay',)
     """
     judge: Contract[Any] = compile_contract(contract)
     total = len(readings) if of is None else of
-    ballots = [_Ballot.of(number, reading) for number, reading in enumerate(readings)]
+    text = None if source is None else Source(source, None, judge.json_schema, whole=True)
+    ballots = [_Ballot.of(number, reading, text) for number, reading in enumerate(readings)]
     if total < len(readings) or total < 1:
         raise UsageError(f"of={of!r}: must be at least the number of readings given, {len(readings)}")
     tally = _Tally(_Need.of(need, total), total, len(readings))
@@ -250,19 +270,23 @@ class _Ballot:
     value: Any = None
     base: Trust = Trust.CLEAN
     repairs: tuple[tuple[str, Trust], ...] = ()
+    made_up: frozenset[Path] = frozenset()
+    """Where its value is one that the source does not state."""
 
     @classmethod
-    def of(cls, number: int, reading: object) -> _Ballot:
+    def of(cls, number: int, reading: object, source: Source | None) -> _Ballot:
         """The ballot of an outcome, or of a value."""
         if isinstance(reading, (Rejected, Degraded)):
             return cls(number, votes=False)
         if not isinstance(reading, Accepted):
-            return cls(number, votes=True, value=_plain(reading))
+            value = _plain(reading)
+            return cls(number, votes=True, value=value, made_up=_made_up(value, source))
         accepted = cast("Accepted[object]", reading)
         repairs = tuple((repair.path, Trust.of([repair])) for repair in accepted.repairs)
         told = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a value made up, holds for all of it
         base = Trust.CLEAN if told is accepted.trust else accepted.trust
-        return cls(number, votes=True, value=_plain(accepted.value), base=base, repairs=repairs)
+        value = _plain(accepted.value)
+        return cls(number, votes=True, value=value, base=base, repairs=repairs, made_up=_made_up(value, source))
 
     def trust_at(self, path: Path) -> Trust:
         """What this reading's value is worth at a place of its own: the worst of the repairs there or around it."""
@@ -276,6 +300,12 @@ class _Ballot:
 
 def _plain(value: object) -> Any:
     return to_jsonable_python(value, by_alias=True, fallback=str)
+
+
+def _made_up(value: Any, source: Source | None) -> frozenset[Path]:
+    if source is None:
+        return frozenset()
+    return frozenset(place for place, leaf in leaves(value) if source.risk_of(place, leaf) is Risk.LOSSY)
 
 
 def _within(path: str, outer: str) -> bool:
@@ -349,17 +379,19 @@ class _Tally:
 
     def _judge(self, groups: _Groups, path: Path, at: int | None = None) -> Any:
         """Count the votes on one place, the groups in the order of who spoke first; gives what was voted for."""
-        ranked = sorted(groups, key=lambda group: len(group.votes), reverse=True)  # stable: of equals the first
-        top, second = len(ranked[0].votes), len(ranked[1].votes) if len(ranked) > 1 else 0
-        cast = sum(len(group.votes) for group in ranked)
+        ranked = sorted(groups, key=lambda group: group.count, reverse=True)  # stable: of equals the first
+        top, second = ranked[0].count, ranked[1].count if len(ranked) > 1 else 0
+        cast = sum(group.count for group in ranked)
+        made_up = sum(len(group.votes) for group in ranked) - cast
         agreed = top >= self.need.votes(cast) and top > second
         worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
         trust = Trust.lowest([worth, self._trust_of_votes(top, agreed=agreed)])
-        dissent = tuple((group.value, len(group.votes)) for group in ranked[1:])
-        settled = self._settled(top, second + self.left, cast + self.left)
+        dissent = tuple((group.value, group.count) for group in ranked[1:] if group.count)
+        # What was made up counts for nothing here, and yet says whether there is a list or an object around it.
+        settled = self._settled(top, second + self.left, cast + self.left) and not (made_up and self.left)
         is_open = not settled or (agreed and self._may_be_written_otherwise(ranked[0]))
         name = path_of(path)
-        made = Field(name, top, cast, ranked[0].value, dissent, trust, agreed, self.total - cast, is_open)
+        made = Field(name, top, cast, ranked[0].value, dissent, trust, agreed, self.total - cast, is_open, made_up)
         self.fields.insert(len(self.fields) if at is None else at, made)
         if is_open:
             self.open.append(name)
@@ -394,6 +426,11 @@ class _Group:
 
     value: Any
     votes: _Votes
+
+    @property
+    def count(self) -> int:
+        """How many of them have a value that counts: the source states it, if there is one."""
+        return sum(place not in ballot.made_up for ballot, (_, place) in self.votes)
 
 
 _Groups: TypeAlias = list[_Group]

@@ -223,6 +223,45 @@ def test_more_readings_than_announced_are_refused() -> None:
         agree([order(), order()], Order, of=1)
 
 
+BILL = "Invoice A-1017 of Harbour Paints Ltd, 3 May 2026. Twelve tins. Total to pay: EUR 307,02. Paid in seven days."
+
+
+class Paid(BaseModel):
+    seller: str
+    currency: str | None
+    total: float
+    days: int | None = None
+    kind: Literal["invoice", "reminder"] = "invoice"
+    is_paid: bool = False
+
+
+def paid(currency: str | None, total: float = 307.02, **more: Any) -> dict[str, Any]:
+    return {"seller": "harbour paints ltd", "currency": currency, "total": total, **more}
+
+
+def test_a_value_that_the_source_does_not_state_is_no_vote_however_many_give_it() -> None:
+    made = agree([paid("USD"), paid("USD"), paid("USD")], Paid, source=BILL)
+    field = made.fields["$.currency"]
+    assert (made.value, made.contested, made.surely_contested) == (None, ("$.currency",), ("$.currency",))
+    assert (field.votes, field.of, field.value, field.abstained, field.made_up) == (0, 0, "USD", 3, 3)
+    assert field.trust is Trust.DEGRADED
+    assert made.explain().splitlines()[1] == '  $.currency  contested 0 of 0  "USD"; 3 not in the source'
+    assert agree([paid("USD"), paid("USD"), paid("USD")], Paid).contested == ()
+
+
+def test_those_whose_value_the_source_states_decide_against_more_who_made_theirs_up() -> None:
+    made = agree([paid("USD"), paid("USD"), paid("EUR"), paid("USD"), paid("EUR")], Paid, source=BILL)
+    field = made.fields["$.currency"]
+    assert (field.value, field.votes, field.of, field.dissent, field.made_up) == ("EUR", 2, 2, (), 3)
+    assert field.trust is Trust.INFERRED
+
+
+def test_what_the_source_states_in_other_words_and_what_a_schema_chooses_counts() -> None:
+    said = paid(None, days=7, kind="reminder", is_paid=True)
+    assert agree([said, said], Paid, source=BILL).contested == ()
+    assert agree([paid("EUR", 312.0)] * 2, Paid, source=BILL).contested == ("$.total",)
+
+
 def test_a_person_reads_the_contested_fields_first() -> None:
     told = agree([order("Ada"), order("Bob")], Order).explain().splitlines()
     assert told[0].startswith("2 of 2 readings voted")
@@ -243,15 +282,19 @@ SMALL = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(SMALL, min_size=1, max_size=5), st.sampled_from([1.0, 2 / 3, 0.5, 1]))
-def test_a_decision_before_the_end_is_the_one_at_the_end(readings: list[Any], need: float) -> None:
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(SMALL, min_size=1, max_size=5),
+    st.sampled_from([1.0, 2 / 3, 0.5, 1]),
+    st.sampled_from([None, "The a has 2 of them."]),
+)
+def test_a_decision_before_the_end_is_the_one_at_the_end(readings: list[Any], need: float, source: str | None) -> None:
     def result(made: Agreement[Any]) -> tuple[bool, bool]:
         return made.contested == (), made.value is None
 
-    whole = agree(readings, True, need=need)
+    whole = agree(readings, True, need=need, source=source)
     for count in range(1, len(readings)):
-        early = agree(readings[:count], True, need=need, of=len(readings))
+        early = agree(readings[:count], True, need=need, of=len(readings), source=source)
         if early.decided:
             assert result(early) == result(whole)
         if early.surely_contested:

@@ -104,6 +104,8 @@ def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[_Row]:
     for run_id, step, note in notes:
         for each in note.data["fields"]:
             dissent = tuple(f"{_shown(other)} ({other['votes']})" for other in each["dissent"])
+            made_up = each.get("made_up", 0)  # absent from older journals
+            dissent += (f"not in the text ({made_up})",) if made_up else ()
             known = (each["votes"], each["of"], each["agreed"], each["trust"])
             yield _Row(run_id, step, each["path"], _shown(each), *known, dissent)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
@@ -20,9 +20,11 @@ from flujo_aros.pipeline.concurrency import FanOut
 from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
+from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options, shown
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.pipeline.values import as_json, as_plain
 from flujo_aros.reading.payload import judged_awaiting
 
@@ -72,6 +74,7 @@ def _is_number(given: object) -> bool:
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
 _BY_FIELD: Final = "Whether one more reading asks for each field in a separate call."
 _WORDINGS: Final = "The number of wordings in which the reading is asked, or strings that contain {input}."
+_EVIDENCE: Final = "A template for the text that is read; a value that it does not state is no vote."
 _NEED: Final = "The share of the readings that must agree, such as 0.66, or their number."
 
 
@@ -83,8 +86,9 @@ class Agree(Common):
     The readings are steps of your own (`readings`), or one step (`reading`) in several wordings (`wordings`: how many,
     or a list of strings in which `{input}` is its input) or asked of several models (`models`). `by_field` adds a
     reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
-    there are fields. `need` is as in `agree()`. A reading that fails abstains; a reading that could not change anything
-    any more is not made.
+    there are fields. `need` is as in `agree()`. `evidence` is a template for the text that is read, such as
+    `{{ input }}`: a value that it does not state is no vote, however many readings give it. A reading that fails
+    abstains; a reading that could not change anything any more is not made.
 
     `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
     soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
@@ -114,6 +118,7 @@ class Agree(Common):
         pydantic.Field(description=_NEED),
         Option(words="a share such as 0.66, or a number of readings", fits=_is_number),
     ] = 2 / 3
+    evidence: Annotated[str, pydantic.Field(description=_EVIDENCE), Option(words="a template")] | None = None
     contested: Contested = "refuse"
     at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run at the same time.")] = 1
     kind: str = field(default="agree", init=False, repr=False)
@@ -136,6 +141,8 @@ class Agree(Common):
         if self.wordings is not None and not isinstance(self.wordings, int):
             object.__setattr__(self, "wordings", tuple(self.wordings))
         object.__setattr__(self, "models", Common.models.fget(self))  # type: ignore[attr-defined]
+        evidence = None if self.evidence is None else InputTemplate(self.evidence, where=Where("evidence", self.name))
+        object.__setattr__(self, "_evidence", evidence)
         try:
             agree([], {}, need=self.need, of=len(bodies))
         except UsageError as error:
@@ -178,6 +185,12 @@ class Agree(Common):
             texts = WORDINGS[: self.wordings] if isinstance(self.wordings, int) else self.wordings or ()
             yield from (_worded(self.reading, text, self.name) for text in texts)
 
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The text that has to state the values, if one is given."""
+        evidence = cast("InputTemplate | None", self.__dict__["_evidence"])
+        return () if evidence is None else (evidence,)
+
     @cached_property
     def contract(self) -> Contract[Any]:
         """The contract of the readings and of the value."""
@@ -203,7 +216,9 @@ class Agree(Common):
         """Make readings until the result cannot change any more, and combine them."""
         scopes = [scope for scope in self.bodies if scope != "ask"]
         ended: list[BodyResult] = []
-        made = agree([], self.contract, need=self.need, of=len(scopes))
+        source = next((template.text(context.names()) for template in self.templates), None)
+        combined = partial(agree, contract=self.contract, source=source)
+        made = combined([], need=self.need, of=len(scopes))
         while len(ended) < len(scopes) and not self._is_settled(made):
             batch = scopes[len(ended) : len(ended) + max(self.at_once, 1)]
             calls = [partial(self._read, scope, context) for scope in batch]
@@ -214,8 +229,8 @@ class Agree(Common):
             used_up = next((body for body in ended if body.failed and isinstance(body.failed.exception, USED_UP)), None)
             if used_up is not None:
                 return Settlement[Any].of(used_up, what=f"reading {used_up.scope!r}")
-            made = agree([_reading(body) for body in ended], self.contract, need=self.need, of=len(scopes))
-        return await self._settled(made, ended, context)
+            made = combined([_reading(body) for body in ended], need=self.need, of=len(scopes))
+        return await self._settled(made, ended, context, combined)
 
     def _is_settled(self, made: Agreement[Any]) -> bool:
         return made.decided or (self.contested == "refuse" and bool(made.surely_contested))
@@ -226,7 +241,13 @@ class Agree(Common):
             self.bodies[scope], scope=scope, kind="reading", previous=context.previous, variables=variables
         )
 
-    async def _settled(self, made: Agreement[Any], ended: list[BodyResult], context: StepContext) -> Settlement[Any]:
+    async def _settled(
+        self,
+        made: Agreement[Any],
+        ended: list[BodyResult],
+        context: StepContext,
+        combined: Callable[..., Agreement[Any]],
+    ) -> Settlement[Any]:
         excused = tuple(body.scope for body in ended if not body.ok)
         if not made.voted:
             return Settlement[Any].of(ended[0], what="every reading has failed; the first")
@@ -235,7 +256,7 @@ class Agree(Common):
             asked = await self._read("ask", context, {"contested": _listed(made)})
             excused = excused if asked.ok else (*excused, asked.scope)
             before = made
-            made = agree([_reading(body) for body in (*ended, asked)], self.contract, need=2)
+            made = combined([_reading(body) for body in (*ended, asked)], need=2)
             resolved = tuple(path for path in before.contested if path not in made.contested)
         outcome = self._outcome(made, context)
         tell_note("agreement", lambda: self._note(made, ended, outcome, resolved))
@@ -399,4 +420,6 @@ def _listed(made: Agreement[Any]) -> str:
 def _votes_in_words(field: Field) -> str:
     """The values of a contested field, with their votes."""
     said = [(field.value, field.votes), *field.dissent]
-    return ", ".join(f"{as_json(value)} ({votes} of {field.of})" for value, votes in said)
+    counted = [f"{as_json(value)} ({votes} of {field.of})" for value, votes in said if votes]
+    made_up = [f"{as_json(field.value)} is not in the text"] if not field.votes else []
+    return ", ".join(counted or made_up)

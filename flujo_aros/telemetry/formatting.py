@@ -38,6 +38,7 @@ _NEXT_OF: Final = {
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
     "nested_tag": "Choose a tag that the answer has no reason to mention.",
+    "contested": "`aros review last` lists the votes. Ask a larger model, several, or a person (`contested: person`).",
     "not_complete": "Raise max_iterations, or say in the prompt when to send the completion signal.",
 }
 """Advice for issues that are more precise than their reason."""

@@ -18,6 +18,7 @@ from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
+from flujo_aros.contract import written_contract
 from flujo_aros.ensemble.manifest import Manifest
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import ContractError, UsageError
@@ -103,7 +104,8 @@ PROCESSING: dict[str, st.SearchStrategy[Any]] = {
     "adaptive": st.sampled_from([None, True, False]),
     "reasoning_precheck": st.sampled_from([None, {"enabled": True, "required_context_keys": ["a.b"]}]),
 }
-CONTRACTS = ["tagged:result", {"tagged": "result", "strict": False}, {"json": True}, "block:a,b", {"text": "t"}]
+FORMS: list[Any] = ["tagged:result", {"tagged": "result", "strict": False}, "json", "block:a,b", {"text": "t"}]
+CONTRACTS = [written_contract(form) for form in FORMS]
 READING = Step("r", AgentSpec(model="m"), {"properties": {"a": True}}, "{{ input }}")
 FUNCTION = st.sampled_from(["shop:f", "shop.steps:_g"])
 MAYBE = st.none() | FUNCTION
@@ -175,6 +177,7 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
             "models": st.sampled_from([(), ("m", "n")]),
             "by_field": st.booleans(),
             "need": st.sampled_from([0.5, 1.0, 1, 2]),
+            "evidence": st.sampled_from([None, "{{ input }}"]),
             "contested": st.sampled_from(["refuse", "ask", "accept", "person"]),
             "at_once": st.integers(1, 3),
         },

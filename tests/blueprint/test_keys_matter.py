@@ -486,6 +486,7 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         agreed(", need: 3", f"wordings: 3, reading: {ASK}"),
         (GOOD, GOOD, '{"n": 2}'),
     ),
+    "AgreeBlock.evidence": (agreed(""), agreed(", evidence: 'no number'"), (GOOD,)),
     "AgreeBlock.contested": (agreed(""), agreed(", contested: accept"), (GOOD, '{"n": 2}')),
     "AgreeBlock.at_once": (agreed(""), agreed(", at_once: 2"), (GOOD,)),
     "EnsembleBlock.cast": (cast(""), cast("", who=ANN.replace("You write.", "You sing.")), LINES),

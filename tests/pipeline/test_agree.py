@@ -227,6 +227,25 @@ def test_wordings_that_a_blueprint_cannot_mean_are_one_error_at_their_place(wron
     assert "wordings must be a number from 2 to 5, or a list of strings" in finding.message
 
 
+def test_a_value_without_evidence_in_the_text_is_refused_whoever_gives_it() -> None:
+    step = Agree("bill", reading=reading(), wordings=3, evidence="{{ input }}")
+    model = ScriptedModel(then=reply("Ada", 9.5))
+    runner = Runner(step, models=ScriptedModels({"local:m": model}))
+    assert runner.run_sync("Ada wants 9.50.").output == Bill(seller="Ada", total=9.5)
+    result = runner.run_sync("Ada wants her money.")
+    assert result.status is RunStatus.FAILED
+    assert "$.total: 9.5 is not in the text" in str(result.step("bill").error)
+    assert model.calls == 2 + 3
+
+
+def test_evidence_of_a_blueprint_is_a_template_that_is_checked() -> None:
+    step = parse_blueprint(YAML.replace("need: 2", 'evidence: "{{ input }}"')).steps[0]
+    assert isinstance(step, Agree)
+    assert parse_blueprint(dump(Pipeline([step]))).steps[0] == step
+    with pytest.raises(BlueprintError, match="inptu"):
+        parse_blueprint(YAML.replace("need: 2", 'evidence: "{{ inptu }}"'))
+
+
 @pytest.mark.parametrize("wrong", ["most", "true", "[2]"])
 def test_a_share_that_a_blueprint_cannot_mean_is_one_error_at_its_place(wrong: str) -> None:
     with pytest.raises(BlueprintError) as refused:

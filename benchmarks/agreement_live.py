@@ -10,7 +10,8 @@ The *short* documents are those of `live.py`: 38 sentences and mails that say li
 case of letters. The provider enforces the schema. *Wordings* are those of `kind: agree`, each asked once at temperature
 0; *samples* are the first of them, asked with three seeds at temperature 0.7. *Fields shown* is the second, which has
 the fields and their descriptions in words; in the first, only the provider knows them. *Field by field* asks for each
-field in a call of its own. A field is a leaf of the right answer; *all* are the documents together.
+field in a call of its own; *with evidence*, a value that the document does not state is no vote. A field is a leaf of
+the right answer; *all* are the documents together.
 `coverage` is the share of the fields that the readings agree on, `right` the share of these that are right. With
 `--replies FILE` replies are kept, and a second run asks only what is new.
 """
@@ -195,6 +196,8 @@ WAYS: dict[str, tuple[list[str], float]] = {
     "2 wordings and field by field, all agree": (["1", "2", "by_field"], 1.0),
     "3 wordings and field by field, all agree": (["1", "2", "3", "by_field"], 1.0),
     "3 wordings and field by field, need 2/3": (["1", "2", "3", "by_field"], 2 / 3),
+    "3 wordings with evidence, all agree": (["1", "2", "3"], 1.0),
+    "3 wordings and field by field with evidence, all agree": (["1", "2", "3", "by_field"], 1.0),
 }
 
 
@@ -244,7 +247,8 @@ async def main() -> None:
             for text, gold in DOCUMENTS[documents]:
                 made = await readings(given.model, text, type(gold), models)
                 for way, (names, need) in WAYS.items():
-                    agreement = agree([made[each] for each in names], type(gold), need=need)
+                    source = text if "evidence" in way else None
+                    agreement = agree([made[each] for each in names], type(gold), need=need, source=source)
                     for path, want in leaves(gold.model_dump(mode="json")):
                         field = agreement.fields.get(path_of(path))
                         agreed = field is not None and field.agreed

@@ -95,7 +95,12 @@ def test_the_page_quotes_what_an_early_stop_saves() -> None:
 
 
 def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> None:
-    quoted = ("3 samples, all agree", "3 wordings, all agree", "3 wordings and field by field, all agree")
+    quoted = (
+        "3 samples, all agree",
+        "3 wordings, all agree",
+        "3 wordings and field by field, all agree",
+        "3 wordings and field by field with evidence, all agree",
+    )
     shown = [
         f"| {row['documents']} | {row['readings']} | {100 * row['coverage']:.1f} % | {100 * row['right']:.1f} % |"
         for row in printed("agreement_live.jsonl")

@@ -218,6 +218,7 @@ def worker_command(
     from flujo_aros.cli.execute import journal
     from flujo_aros.cli.screen import new_mask
     from flujo_aros.durable import PerMinute
+    from flujo_aros.events import Event, RunFinished
     from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
@@ -226,12 +227,16 @@ def worker_command(
     def drain(_signum: int, _frame: object) -> None:
         stop.set()
 
+    def report(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            console.print(f"{event.status}  run {event.run_id} of {event.pipeline}", soft_wrap=True)
+
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
     with journal() as kept, open_engine(db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
-            observers = (new_mask().hear, *(() if kept is None else (kept,)))
+            observers = (new_mask().hear, report, *(() if kept is None else (kept,)))
             return Runner(loaded_document(document, allow or [], folders or []), observers=observers)
 
         engine.load = loaded

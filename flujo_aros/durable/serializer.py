@@ -60,7 +60,7 @@ def decoded(column: str) -> Any:
     except (TypeError, ValueError) as error:
         raise RefusedRow(
             f"a row of the durable database is not JSON ({error}) and was not decoded; "
-            "something else than flujo_aros has written to this database: check who may"
+            "something other than flujo_aros has written to this database; check who has access"
         ) from error
 
 
@@ -69,7 +69,7 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
     if serialization != NAME:
         raise RefusedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "
-            "decoded; something else than flujo_aros has written to this database: check who may"
+            "decoded; something other than flujo_aros has written to this database; check who has access"
         )
     return decoded(column)
 

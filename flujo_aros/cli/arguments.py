@@ -39,9 +39,9 @@ Input: TypeAlias = Annotated[
     typer.Option(
         "--input",
         "-i",
-        metavar="TEXT|@FILE|-",
+        metavar="TEXT|@FILE|@URL|-",
         help="The input of the run: a string, @FILE for the content of a file (an image, audio "
-        "or a PDF goes to the model as such), - for stdin. "
+        "or a PDF goes to the model as such), @URL for an image or document there, - for stdin. "
         "Write @@… for a string that begins with @.",
     ),
 ]
@@ -257,11 +257,22 @@ def given_input(source: str, option: str = "--input") -> str:
 
 
 def given_content(source: str) -> Any:
-    """`given_input`; of `@photo.png` and other files that are images, audio, video or documents, that content."""
+    """`given_input`; of `@photo.png` and other files that are images, audio, video or documents, that content.
+
+    `@https://…` is the content at that address.
+    """
     if not source.startswith("@") or source.startswith("@@"):
         return given_input(source)
-    from flujo_aros.host import content_file  # here: `aros --help` needs no model host
+    from flujo_aros.host import content_at, content_file  # here: `aros --help` needs no model host
 
+    if source.startswith(("@https://", "@http://")):
+        found = content_at(source[1:])
+        if found is None:
+            raise UsageError(
+                f"--input: {source[1:]} is not the address of an image, audio, video or document: its path ends in no "
+                "known suffix, such as .png or .pdf; fetch it first, and pass @FILE"
+            )
+        return found
     try:
         content = content_file(Path(source[1:]))
     except OSError as error:

@@ -13,6 +13,7 @@ from flujo_aros.host.agent import (
 from flujo_aros.host.capability import Aros as Aros
 from flujo_aros.host.content import (
     Prompt as Prompt,
+    content_at as content_at,
     content_file as content_file,
     has_content as has_content,
     is_content as is_content,

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
@@ -114,6 +115,23 @@ def content_file(file: Path) -> object | None:
     from pydantic_ai.messages import BinaryContent  # here: a text needs no model host
 
     return BinaryContent.narrow_type(BinaryContent(file.read_bytes(), media_type=media_type))
+
+
+def content_at(url: str) -> object | None:
+    """The image, audio, video or document at an address, which the provider fetches; None for any other address.
+
+    Which it is, the end of its path says.
+
+    >>> type(content_at("https://example.com/a.png?size=2")).__name__
+    'ImageUrl'
+    """
+    from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl  # here, as in `content_file`
+
+    media_type = mimetypes.guess_type(urlsplit(url).path)[0] or ""
+    if not media_type.startswith(_TYPES):
+        return None
+    known: dict[str, type[ImageUrl | AudioUrl | VideoUrl]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
+    return known.get(media_type.partition("/")[0], DocumentUrl)(url, media_type=media_type)
 
 
 def mark_of(content: object) -> str:

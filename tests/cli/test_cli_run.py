@@ -491,8 +491,11 @@ def test_a_picture_is_given_as_content_and_a_text_as_text(aros: Aros, shop: Path
     (shop / "look.yaml").write_text(json.dumps({"steps": steps}))
     (shop / "a.png").write_bytes(b"\x89PNG\xff")
     (shop / "a.txt").write_text("words")
-    for name, kind in (("a.png", "image/png"), ("a.txt", "text")):
+    there = "https://example.com/a.pdf?size=2"
+    for name, kind in (("a.png", "image/png"), ("a.txt", "text"), (there, "application/pdf")):
         ended = aros("run", "look.yaml", "--input", f"@{name}", "--allow", "./look.py")
         assert ended.stdout.strip() == kind
+    page = aros("run", "look.yaml", "--input", "@https://example.com/about", "--allow", "./look.py")
+    assert (page.exit_code, "not the address of an image" in " ".join(page.stderr.split())) == (2, True)
     missing = aros("run", "look.yaml", "--input", "@b.pdf", "--allow", "./look.py")
     assert (missing.exit_code, "cannot read 'b.pdf'" in missing.stderr) == (2, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -169,9 +169,10 @@ def _values(step: JournalStep | None, depth: int) -> Iterator[dict[str, Text]]:
 
 def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:
     running = {stage.stage for stage in chapter.stages if stage.outcome != "passed"}
+    turns = chapter.turns
     for part in chapter.parts:
         indent = "  " * (depth + (not hasattr(part, "because") and part.stage in running))
-        yield _part_row(part, clock, indent)
+        yield _part_row(part, clock, indent, turns)
         said = _said(part)
         if said is not None:
             yield _row(f"{indent}  {said[0]}", Text(clipped(said[1], _SHOWN), style="dim"), Text(), None)
@@ -186,7 +187,7 @@ def _said(part: Part) -> tuple[str, str] | None:
     return ("reply", part.text) if isinstance(part, JournalReading) and part.text.strip() else None
 
 
-def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:
+def _part_row(part: Part, clock: _Clock, indent: str, turns: Mapping[int, str]) -> dict[str, Text]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalReading):
@@ -200,7 +201,7 @@ def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:
         failed = part.fault is not None
         spent = f"failed: {clipped(part.fault or '', _SHOWN)}" if failed else f"{token_words(part.usage)} tokens"
         bar = clock.bar(part.started, part.seconds, "red" if failed else "blue")
-        who = " ".join(word for word in (f"call {part.attempt}", part.model) if word)
+        who = " ".join(word for word in (turns.get(part.id, f"call {part.attempt}"), part.model) if word)
         return _row(indent + who, Text(spent, style="red" if failed else ""), bar, part.seconds)
     if part.outcome == "passed":
         return _row(indent + part.stage, Text(f"not run: {part.why}", style="dim"), Text(), None)

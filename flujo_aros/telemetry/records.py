@@ -492,6 +492,18 @@ class Chapter:
         accepted = [reading for reading in self.readings if reading.outcome != "rejected"]
         return next(reversed(accepted or self.readings), None)
 
+    @property
+    def turns(self) -> dict[int, str]:
+        """By the id of each call of an ensemble, the agent that was asked, and its turn."""
+        turns: list[str] = []
+        for note in self.notes:
+            if note.note == "ensemble":
+                event = note.data
+                agent = event["payload"].get("agent", event["actor"])
+                turns += [f"{agent}, turn {event['turn']}"] * event["meta"].get("requests", 0)
+        whole = len(turns) == len(self.asks)  # calls of a turn that broke off are in no event
+        return {ask.id: turn for ask, turn in zip(self.asks, turns, strict=True)} if whole else {}
+
 
 @dataclass(frozen=True, slots=True)
 class Story:

@@ -314,20 +314,8 @@ def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_ste
     )
 
 
-def _asked(chapter: Chapter) -> Mapping[int, str]:
-    """By the id of each call of an ensemble, the agent that was asked, and its turn."""
-    turns: list[str] = []
-    for note in chapter.notes:
-        if note.note == "ensemble":
-            event = note.data
-            agent = event["payload"].get("agent", event["actor"])
-            turns += [f"{agent}, turn {event['turn']}"] * event["meta"].get("requests", 0)
-    whole = len(turns) == len(chapter.asks)  # calls of a turn that broke off are in no event
-    return {ask.id: turn for ask, turn in zip(chapter.asks, turns, strict=True)} if whole else {}
-
-
 def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Passed]:
-    asked = _asked(chapter)
+    asked = chapter.turns
     found: list[Call | Reply | Rung | Passed] = []
     rung: Rung | None = None
     for part in chapter.parts:
@@ -393,7 +381,7 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
     total = seconds_of(story)
     for section in sections:
         ran = {stage.stage for stage in section.chapter.stages if stage.outcome != "passed"}
-        asked = _asked(section.chapter)
+        asked = section.chapter.turns
         for each in _timed(section.chapter):
             since = each.started - story.run.started
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)

@@ -30,6 +30,7 @@ from flujo_aros import (
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.ensemble import show_figures
 from flujo_aros.cli.progress import PlainProgress
+from flujo_aros.cli.show import show_command
 from flujo_aros.ensemble.log import EventLog, LogEvent, fold
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.memory import MOST_BELIEFS, Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
@@ -376,7 +377,9 @@ def test_scores_are_kept_to_the_cast_and_within_bounds_without_asking_again() ->
     assert list(log)[1].payload["scores"] == {"actor": 10.0}
 
 
-def test_a_transcript_and_beliefs_are_in_the_report(tmp_path: Path) -> None:
+def test_a_transcript_and_beliefs_are_in_the_report_and_agents_and_turns_in_aros_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     owl = manifest(
         "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 3}
     )
@@ -388,6 +391,10 @@ def test_a_transcript_and_beliefs_are_in_the_report(tmp_path: Path) -> None:
     assert "<h3>Transcript" in page
     assert [f"owl, turn {turn} " in page and f"owl, turn {turn}:" in page for turn in (1, 2, 3, 4)] == [True] * 4
     assert f"💭 <bdi>{result.output['beliefs']['owl'][0]}</bdi>" in page
+    monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "runs.sqlite"))
+    show_command("last", as_json=False)
+    shown = capsys.readouterr().out
+    assert [f"owl, turn {turn}" in shown for turn in (1, 2, 3, 4)] == [True] * 4
 
 
 def test_a_blueprint_says_the_same_and_its_mistakes_have_a_place() -> None:

@@ -6,6 +6,7 @@ from flujo_aros.host.agent import (
     AgentSpec as AgentSpec,
     OutputMode as OutputMode,
     capability_names as capability_names,
+    check_agent as check_agent,
     checked_contract as checked_contract,
     direct_agent as direct_agent,
     named_model as named_model,

@@ -132,6 +132,12 @@ async def agent_with_tools(
     return hosted_agent(_kept().with_tools(spec, model, tools), contract, ladder, spec.output_mode)
 
 
+def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
+    """Raise `UsageError` for an agent that cannot be made: because of its tools, or of what a capability needs."""
+    if tools or spec.capabilities:
+        _with_tools(spec, None, tools)
+
+
 def capability_names() -> tuple[str, ...]:
     """The names of the capabilities that pydantic-ai makes from a spec."""
     return tuple(CAPABILITY_TYPES)
@@ -261,7 +267,7 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder
     return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
 
 
-def _with_tools(spec: AgentSpec, model: Model, tools: Sequence[Any]) -> Agent[Any, Any]:
+def _with_tools(spec: AgentSpec, model: Model | None, tools: Sequence[Any]) -> Agent[Any, Any]:
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     try:
         return Agent.from_spec(

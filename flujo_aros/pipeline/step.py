@@ -158,13 +158,20 @@ class Step(Common[T]):
         return cast("Input", self.__dict__["_input"])
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for a model that nobody can have."""
+        """Raise a `UsageError` for a model that nobody can have, and for an agent that cannot be made."""
         for name in sorted(self.models):
             why = unowned(name)
             if why is not None:
                 raise UsageError(f"step {self.name!r}: {why}", step=self.name)
         self.__dict__["facts"] = effective(self, importing=True)
-        self._tools()
+        tools, agent = self._tools(), self.facts.agent
+        if isinstance(agent, AgentSpec) and (tools or agent.capabilities):
+            from flujo_aros.host import check_agent  # here: most agents have neither
+
+            try:
+                check_agent(agent, tools)
+            except UsageError as error:
+                raise UsageError(f"step {self.name!r}: {error}", step=self.name) from error
         super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:

@@ -160,9 +160,18 @@ def test_a_capability_reaches_the_request() -> None:
     assert run.output == {"said": "hello"}
 
 
-def test_an_option_that_a_capability_does_not_have_fails_the_step_without_a_call() -> None:
-    models = Scripted()
-    text = AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {efort: high}}]")
-    run = Runner(load(text, "pydantic_ai.capabilities"), models=models).run_sync("hello")
-    assert "the agent 'front-desk' cannot be made" in str(run.steps[0].error)
-    assert models.asked == []
+@pytest.mark.parametrize(
+    "capability", ['{MCP: {uri: "https://example.com/mcp"}}', "{Thinking: {effort: high, speed: fast}}"]
+)
+def test_a_capability_that_cannot_be_made_is_an_error_before_any_step_runs(capability: str) -> None:
+    text = f"""
+agents: {{desk: {{model: "openai:x", capabilities: [{capability}]}}}}
+steps:
+  - {{name: first, uses: flujo.builtins.echo}}
+  - {{name: ask, uses: agents.desk}}
+"""
+    pipeline = load(text, "pydantic_ai.capabilities")
+    begun: list[object] = []
+    with pytest.raises(UsageError, match="step 'ask': the agent 'desk' cannot be made"):
+        Runner(pipeline, models=Scripted(), observers=[begun.append]).run_sync("x")
+    assert begun == []

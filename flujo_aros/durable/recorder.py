@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
 
-from flujo_aros.durable.store import DatabaseError, RunRow, StepRow, Superseded, TextRow, Unwritten
+from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host import CallMade, Question, Record, recorded_by
 from flujo_aros.outcome import Accepted
@@ -63,19 +63,7 @@ class Rows(Protocol):
         """Keep that steps start, and how steps have settled, all or none."""
         ...
 
-    def finish(
-        self,
-        run_id: str,
-        epoch: int,
-        rows: Sequence[Row],
-        *,
-        status: str,
-        starts: Sequence[Row] = (),
-        seconds: float,
-        result: Mapping[str, Any],
-        paused: Mapping[str, Any] | None = None,
-        carrier: Mapping[str, str] | None = None,
-    ) -> str:
+    def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
         """Keep how a run has ended, or that it waits. `completed` only if every step that started has settled."""
         ...
 
@@ -288,11 +276,13 @@ class RunRecording:
             return await self._write(
                 self._store.finish,
                 rows,
-                status=result.status.value,
-                seconds=result.seconds,
-                result=replace(result, paused=None).to_dict(),
-                paused=None if paused is None else paused.model_copy(update={"steps": []}).to_dict(),
-                carrier=None if paused is None else paused.carrier,
+                ending=Ending(
+                    status=result.status.value,
+                    seconds=result.seconds,
+                    result=replace(result, paused=None).to_dict(),
+                    paused=None if paused is None else paused.model_copy(update={"steps": []}).to_dict(),
+                    carrier=None if paused is None else paused.carrier,
+                ),
             )
 
     async def wait(self, name: str, seconds: float) -> None:

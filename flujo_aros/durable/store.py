@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
@@ -73,6 +73,30 @@ class RunRow:
 def workflow_of(run_id: str, segment: int) -> str:
     """The id of a workflow: a run has one, and one more for each time it goes on after a pause."""
     return run_id if segment == 1 else f"{run_id}/{segment}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run has ended, or that it waits: what its row says from then on."""
+
+    status: str
+    note: str | None = None
+    seconds: float
+    result: Mapping[str, Any]
+    paused: Mapping[str, Any] | None = None
+    carrier: Mapping[str, str] | None = None
+
+    def gated(self, unsettled: Sequence[str]) -> Ending:
+        """The ending that holds where these steps started and never settled: the completion gate."""
+        if not unsettled or self.status in ("cancelled", "paused"):
+            return self
+        note = f"{len(unsettled)} steps never settled: {', '.join(unsettled[:5])}"
+        error = {"step": unsettled[0], "reason": None, "message": note}
+        return replace(self, status="failed", note=note, result={**self.result, "status": "failed", "error": error})
+
+    def columns(self, now: float) -> dict[str, Any]:
+        """What changes in the row of the run."""
+        return {**_values(self), "answer": None, "ended": None if self.status in OPEN else now}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,15 +452,10 @@ class Store:
         run_id: str,
         epoch: int,
         rows: Sequence[Mapping[str, Any]],
-        *,
-        status: str,
+        ending: Ending,
         starts: Sequence[Mapping[str, Any]] = (),
-        seconds: float,
-        result: Mapping[str, Any],
-        paused: Mapping[str, Any] | None = None,
-        carrier: Mapping[str, str] | None = None,
     ) -> str:
-        """Write how a run has ended, or that it waits: the completion gate. Gives the status that holds.
+        """Write how a run has ended, or that it waits. Returns the status that holds.
 
         `completed` only if, in this transaction, every step that started has settled.
         """
@@ -444,26 +463,9 @@ class Store:
             self._own(connection, run_id, epoch)
             self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, rows)
-            unsettled = self._unsettled(connection, run_id)
-            note = None
-            if unsettled and status not in ("cancelled", "paused"):
-                status, note = "failed", f"{len(unsettled)} steps never settled: {', '.join(unsettled[:5])}"
-                result = {**result, "status": status, "error": {"step": unsettled[0], "reason": None, "message": note}}
-            connection.execute(
-                RUNS.update()
-                .where(RUNS.c.run_id == run_id)
-                .values(
-                    status=status,
-                    note=note,
-                    seconds=seconds,
-                    result=result,
-                    paused=paused,
-                    carrier=carrier,
-                    answer=None,
-                    ended=None if status in OPEN else time.time(),
-                )
-            )
-            return status
+            gated = ending.gated(self._unsettled(connection, run_id))
+            connection.execute(RUNS.update().where(RUNS.c.run_id == run_id).values(gated.columns(time.time())))
+            return gated.status
 
     def _unsettled(self, connection: sa.Connection, run_id: str) -> list[str]:
         query = sa.select(STEPS.c.name).where(STEPS.c.run_id == run_id, STEPS.c.settled.is_(None))
@@ -563,6 +565,6 @@ record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq,
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
-def _values(row: RunRow | StepRow) -> dict[str, Any]:
+def _values(row: RunRow | StepRow | Ending) -> dict[str, Any]:
     """The columns of a row. Not `asdict`, which would copy all that is inside."""
     return {each.name: getattr(row, each.name) for each in fields(row)}

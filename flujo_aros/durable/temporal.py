@@ -25,9 +25,9 @@ from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.engine import another_request, no_deps, step_with_deps, task_of, version_of
-from flujo_aros.durable.handle import ENDED, result_of
+from flujo_aros.durable.handle import result_of
 from flujo_aros.durable.recorder import Keep, Row, RunRecording
-from flujo_aros.durable.store import RunRow, StepRow
+from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
 from flujo_aros.pipeline.changed import changed
@@ -94,38 +94,12 @@ class _Rows:
             ended = {key: row[key] for key in ("settled_seq", "status", "record")}
             self.steps[row["name"]] = replace(self.steps[row["name"]], **ended)
 
-    def finish(
-        self,
-        run_id: str,
-        epoch: int,
-        rows: Sequence[Row],
-        *,
-        status: str,
-        starts: Sequence[Row] = (),
-        seconds: float,
-        result: Mapping[str, Any],
-        paused: Mapping[str, Any] | None = None,
-        carrier: Mapping[str, str] | None = None,
-    ) -> str:
-        """Keep how the run has ended: the completion gate. Gives the status that holds."""
+    def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
+        """Keep how the run has ended. Returns the status that holds."""
         self.settled(run_id, epoch, rows, starts)
-        open_ = [step.name for step in self.steps.values() if step.status is None]
-        note = None
-        if open_ and status not in ("cancelled", "paused"):
-            status, note = "failed", f"{len(open_)} steps never settled: {', '.join(open_[:5])}"
-        ended = workflow.time() if status in ENDED else None
-        self.run = replace(
-            self.run,
-            status=status,
-            note=note,
-            seconds=seconds,
-            result=dict(result),
-            paused=None if paused is None else dict(paused),
-            carrier=None if carrier is None else dict(carrier),
-            answer=None,
-            ended=ended,
-        )
-        return status
+        gated = ending.gated([step.name for step in self.steps.values() if step.status is None])
+        self.run = replace(self.run, **gated.columns(workflow.time()))
+        return gated.status
 
     def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
         """Nothing is shown while it is written."""

@@ -13,7 +13,9 @@ from pydantic_ai.models.function import FunctionModel
 
 from flujo_aros import AgentSpec, Call, Loop, Parallel, Pipeline, Runner, RunStatus, Step, UsageError
 from flujo_aros.durable import Durable
-from flujo_aros.durable.store import DatabaseError, Store
+from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.store import DatabaseError, RunRow, Store
+from flujo_aros.events import TextDelta
 
 
 class Models:
@@ -98,6 +100,46 @@ def test_a_start_that_could_not_be_written_is_written_with_the_call_that_follows
     with Durable(url) as durable:
         asyncio.run(main(durable))
     assert seen[:2] == [[], ["a"]]
+
+
+def test_branches_are_kept_as_soon_as_the_step_around_them_has_settled(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+
+    def kept(_: object) -> dict[str, str | None]:
+        with closing(Store(url)) as store:
+            return {step.name: step.status for step in store.steps("r")}
+
+    pipeline = Pipeline(
+        [Parallel("fan", {"a": Call("up", function=str), "b": Call("size", function=len)}), Call("kept", function=kept)]
+    )
+    with Durable(url) as durable:
+        found = Runner(pipeline, engine=durable).run_sync("x", run_id="r").output
+    settled = ("fan", "fan/a", "fan/a/up", "fan/b", "fan/b/size")
+    assert found == {**dict.fromkeys(settled, "success"), "kept": None}
+
+
+def test_text_that_was_seen_before_a_crash_is_not_shown_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+
+    async def shown(*pieces: str) -> str:
+        """What others have of a reply after one more life, in which it came in these pieces."""
+        with closing(Store(url)) as store:
+            with store.connection() as connection:
+                store.add(connection, RunRow(run_id="r", pipeline="p", version="1", request="1", status="running"))
+            row = store.claim("r", 1, "here")
+            assert row is not None
+            recording = RunRecording(store, row, asks("a"), (), {}, never, texts=store.texts("r"))
+            for piece in pieces:
+                await recording.live("a", TextDelta(text=piece))
+            await recording.started("next", Call("next", function=len))
+            return "|".join(f"{text.kind}:{text.text}" for text in store.texts("r"))
+
+    async def never(key: str, make: object, keep: object) -> dict[str, object]:
+        raise AssertionError(key)
+
+    assert asyncio.run(shown("one ", "two ")) == "delta:one two "
+    assert asyncio.run(shown("on", "e two", " three")) == "delta:one two |delta:three"
+    assert asyncio.run(shown("one more")) == "delta:one two |delta:three|replaced:one more"
 
 
 def test_no_step_fails_because_the_database_has_refused_what_is_inside_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from flujo_aros.cli.arguments import Allow, AsJson, Blueprint, Choice, Input, Mo
 from flujo_aros.cli.execute import execute, finish, watched
 from flujo_aros.cli.plan import check_modules, check_ready, load
 from flujo_aros.cli.render import figure, fitted_table
-from flujo_aros.cli.screen import Text, print_result, stdout_console
+from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.telemetry.formatting import counted
@@ -66,6 +66,12 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
         return watched(board, lambda: runner.run(text), lambda: runner.stream(text))
 
     result = execute(blueprint, pipeline, task, as_json=as_json)
+    if log is not None and result.status.value == "completed" and not result.usage.requests:
+        stderr_console().print(
+            f"{log} holds this run already, which has ended: nothing was asked. "
+            "If its turns had been played, a larger --turns continues it.",
+            soft_wrap=True,
+        )
     finish(result, as_json=as_json, allow_degraded=False, show=show_figures)
 
 

@@ -1,0 +1,44 @@
+"""`aros ensemble`: what it says of logs and blueprints that there is nothing to do with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from flujo_aros.ensemble.log import EventLog
+
+from .conftest import Aros
+
+BLUEPRINT = """
+version: "0.1"
+name: wood
+agents: {small: {model: "local:smollm2"}}
+steps:
+  - kind: ensemble
+    name: wood
+    profiles: {default: small}
+    stop_on: [judge.verdict]
+    cast:
+      - {name: owl, persona: An owl., subscribes_to: [run.started], may_emit: [owl.said]}
+      - {name: judge, persona: A judge., subscribes_to: [owl.said], may_emit: [judge.verdict]}
+"""
+
+
+def test_a_log_whose_run_has_ended_is_told_without_asking_anything(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "wood.yaml").write_text(BLUEPRINT)
+    with EventLog(tmp_path / "wood.sqlite") as log:
+        log.append([("run.started", "conductor", {"text": "dusk"})], turn=0)
+        log.append([("owl.said", "owl", {"text": "The lamps are lit."})], turn=1)
+        log.append([("run.finished", "conductor", {"reason": "quiet", "missing": ["judge.verdict"]})], turn=2)
+    ended = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite")
+    assert ended.exit_code == 0
+    assert "wood.sqlite holds this run already, which has ended: nothing was asked" in ended.stderr
+    value = json.loads(ended.stdout)
+    assert (value["reason"], value["turns"], value["missing"]) == ("quiet", 2, ["judge.verdict"])
+
+
+def test_a_blueprint_without_an_ensemble_is_sent_to_aros_run(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text('version: "0.1"\nsteps: [{kind: hitl, name: ask, message: "Well?"}]\n')
+    ended = aros("ensemble", "one.yaml")
+    assert ended.exit_code == 2
+    assert "'one.yaml' has no step of `kind: ensemble`; run it with `aros run`" in ended.stderr

@@ -66,7 +66,7 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
     from flujo_aros.durable import Durable
 
     engine = Durable(db, live=True, create=create)
-    _ = engine.store  # so that a wrong URL is told before anything else
+    _ = engine.store  # so that a wrong URL is reported before anything else
     return engine
 
 
@@ -346,7 +346,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if row.note:
         return row.note
     if _status_of(engine, row) == "interrupted":
-        return "its process is gone; a worker takes it over, or run the same again with --durable"
+        return "its process has died; a worker takes it over, or run the same command again with --durable"
     if row.status == "paused" and row.paused is not None:
         return f"asks: {row.paused['message']}; answer with: {resume_hint(row.run_id, engine.url)}"
     return None
@@ -386,7 +386,7 @@ def _lines(engine: Durable, row: RunRow) -> list[str]:
     lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}"]
     advice = _advice(engine, row)
     lines += [] if advice is None else [advice]
-    lines += [f"  {step.name}: {step.status or 'under way'}" for step in engine.store.steps(row.run_id)]
+    lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
     return lines
 
 

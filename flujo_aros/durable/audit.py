@@ -29,10 +29,10 @@ def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], c
     if row.status in ENDED:
         found += [f"step {step.name!r} started and never settled" for step in steps if step.status is None]
     if row.status in ENDED and row.ended is None:
-        found.append(f"the run is {row.status}, and has no time at which it ended")
+        found.append(f"the run is {row.status} but has no time at which it ended")
     tops = {step.name.partition("/")[0] for step in steps if "/" not in step.name}
     found += [
-        f"step {step.name!r} stands inside a step that never started"
+        f"step {step.name!r} is inside a step that never started"
         for step in steps
         if step.name.partition("/")[0] not in tops
     ]
@@ -42,9 +42,9 @@ def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], c
     ended = result_of(row, steps, None) if row.status in ENDED else None
     if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":
         wrong = [step.name for step in ended.steps if step.counts_against]
-        found.append(f"the run is completed, and these steps did not do what they promised: {', '.join(wrong)}")
+        found.append(f"the run is completed although these steps did not succeed: {', '.join(wrong)}")
     for key in calls:
         step_name = key.removeprefix("aros:").partition("#")[0]
         if step_name not in names:
-            found.append(f"a call of step {step_name!r} is recorded, and no such step started")
+            found.append(f"a call of step {step_name!r} is recorded, but no such step started")
     return found

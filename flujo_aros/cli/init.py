@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
@@ -73,6 +74,9 @@ steps:
 """
 
 
+_BOUNDS: Final = re.compile(r", (?:min|max)Length: \d+")
+
+
 def init_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The blueprint to write.")] = Path("first.yaml"),
     model: Annotated[str, typer.Option("--model", help="The model of its agents.")] = "local:smollm2",
@@ -92,6 +96,8 @@ def init_command(
     if file.exists():
         raise UsageError(f"{str(file)!r} already exists; give another name")
     text = TEMPLATE.format(schema=SCHEMA_FILE, file=file, name=file.stem, model=model, given=_INPUT)
+    if model.startswith("anthropic:"):  # its schema mode drops them, and only small models need them
+        text = _BOUNDS.sub("", text)
     parse_blueprint(text, source=str(file))  # so that what is written is right, whatever the model is called
     schema = file.with_name(SCHEMA_FILE)
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -65,6 +66,13 @@ class AgentSpec(BaseModel):
     def is_direct(self) -> bool:
         """Whether a single model request suffices: an agent without tools and capabilities needs no agent graph."""
         return not self.tools and not self.capabilities
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The model and what is not left at its default, on a few words."""
+        yield None, self.model
+        for name in sorted(self.model_fields_set - {"model"}):
+            value = getattr(self, name)
+            yield name, shorten(value, 60, placeholder=" …") if isinstance(value, str) else value
 
     def __eq__(self, other: object) -> bool:
         """Whether both do the same, whatever they are called."""

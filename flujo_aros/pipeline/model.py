@@ -488,7 +488,7 @@ _OF_PIPELINES: Final = {
 
 
 @known_options
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Pipeline(Generic[T]):
     """Steps that run one after the other; each sees the values of the earlier ones.
 
@@ -508,6 +508,10 @@ class Pipeline(Generic[T]):
     warnings: tuple[str, ...] = field(default=(), compare=False)
     body: bool = field(default=False, compare=False, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        named = "" if self.name == "pipeline" else f", name={self.name!r}"
+        return f"Pipeline({' >> '.join(step.name for step in self.steps)}{named})"
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,8 +182,27 @@ def known_options(cls: _C) -> _C:
         made(self, *args, **options)
 
     cast("Any", cls).__init__ = init
+    params: Any = getattr(cls, "__dataclass_params__", None)
+    if params is not None and params.repr:  # that of @dataclass shows the defaults, too
+        cast("Any", cls).__repr__ = _short
     _checked.add(cls)
     return cls
+
+
+_CLIPPED: Final = reprlib.Repr()
+_CLIPPED.maxstring = _CLIPPED.maxother = 80
+_CLIPPED.maxlevel = 3
+
+
+def _short(self: Any) -> str:
+    """The name of a step and the options that are not their defaults, each on a few words."""
+    shown = [repr(self.name)] if hasattr(self, "name") else []
+    for each in dataclasses.fields(self):
+        value = getattr(self, each.name)
+        default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        if each.init and each.repr and each.name != "name" and value is not default and value != default:
+            shown.append(f"{each.name}={_CLIPPED.repr(value)}")
+    return f"{type(self).__name__}({', '.join(shown)})"
 
 
 _checked: Final[set[type]] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flujo_aros import AgentSpec, Call, Runner, RunResult, Step
+from flujo_aros import AgentSpec, Call, Pipeline, Runner, RunResult, Step
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
@@ -37,3 +37,14 @@ def test_a_notebook_shows_the_steps_and_the_output_and_nothing_runs_in_it() -> N
     assert "<td>trim</td><td>success</td><td>clean</td>" in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_steps_and_pipelines_are_shown_by_what_was_given_and_on_one_line() -> None:
+    ask = Step("ask", AgentSpec(model="openai:x", system_prompt="word " * 5_000), retries=2)
+    assert repr(ask.agent).startswith("AgentSpec('openai:x', system_prompt='word word")
+    assert repr(ask).startswith("Step('ask', retries=2, agent=AgentSpec('openai:x'")
+    assert len(repr(ask)) < 200
+    shout = Call("shout", str.upper)
+    assert repr(shout) == "Call('shout', function=<method 'upper' of 'str' objects>)"
+    assert repr(ask >> shout) == "Pipeline(ask >> shout)"
+    assert repr(Pipeline([shout], name="loud")) == "Pipeline(shout, name='loud')"

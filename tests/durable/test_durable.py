@@ -23,6 +23,7 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 
 from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import broken_laws, violations
+from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.store import RunRow, Store
 from tests.durable.steps import shop, steps
@@ -471,3 +472,36 @@ def test_a_parked_run_goes_on_in_a_program_that_runs_it_with_its_version(tmp_pat
         assert Runner(shop(), engine=durable).run_sync("how much?", None, {"price": "9"}, run_id="r").output == "9"
         row = durable.store.run("r")
         assert (row.status, row.takeovers, violations(durable.store, "r")) == ("completed", 0, [])
+
+
+def test_a_worker_takes_over_the_runs_of_the_dead_and_of_nobody_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+            durable.prepare()
+            other = liveness(durable.store.engine, "other")
+            assert other.hold()
+            runner = Runner(Call("count", function=len), engine=durable)
+            same = {"pipeline": "count", "version": durable.register(runner), "request": "1", "status": "running"}
+            with durable.store.connection() as connection:
+                for name, executor in (("left", "died"), ("held", "other")):
+                    durable.store.add(connection, RunRow(run_id=name, executor=executor, input="four", epoch=1, **same))
+            await asyncio.to_thread(durable.launch, ["default"])
+            assert (await asyncio.wait_for(durable.handle("left").result(), 60)).output == 4
+            assert await durable.handle("held").status() == "running"
+            other.release()
+            assert (await asyncio.wait_for(durable.handle("held").result(), 60)).output == 4
+
+    asyncio.run(main())
+
+
+def test_a_worker_whose_own_load_of_a_blueprint_is_another_version_parks_the_run(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    with Durable(url) as durable:
+        runner = Runner(Call("count", function=len), engine=durable)
+        durable.documents[durable.register(runner)] = {"text": "count"}
+        asyncio.run(runner.submit("four", run_id="r"))
+    with Durable(url) as durable:
+        durable.load = lambda _: Runner(Call("count", function=str))
+        durable.launch(["default"])
+        with pytest.raises(UsageError, match="started with another version"):
+            asyncio.run(durable.handle("r").result())

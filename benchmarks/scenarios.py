@@ -64,7 +64,7 @@ from flujo_aros.durable.recorder import Keep, RunRecording
 from flujo_aros.durable.store import RunRow, Store
 from flujo_aros.events import StepFinished, StepStarted, TextAppended, TextDelta, TextReplaced, observing
 from flujo_aros.host.recorded import Record
-from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.pause import as_saved
 from flujo_aros.pipeline.results import StepStatus
 from flujo_aros.pipeline.runner import RunTask
 from flujo_aros.testing import FAULTS, FaultyModel, Hang, run_virtual

@@ -34,8 +34,7 @@ from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, S
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host import PerMinute
 from flujo_aros.pipeline.model import Answer, Pipeline
-from flujo_aros.pipeline.pause import every_step, fingerprint
-from flujo_aros.pipeline.recorded import as_given, as_saved
+from flujo_aros.pipeline.pause import as_given, as_saved, every_step, fingerprint
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.shared import SharedContext

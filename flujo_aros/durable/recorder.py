@@ -18,8 +18,7 @@ from flujo_aros.host import CallMade, Question, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
-from flujo_aros.pipeline.recorded import as_given, as_saved, recorded_step
+from flujo_aros.pipeline.pause import as_given, as_saved, has_conversation, is_final, recorded_step, slots_of
 from flujo_aros.pipeline.results import (
     DeferredWork,
     RecordedStep,

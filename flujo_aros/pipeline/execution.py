@@ -23,7 +23,7 @@ from flujo_aros.pipeline.instrumentation import step_span, tell_step
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
-from flujo_aros.pipeline.recorded import as_given, as_saved
+from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of

@@ -20,8 +20,7 @@ from flujo_aros.pipeline.instrumentation import run_span, tell_run
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
-from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
-from flujo_aros.pipeline.recorded import as_given
+from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.recording import Recording
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, T, Work
 from flujo_aros.pipeline.shared import SharedContext

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from flujo_aros.lint.rule import Rule
-from flujo_aros.lint.rules import control_flow, document, ladders, loader, outputs, values
+from flujo_aros.lint.rules import control_flow, ladders, loader, outputs, values
 
-_FAMILIES: Final = (loader, values, control_flow, outputs, ladders, document)
+_FAMILIES: Final = (loader, values, control_flow, outputs, ladders)
 
 RULES: Final[tuple[type[Rule], ...]] = tuple(
     each

@@ -161,7 +161,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError, folder: Path) -> str:
-    """One sentence for each mistake: the setting, its value, what it should be."""
+    """One sentence for each error: the setting, its value, what it should be."""
     lines: list[str] = []
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])

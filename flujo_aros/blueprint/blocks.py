@@ -216,9 +216,10 @@ class Kind:
             if name not in shared and name != "name" and each.option.form not in ("hidden", "special")
         }
 
-    def is_under(self, key: str) -> bool:
-        """Whether this key belongs under `under`."""
-        return bool(self.under) and key not in _IN_STEP
+    @cached_property
+    def keys_under(self) -> frozenset[str]:
+        """The keys that belong under `under`."""
+        return frozenset(self.options).difference(_IN_STEP) if self.under else frozenset()
 
     @cached_property
     def block(self) -> type[StepKeys]:

@@ -102,7 +102,7 @@ class _Writing:
             if option.option.form == "condition":
                 inner |= {} if value is None else _condition(cast("Common", step), value, *condition_keys(key))
             elif key in kind.stricter or option.required or value != option.default:
-                (inner if kind.is_under(key) else outer)[key] = self.option(step, option, value)
+                (inner if key in kind.keys_under else outer)[key] = self.option(step, option, value)
         return {**outer, kind.under: inner} if kind.under and inner else outer
 
     def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:

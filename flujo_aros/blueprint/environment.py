@@ -34,7 +34,7 @@ _SCHEMAS: Final = frozenset({"output_schema", "input_schema", "schema"})
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Reads the references of one blueprint. `known` is what the variables are; mistakes go to `note` and `warn`.
+    """Reads the references of one blueprint. `known` is what the variables are; errors go to `note` and `warn`.
 
     `unset` takes the variables that are not set and have no default: an error for whoever runs the blueprint. `values`
     takes what models and settings are, each with the reference that it was written as.

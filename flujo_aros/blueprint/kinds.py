@@ -45,7 +45,7 @@ from flujo_aros.pipeline.branch import branch_key
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.facts import warnings_of
 from flujo_aros.pipeline.imports import OutputMapping
-from flujo_aros.pipeline.model import Mistake, Pipeline, PipelineStep, find_mistakes, name_is_taken
+from flujo_aros.pipeline.model import FoundError, Pipeline, PipelineStep, find_errors, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.processing import Processing
@@ -83,11 +83,11 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     named = enumerate(zip(nodes, built, strict=True))
     stood_in = [step or Call(name_of(node, n), function=str) for n, (node, step) in named]
     wrong = False
-    for mistake in find_mistakes(stood_in, where.before):
-        place, step = key_node(nodes[mistake.index], mistake.key).place, built[mistake.index]
-        loading.doubt(place, Hint(mistake.message, mistake.suggestion), mistake.code)
+    for error in find_errors(stood_in, where.before):
+        place, step = key_node(nodes[error.index], error.key).place, built[error.index]
+        loading.doubt(place, Hint(error.message, error.suggestion), error.code)
         if loading.lenient and step is not None:
-            built[mistake.index] = _unready(loading, _own_name(step.name, mistake), 0)
+            built[error.index] = _unready(loading, _own_name(step.name, error), 0)
         wrong = not loading.lenient
     whole = [step for step in built if step is not None]
     return whole if len(whole) == len(built) and not wrong else None
@@ -161,9 +161,9 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
         return Unready(name, why=why, source=loading.source, place=place)
 
 
-def _own_name(name: str, mistake: Mistake) -> str:
+def _own_name(name: str, error: FoundError) -> str:
     """A free name for a step whose own is already used."""
-    return f"{name} ({mistake.index + 1})" if mistake.key == "name" else name
+    return f"{name} ({error.index + 1})" if error.key == "name" else name
 
 
 def _look_inside(making: Making, kind: str) -> None:
@@ -198,7 +198,7 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
     return Pipeline(steps, name=keys.name or name or scope, description=keys.description, body=True)
 
 
-# Stands for a body with mistakes, which are noted: the step around it is not handed on. Never runs.
+# Stands for a body with errors, which are noted: the step around it is not handed on. Never runs.
 _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 
@@ -251,7 +251,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dic
     given: dict[str, Any] = {}
     whole = True
     for key, option in kind.options.items():
-        under = kind.is_under(key)
+        under = key in kind.keys_under
         keys = getattr(block, kind.under) if under else block
         if option.option.form == "condition":
             found = _condition(making, block.name, holder, key, option)
@@ -271,7 +271,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dic
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
     """What an option is in Python; None where it says nothing, or its errors are noted."""
-    full = f"{kind.under}.{key}" if kind.is_under(key) else key
+    full = f"{kind.under}.{key}" if key in kind.keys_under else key
     option = kind.options[key]
     scope = option.option.scope
     match option.option.form:
@@ -433,7 +433,7 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
 
 
 def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
-    """The step of an agent, a callable or an imported blueprint. Without a block only its mistakes are looked for."""
+    """The step of an agent, a callable or an imported blueprint. Without a block only its errors are looked for."""
     loading, node = making.loading, making.node
     name = member(node, "name")
     target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")

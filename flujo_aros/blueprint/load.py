@@ -155,7 +155,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         findings,
         sorted(set(loading.warnings), key=attrgetter("sort_key")),
         tuple(loading.located),
-        (member(root, "agents") or root).members if "agents" in root.members else {},
+        found.members if (found := root.members.get("agents")) else {},
         loading.modules,
         sorted(set(loading.unset), key=attrgetter("sort_key")),
         text,
@@ -169,13 +169,14 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
         return None
     root = loading.chosen.put_into(root, loading.note)
-    agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
+    parts = root.members
+    agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
     if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
         loading.note(steps.place, too_many_steps())
         return None
     said = {key: value for key, value in root.plain().items() if not key.startswith(SHARED)}
     top = loading.block(Top, root, said)
-    version = member(root, "version")
+    version = parts.get("version")
     if version is not None and str(version.plain()) != VERSION:
         tell = loading.warn if loading.lenient else loading.note
         tell(version.place, f"this version is not supported; write version: {VERSION!r}")

@@ -133,7 +133,7 @@ class Loading:
         self.note(place, Hint(str(error), error.suggestion), error.code)
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """The mapping at this node as a block, or None when it has mistakes; they are noted.
+        """The mapping at this node as a block, or None when it has errors; they are noted.
 
         `plain` stands for the node's own value where a part of it has been replaced already.
         """
@@ -183,20 +183,20 @@ class Loading:
     def agent(self, node: Node, name: str = "") -> AgentSpec | None:
         """The agent at this node."""
         node = self.with_schema_files(node)
-        plain = node.plain()
+        plain, members = node.plain(), node.members
         if isinstance(plain, dict):
-            prompt = node.members.get("system_prompt")
+            prompt = members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
             self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
-        self.settings(node.members.get("model_settings"))
-        sound = self.schema(node.members.get("output_schema"), typed=True)
+        self.settings(members.get("model_settings"))
+        sound = self.schema(members.get("output_schema"), typed=True)
         if block is None or not (sound or self.lenient):
             return None
-        self.model(node.members.get("model"))
+        self.model(members.get("model"))
         for key, check in (("tools", self.tool), ("capabilities", self.capability)):
-            for each in node.members[key].elements if key in node.members else ():
+            for each in members[key].elements if key in members else ():
                 check(each)
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name})
 
@@ -269,16 +269,18 @@ class Loading:
 
         All of such a schema has the place of the file's name: what is wrong in it is reported there.
         """
-        members = dict(node.members)
-        for key in _SCHEMAS:
-            if key in members and "from_file" in members[key].members:
-                members[key] = self._schema_file(members[key])
-        processing = members.get("processing")
-        schema = member(node, "processing", "schema")
+        written = node.members
+        read: dict[str, Node] = {
+            key: self._schema_file(written[key])
+            for key in _SCHEMAS
+            if key in written and "from_file" in written[key].members
+        }
+        processing = written.get("processing")
+        schema = processing and processing.members.get("schema")
         if processing is not None and schema is not None and "from_file" in schema.members:
             inner = {**processing.members, "schema": self._schema_file(schema)}
-            members["processing"] = replace(processing, value=inner)
-        return node if members == node.members else replace(node, value=members)
+            read["processing"] = replace(processing, value=inner)
+        return replace(node, value={**written, **read}) if read else node
 
     def _schema_file(self, node: Node) -> Node:
         """The schema in the file that this node names; one of any object, with the error noted, if there is none."""
@@ -305,7 +307,7 @@ class Loading:
         return nothing
 
     def model(self, node: Node | None) -> None:
-        """Note it as a mistake when what stands here is known to be no name of a model."""
+        """Note an error if the value here is known not to be the name of a model."""
         if node is None or not isinstance(node.value, str):
             return
         why = mistaken(node.value)
@@ -318,7 +320,7 @@ class Loading:
             self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
-        """Note it as a mistake when this module is none that may be imported."""
+        """Note it as a error when this module is none that may be imported."""
         self.modules.setdefault(module, place)
         if is_allowed(module, self.allow):
             return

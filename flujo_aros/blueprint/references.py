@@ -105,7 +105,7 @@ class Unready(Common):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a step of `kind: step` runs: one of these, or nothing that is known."""
+    """What a step of `kind: step` runs; at most one of these is set."""
 
     agent: AgentSpec | None = None
     alias: str | None = None
@@ -119,8 +119,9 @@ class Target:
 
 
 def target_of(loading: Loading, node: Node, who: str) -> Target | None:
-    """What `uses` or `agent` of a step names; None with the mistake noted."""
-    uses, agent = member(node, "uses"), member(node, "agent")
+    """What `uses` or `agent` of a step names; None with the error noted."""
+    members = node.members
+    uses, agent = members.get("uses"), members.get("agent")
     if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
         loading.note(node.place, f"{who} needs either `uses` or `agent`, and not both")
         return None
@@ -138,7 +139,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
 
 
 def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
-    """What a text names, with its mistakes noted at this node."""
+    """What a text names, with its errors noted at this node."""
     if name.startswith("agents."):
         return _agent(loading, node, name.removeprefix("agents."))
     if name.startswith("imports."):
@@ -186,7 +187,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
 
 
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """The `package.module:name` at this node, allowed to be imported; None with the mistake noted."""
+    """The `package.module:name` at this node, allowed to be imported; None with the error noted."""
     text = node.value
     found = _DOTTED.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -202,8 +203,9 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
 def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
     """The checks of a step: expressions over `output`, and functions."""
     made: list[Check] = []
+    members = node.members
     for key in ("checks", "validators"):
-        for each in (member(node, key) or _NO_NODE).elements:
+        for each in members[key].elements if key in members else ():
             if isinstance(each.value, str) and not REFERENCE.fullmatch(each.value) and key == "checks":
                 try:
                     made.append(Expressed(each.value))
@@ -263,8 +265,6 @@ def _is_known(name: str) -> bool:
 NO_AGENT: Final = AgentSpec(model="none")
 """Stands for an agent that could not be read, so that the rest of its step is checked all the same. Never runs."""
 
-_NO_NODE: Final = Node(Place(0, 0), Place(0, 0), None)
-
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -301,13 +301,13 @@ class Making:
         return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
-        """The function that this key names, allowed to be imported; None with the mistake noted, or without one."""
+        """The function that this key names, allowed to be imported; None with the error noted, or without one."""
         if node is None or node.value is None:
             return None
         return function_reference(self.loading, node, f"`{key}`")
 
     def expression(self, node: Node | None, key: str) -> str | None:
-        """The expression under this key; None with the mistake noted, or without one."""
+        """The expression under this key; None with the error noted, or without one."""
         if node is None or node.value is None:
             return None
         if isinstance(node.value, bool):

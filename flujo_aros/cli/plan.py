@@ -77,7 +77,7 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
         raise UsageError(message)
     for folder in folders:
         use_folder(folder)
-    current_settings()  # what is wrong with a setting is no mistake of the blueprint
+    current_settings()  # an invalid setting is not an error in the blueprint
     text, source = read_text(blueprint), str(blueprint)
     inspected = inspect_blueprint(
         text, source=source, folder=blueprint.parent, allow=allow, **(choice or Choice()).given
@@ -174,7 +174,7 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
     if not any(mistaken_local(model) for model in named):
         return []
-    from flujo_aros.lint.check import Options, lint_files  # here: only who has made a mistake need wait for it
+    from flujo_aros.lint.check import Options, lint_files  # here: only a user with an error needs to wait for it
 
     report = lint_files([blueprint], Options(select=("V-A9",)))
     found = [file for file in report.files if file.findings]

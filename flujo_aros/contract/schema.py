@@ -389,7 +389,7 @@ _RISKS: Final = ("lossless", "inferred", "lossy")
 def _check_hints(hints: dict[str, Any]) -> None:
     for name in hints:
         if name not in _HINTS:
-            raise ContractError(f"x-aros has no {name!r}; it may have {', '.join(_HINTS)}")
+            raise ContractError(f"x-aros has no key {name!r}; known keys: {', '.join(_HINTS)}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
         raise ContractError(f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}")
 

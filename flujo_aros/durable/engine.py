@@ -549,7 +549,7 @@ class Durable:
         return self.under_way
 
     def cancel(self, row: RunRow) -> None:
-        """Cancel a run: at once where nobody executes it, else as soon as its worker has seen it."""
+        """Cancel a run: immediately if no worker is executing it, otherwise as soon as its worker notices."""
         if row.status not in (*OPEN, "cancelling"):
             return
         busy = (

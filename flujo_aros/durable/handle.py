@@ -70,9 +70,9 @@ class DurableHandle:
         return (await self.row()).status
 
     async def result(self) -> RunResult:
-        """How the run ended, as soon as it has, or that it waits for an answer.
+        """Wait until the run ends or pauses, and return its result.
 
-        Raises `UsageError` for a run that is parked: it would wait for ever, and the error says for what.
+        Raises `UsageError` for a parked run, which would never end; the error says what it is waiting for.
         """
         while True:
             row = await self.row()

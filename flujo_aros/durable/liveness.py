@@ -53,7 +53,7 @@ class FileLocks:
         self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock, or see that its file is still there. The kernel releases it when the process ends."""
+        """Take the lock, or check that its file still exists. The kernel releases it when the process ends."""
         with self._turn:
             if self._held is not None:
                 if self._is_ours(self._held):

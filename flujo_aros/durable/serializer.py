@@ -29,7 +29,7 @@ class EngineError(ArosError):
 
 
 class JsonSerializer(Serializer):
-    """Plain JSON that a person can read. Exceptions become their type and message; everything else is refused.
+    """Human-readable JSON. Exceptions are stored as their type and message; other objects are refused.
 
     >>> JsonSerializer().serialize({"reply": "Grüße"})
     '{"reply":"Grüße"}'

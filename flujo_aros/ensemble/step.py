@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
@@ -43,11 +42,11 @@ from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Question
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import Common, StepContext
-from flujo_aros.pipeline.names import Where, nearest
+from flujo_aros.pipeline.model import StepContext, TakesInput
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, known_options
 from flujo_aros.pipeline.step import PREVIOUS, Step
-from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
+from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.usage import Usage
@@ -99,7 +98,7 @@ Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0
 
 @known_options
 @dataclass(frozen=True)
-class Ensemble(Common):
+class Ensemble(TakesInput):
     """Lets a cast of agents take turns until `turns` have been played, or something ends the run earlier.
 
     `cast` are manifests, mappings, or paths of YAML files; `profiles` maps the `model_profile` of each to an
@@ -168,15 +167,6 @@ class Ensemble(Common):
     def manifests(self) -> tuple[Manifest, ...]:
         """The cast."""
         return cast("tuple[Manifest, ...]", self.cast)
-
-    @cached_property
-    def _given(self) -> Input:
-        return compile_input(self.input, where=Where("input", self.name))
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """The compiled input."""
-        return self._given.templates
 
     @property
     def models(self) -> frozenset[str]:

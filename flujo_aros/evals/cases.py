@@ -145,7 +145,7 @@ class CaseFile:
             if case.key in seen:
                 raise UsageError(
                     f"{self._option}: rows {seen[case.key]} and {self.total} have the same id {case.key}; "
-                    "a row without an id has its number, from 0"
+                    "a row without an id gets its number, counted from 0"
                 )
             seen[case.key] = self.total
             self.total += 1

@@ -70,10 +70,10 @@ class Fault:
 
 
 def model_text_in(error: Exception) -> str:
-    """What the model itself had written, in an error of the provider; empty where there is nothing of it.
+    """The text that the model itself wrote, taken from an error of the provider; empty if there is none.
 
-    It stands in `failed_generation` (Groq and others), or in the body that the provider's class could make nothing of:
-    bare, or in the envelope of a reply. A page of a gateway and the message of an error are no text of a model.
+    It is in `failed_generation` (Groq and others), or in the body that the provider's class could not parse: bare, or
+    in the envelope of a reply. A gateway's error page and the message of an error are not a model's text.
     """
     if isinstance(error, FallbackExceptionGroup):
         return next((found for inner in error.exceptions if (found := model_text_in(inner))), "")
@@ -120,10 +120,10 @@ def _text_within(node: object) -> str:
 
 
 def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
-    """Whether the error is about the form that was asked for, so that the same model may well answer in words.
+    """Whether the error concerns the requested form, so that the same model may still answer in plain text.
 
-    `form_sent`: the provider was asked to enforce a schema, or JSON. A provider that is busy, out of reach or does not
-    let the caller in would be so again.
+    `form_sent`: the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or denies
+    access would fail again.
     """
     if isinstance(error, FallbackExceptionGroup):
         return any(may_be_asked_in_words(inner, form_sent=form_sent) for inner in error.exceptions)

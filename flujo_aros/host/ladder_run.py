@@ -178,7 +178,7 @@ def run_of(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One ask of a plan as plain data, so that a durable engine can carry it: the contract only as its JSON Schema."""
+    """One request of a plan as plain data, which a durable engine can store; the contract is only its JSON Schema."""
 
     prompt: str
     stage: str

@@ -121,9 +121,9 @@ def _at_endpoint(name: str, url: str) -> Model:
 
 
 def made_model(name: str) -> Model:
-    """The model of a name that pydantic-ai knows, or of `openai:NAME@URL`.
+    """The model with a name that pydantic-ai knows, or at `openai:NAME@URL`.
 
-    Raises `UsageError` where a key, a package or a provider lacks.
+    Raises `UsageError` if an API key, a package or the provider is missing.
     """
     url = endpoint_of(name)
     try:

@@ -41,7 +41,7 @@ Record: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CallMade:
-    """What a call has come to: its record, and what it alone has used, for limits that are shared."""
+    """The result of a call: its record, and its own usage, which counts towards shared limits."""
 
     record: Record
     usage: Usage | None = None

@@ -89,7 +89,9 @@ class Branch(Common):
         if key not in self.bodies:
             if self.default_branch is None:
                 known = nearest(key, self.bodies)
-                raise UsageError(f"the condition of step {self.name!r} gave {key!r}; there is no such branch{known}")
+                raise UsageError(
+                    f"the condition of step {self.name!r} evaluated to {key!r}, which is not a branch{known}"
+                )
             key = _DEFAULT
         ended = await context.run_body(self.bodies[key], scope=key, kind="branch", previous=context.previous)
         return replace(Settlement[Any].of(ended, what=f"branch {key!r}"), messages=ended.said)

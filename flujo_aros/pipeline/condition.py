@@ -376,7 +376,7 @@ class Condition:
             raise self._syntax_error(error) from error
         except (ValueError, RecursionError, MemoryError) as error:
             raise self._error(None, "the expression cannot be read") from error
-        for node, message in _mistakes(tree, frozenset(self._names), 0):
+        for node, message in _errors_in(tree, frozenset(self._names), 0):
             raise self._error(node, message)
         return cast("ast.expr", _Outputs().visit(tree))
 
@@ -462,28 +462,28 @@ def _bare(source: str) -> tuple[str, int]:
 _SHAPES: Final = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.Compare, ast.Slice)
 
 
-def _mistakes(node: ast.AST, names: frozenset[str], depth: int) -> Iterator[tuple[ast.expr, str]]:
+def _errors_in(node: ast.AST, names: frozenset[str], depth: int) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node, ast.expr):
-        message = "the expression is nested too deeply" if depth > _MAX_DEPTH else _mistake(node, names)
+        message = "the expression is nested too deeply" if depth > _MAX_DEPTH else _error_in(node, names)
         if message is not None:
             yield node, message
             return
     if isinstance(node, ast.GeneratorExp):
-        yield from _mistakes(node.generators[0].iter, names, depth + 1)
+        yield from _errors_in(node.generators[0].iter, names, depth + 1)
         inner = names | {cast("ast.Name", node.generators[0].target).id}
         for part in (node.elt, *node.generators[0].ifs):
-            yield from _mistakes(part, inner, depth + 1)
+            yield from _errors_in(part, inner, depth + 1)
         return
     called = node.func if isinstance(node, ast.Call) else None
     for child in ast.iter_child_nodes(node):
         if child is called:
             if isinstance(child, ast.Attribute):
-                yield from _mistakes(child.value, names, depth + 1)
+                yield from _errors_in(child.value, names, depth + 1)
             continue
-        yield from _mistakes(child, names, depth + 1)
+        yield from _errors_in(child, names, depth + 1)
 
 
-def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
+def _error_in(node: ast.expr, names: frozenset[str]) -> str | None:
     if isinstance(node, ast.Name):
         known = node.id in names or node.id in CONSTANTS
         return None if known else nearest_root(node.id, names - VARIABLES.keys()).after(f"there is no {node.id!r}")
@@ -495,7 +495,7 @@ def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return "`~` is not allowed in an expression"
     if isinstance(node, ast.Call):
-        return _call_mistake(node)
+        return _call_error(node)
     if isinstance(node, ast.GeneratorExp):
         plain = len(node.generators) == 1 and isinstance(node.generators[0].target, ast.Name)
         return None if plain else "an expression may have only one `for NAME in …`"
@@ -506,7 +506,7 @@ def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
     return f"{type(node).__name__.lower()} is not allowed in an expression"
 
 
-def _call_mistake(node: ast.Call) -> str | None:
+def _call_error(node: ast.Call) -> str | None:
     if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
         return "a call takes positional arguments only"
     if isinstance(node.func, ast.Name):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import Field
@@ -12,14 +11,13 @@ from pydantic import Field
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import Common, Pipeline, StepContext
-from flujo_aros.pipeline.names import Where
+from flujo_aros.pipeline.model import Pipeline, StepContext, TakesInput
 from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
 from flujo_aros.pipeline.step import PREVIOUS
-from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
+from flujo_aros.pipeline.template import InputLike
 
 InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
 OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
@@ -56,7 +54,7 @@ _OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of
 
 @known_options
 @dataclass(frozen=True)
-class Import(Common):
+class Import(TakesInput):
     """Runs another pipeline as one step; its steps are named `NAME/STEP`.
 
     Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
@@ -98,15 +96,6 @@ class Import(Common):
     def bodies(self) -> Mapping[str, Pipeline]:
         """The imported pipeline; in the ledger its steps are directly below the name of this step."""
         return {"": self.pipeline}
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """The compiled input."""
-        return self._given.templates
-
-    @cached_property
-    def _given(self) -> Input:
-        return compile_input(self.input, where=Where("input", self.name))
 
     @property
     def gives_mapping(self) -> bool | None:

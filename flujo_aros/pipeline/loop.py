@@ -24,7 +24,7 @@ from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
-from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
+from flujo_aros.pipeline.template import Input, InputLike, compile_input
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a loop of callables has no need of
     from flujo_aros.host import Conversation
@@ -127,15 +127,7 @@ class Loop(Common):
         parts = {"init": self.init, "body": self.body}
         return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
 
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """None that is checked across steps, because its templates see the steps of the body, which end before them."""
-        return ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """None that is checked across steps, for the same reason."""
-        return ()
+    # No `templates` or `conditions`: its own see the steps of the body, which are checked in `after_body`.
 
     @property
     def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:

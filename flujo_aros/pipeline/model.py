@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from typing import (
     TYPE_CHECKING,
@@ -46,7 +46,7 @@ from flujo_aros.pipeline.options import (
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
 from flujo_aros.pipeline.shared import SharedContext
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
@@ -448,6 +448,19 @@ class Common(Generic[T]):
             self.fallback.prepare()
 
 
+class TakesInput(Common[T]):
+    """A kind of step with an `input`: a template, or an object or a list of templates."""
+
+    @cached_property
+    def _given(self) -> Input:
+        return compile_input(getattr(self, "input", None), where=Where("input", getattr(self, "name", "")))
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The templates of the input."""
+        return self._given.templates
+
+
 @cache
 def _shared() -> frozenset[str]:
     return frozenset(each.name for each in fields(Common))
@@ -471,8 +484,8 @@ def _problems(step: Common) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
-    """An error of the step at this index of a pipeline, in one sentence, and the key in question."""
+class FoundError:
+    """An error in the step at this index of a pipeline: its message, and the option that is wrong."""
 
     index: int
     key: str
@@ -537,8 +550,8 @@ class Pipeline(Generic[T]):
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, (Common, PipelineStep)):
                 raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} consists of steps, not of {step!r}")
-        mistakes = find_mistakes(self.steps, outer=None) if body else _all_mistakes(self.steps, ())
-        messages = [mistake.message for mistake in mistakes]
+        errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
+        messages = [error.message for error in errors]
         if messages:
             raise UsageError("\n".join(messages))
 
@@ -579,7 +592,7 @@ def as_body(steps: object, *, name: str) -> Pipeline:
     raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
 
 
-def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
+def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[FoundError]:
     """The errors of these steps themselves: duplicate names, and templates that refer to later steps.
 
     `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
@@ -591,12 +604,12 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
         if first < index:
-            yield Mistake(index, "name", name_is_taken(step.name, first), Code.DUPLICATE_STEP)
+            yield FoundError(index, "name", name_is_taken(step.name, first), Code.DUPLICATE_STEP)
         for key, place, reference in _references(step):
             message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
             if message:
                 suggestion = getattr(message, "suggestion", None)
-                yield Mistake(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
+                yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
         # what a step says of the steps inside it once they have run, such as when a loop ends
         spoken_of: Mapping[str, tuple[StepReference, ...]] | None = getattr(step, "after_body", None)
         if spoken_of and outer is not None:
@@ -611,26 +624,26 @@ def name_is_taken(name: str, first: int) -> str:
 
 def _wrong_afterwards(
     step: PipelineStep, spoken_of: Mapping[str, tuple[StepReference, ...]], index: int, before: Collection[str]
-) -> Iterator[Mistake]:
+) -> Iterator[FoundError]:
     known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
     for key, references in spoken_of.items():
         for reference in references:
             if reference.name not in known:
                 near = nearest(reference.name, known)
                 message = f"{Where(key, step.name)}: there is no step {reference.name!r}{near}"
-                yield Mistake(index, key, message, Code.UNKNOWN_STEP, near.suggestion)
+                yield FoundError(index, key, message, Code.UNKNOWN_STEP, near.suggestion)
 
 
-def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
+def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[FoundError]:
     """The errors of these steps and of their nested steps at any depth."""
-    yield from find_mistakes(steps, outer)
+    yield from find_errors(steps, outer)
     before = {*outer}
     for index, step in enumerate(steps):
         for body in step.bodies.values():
             if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
-                yield from (replace(inner, index=index, key="body") for inner in _all_mistakes(body.steps, before))
+                yield from (replace(inner, index=index, key="body") for inner in _all_errors(body.steps, before))
         if step.fallback is not None:
-            inside = _all_mistakes([step.fallback], before)
+            inside = _all_errors([step.fallback], before)
             yield from (replace(inner, index=index, key="fallback") for inner in inside)
         before.add(step.name)
 

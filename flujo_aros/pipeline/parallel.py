@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from annotated_types import Ge
@@ -14,15 +14,15 @@ from flujo_aros.host import USED_UP
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.concurrency import REDUCERS, FanOut, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import Branches, Common, Pipeline, StepContext, as_body
+from flujo_aros.pipeline.model import Branches, Pipeline, StepContext, TakesInput, as_body
 from flujo_aros.pipeline.modules import called, resolved
-from flujo_aros.pipeline.names import Where, nearest
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, function_option, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
-from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
+from flujo_aros.pipeline.template import InputLike
 
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
 
@@ -32,7 +32,7 @@ _FIELD_MAPPING: Final = Option(words="a mapping from branches to lists of names"
 
 @known_options
 @dataclass(frozen=True)
-class Parallel(Common):
+class Parallel(TakesInput):
     """Runs all branches concurrently on the same input; its value is `{branch: value}`, or the result of `reduce`.
 
     A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
@@ -81,15 +81,6 @@ class Parallel(Common):
     def bodies(self) -> Mapping[str, Pipeline]:
         """The branches."""
         return cast("Mapping[str, Pipeline]", self.branches)
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """The compiled input."""
-        return self._given.templates
-
-    @cached_property
-    def _given(self) -> Input:
-        return compile_input(self.input, where=Where("input", self.name))
 
     @property
     def gives_mapping(self) -> bool | None:

@@ -138,7 +138,7 @@ class Processing:
         if self.enforcement == "validate+repair":
             object.__setattr__(self, "enforcement", "repair")
         if self.enforce_grammar and self.structured_output == "off":
-            raise UsageError("enforce_grammar asks for what structured_output: off forbids; leave one of them out")
+            raise UsageError("enforce_grammar conflicts with structured_output: off; remove one of them")
         _check_precheck(self.reasoning_precheck)
         self.ladder(Ladder())  # so that a wrong stage or limit is found now
 

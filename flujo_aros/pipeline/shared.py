@@ -57,7 +57,7 @@ class SharedContext:
 
     @property
     def value(self) -> Mapping[str, Any] | BaseModel:
-        """The context as the caller knows it: a mapping, or a model of the type that was given."""
+        """The context in the form that the caller gave it: a mapping, or an instance of their model."""
         return self.data if self.typed is None else self.typed
 
     def fork(self, keys: Iterable[str] | None = None) -> SharedContext:

@@ -39,13 +39,12 @@ from flujo_aros.pipeline.facts import (
 )
 from flujo_aros.pipeline.instrumentation import tell_call
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
-from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import T
-from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
+from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 from flujo_aros.redaction import SecretsIn
@@ -72,7 +71,7 @@ _HISTORY: Final = "Go on with the conversation of the agents before, in earlier 
 
 @known_options
 @dataclass(frozen=True)
-class Step(Common[T]):
+class Step(TakesInput[T]):
     """One agent step: render the input, call the agent, read its reply against the contract.
 
     `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
@@ -120,7 +119,7 @@ class Step(Common[T]):
         for like in (None if where else self.contract, self.processing.schema):
             if like is not None and type_reference(like) is None:
                 compile_contract(like)
-        object.__setattr__(self, "_input", _compiled(self.name, self.input))
+        _ = self._given  # so that a wrong template is found now
         self._check_iterations()
 
     def _check_iterations(self) -> None:
@@ -137,11 +136,6 @@ class Step(Common[T]):
         return effective(self)
 
     @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """The templates of the input."""
-        return self._given.templates
-
-    @property
     def models(self) -> frozenset[str]:
         """The names of the models that this step asks for by name."""
         agent = self.facts.agent
@@ -152,10 +146,6 @@ class Step(Common[T]):
     def gives_mapping(self) -> bool | None:
         """Whether the contract wants an object."""
         return self.facts.mergeable
-
-    @property
-    def _given(self) -> Input:
-        return cast("Input", self.__dict__["_input"])
 
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that nobody can have, and for an agent that cannot be made."""
@@ -278,7 +268,7 @@ class CallFunction(Protocol):
 
 @known_options
 @dataclass(frozen=True)
-class Call(Common):
+class Call(TakesInput):
     """One callable step: `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also be that
@@ -304,12 +294,7 @@ class Call(Common):
             raise UsageError(message)
         if not isinstance(self.function, str) and not callable(self.function):
             raise UsageError(f"the function of step {self.name!r} cannot be called: {self.function!r}")
-        object.__setattr__(self, "_input", _compiled(self.name, self.input))
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """The templates of the input."""
-        return self._given.templates
+        _ = self._given  # so that a wrong template is found now
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -320,10 +305,6 @@ class Call(Common):
     def wants_mapping(self) -> bool:
         """Whether the annotation of the function's first parameter is a mapping or a model."""
         return takes_mapping(self.function)
-
-    @property
-    def _given(self) -> Input:
-        return cast("Input", self.__dict__["_input"])
 
     def prepare(self) -> None:
         """Import the function, so that a wrong name is found before any model call. Raises `UsageError`."""
@@ -362,10 +343,6 @@ class Call(Common):
 
     def _resolved(self) -> Callable[..., Any]:
         return resolved(self.function, step=self.name)
-
-
-def _compiled(name: str, source: object) -> Input:
-    return compile_input(source, where=Where("input", name))
 
 
 def _shielded(call: Callable[[], Any]) -> Any:

@@ -358,7 +358,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
         raise _WrongError(None, _TOO_DEEP)
     bound = {name.name for name, _, _ in every if isinstance(name, nodes.Name) and name.ctx != "load"}
     for node, _, _ in every:
-        message = _mistake(node, bound)
+        message = _error_in(node, bound)
         if message is not None:
             raise _WrongError(translated.origin(node.lineno - 1), message)
     for node, _, _ in every:
@@ -403,7 +403,7 @@ _THEIRS: Final = (
 
 
 def _plainer(message: str) -> str:
-    """What Jinja says of a mistake, in the signs that stand in the template.
+    """What Jinja says about an error, with the delimiters that are in the template.
 
     >>> _plainer("unexpected end of template, expected 'end of print statement'.")
     "unexpected end of template, expected '}}'"
@@ -454,7 +454,7 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 }
 
 
-def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
+def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     """What is wrong with one node; `bound` are the names that loops of the template give."""
     if not isinstance(node, _ALLOWED):
         if isinstance(node, nodes.BinExpr):

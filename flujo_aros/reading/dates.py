@@ -16,7 +16,7 @@ from flujo_aros.reading.lookahead import expression
 
 
 class Time(NamedTuple):
-    """The ISO form, and the code of the repair; empty where it was written so."""
+    """The ISO form, and the code of the repair; an empty code if the text was already in that form."""
 
     iso: str
     code: str

@@ -33,7 +33,7 @@ def finite(digits: str) -> float:
     """The float that these digits write; `ValueError` where it would be infinite."""
     value = float(digits)
     if value - value != 0:
-        raise ValueError(f"the number {digits[:40]} is too large to be kept exactly")
+        raise ValueError(f"the number {digits[:40]} is too large to represent exactly")
     return value
 
 

@@ -632,7 +632,7 @@ class Parser:
             raise self._stop("a parenthesis is never closed", "unexpected")
         inner = Parser(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
         if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
-            raise self._stop("a parenthesis that is no tuple of values", "unexpected")
+            raise self._stop("a parenthesis that does not enclose a tuple of values", "unexpected")
         self._log("tuple", INFERRED, self.pos, end + 1, "[…]")
         self.edits += [edit._replace(start=edit.start + self.pos, end=edit.end + self.pos) for edit in inner.edits]
         node, self.pos = moved(inner.node, self.pos), end + 1

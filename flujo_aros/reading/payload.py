@@ -449,7 +449,7 @@ _TOOL_CALL: Final = expression(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>
 
 
 def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
-    """The leading JSON object with all keys that are required, and the prose after it. Reasoning does not count.
+    """The leading JSON object with all required keys, and the prose after it. Reasoning is skipped.
 
     The prose is a part of the value and has no end of its own: a reply that was cut, or that ends in a runaway
     repetition, is TRUNCATED, whatever its block says.

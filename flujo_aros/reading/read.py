@@ -151,7 +151,7 @@ def check_options(text: object, risk: object, pick: str) -> None:
     if not isinstance(text, str):
         raise UsageError(f"read() takes the text of a reply as str, not {type(text).__name__}")
     if risk is not None and not isinstance(risk, Risk):
-        raise UsageError(f"risk={risk!r} is not a Risk: take Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
+        raise UsageError(f"risk={risk!r} is not a Risk: use Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
     if pick not in ("last", "first", "error"):
         raise UsageError(f"pick={pick!r}: it is 'last', 'first' or 'error'")
 

@@ -42,7 +42,7 @@ def place_of(path: str) -> Place | None:
 
 
 def with_value(whole: Any, place: Place, value: Any) -> Any:
-    """A copy of a JSON value with another value at this place, or the value itself if there is no such place."""
+    """A copy of a JSON value with the value at this path replaced; the value itself if there is no such path."""
     if not place:
         return value
     made = copy.deepcopy(whole)

@@ -42,7 +42,7 @@ class Extract(Rung):
     """The longest prompt that may be sent."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """No schema that says what to take out of a text, or a text that was written with that schema enforced."""
+        """Why not to run: no schema says what to extract, or the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:

@@ -60,7 +60,7 @@ class ModelHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairHealth:
-    """How often one repair was made at one place, in the replies of one model to one step."""
+    """How often one repair was made at one path, in one model's replies to one step."""
 
     code: str
     risk: str

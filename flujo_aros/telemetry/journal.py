@@ -131,7 +131,7 @@ class Journal:
             return queries.runs(connection, limit=limit, since=since, status=status, pipeline=pipeline)
 
     def story(self, run: str = "last") -> Story:
-        """The whole story of one run. `run` is its id, the beginning of an id, or `last`.
+        """Everything recorded about one run. `run` is its id, the beginning of an id, or `last`.
 
         Raises `UsageError` when there is no such run, or more than one.
         """

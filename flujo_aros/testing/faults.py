@@ -191,7 +191,7 @@ FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}
 
 @dataclass(frozen=True, slots=True)
 class FaultyCall:
-    """What happened at one call: its number from 0, the fault (None: it went well), the prompt, whether it streamed."""
+    """One call: its index from 0, the injected fault if there was one, the prompt, and whether it was streamed."""
 
     number: int
     fault: str | None

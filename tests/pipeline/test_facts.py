@@ -242,7 +242,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
             lambda: Processing(reasoning_precheck={"validator_agent": "agents.judge"}),
             "reasoning_precheck.validator_agent is not supported",
         ),
-        (lambda: Processing(structured_output="off", enforce_grammar=True), "leave one of them out"),
+        (lambda: Processing(structured_output="off", enforce_grammar=True), "remove one of them"),
     ],
 )
 def test_what_cannot_be_is_one_clear_sentence(make: Any, message: str):

@@ -355,7 +355,7 @@ def test_the_default_branch_takes_what_no_other_does_and_without_it_the_step_fai
     assert run(Branch("route", branches, condition="input"), "spma").error == {
         "step": "route",
         "reason": None,
-        "message": "the condition of step 'route' gave 'spma'; there is no such branch; did you mean 'spam'?",
+        "message": "the condition of step 'route' evaluated to 'spma', which is not a branch; did you mean 'spam'?",
     }
 
 

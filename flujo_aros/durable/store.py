@@ -211,7 +211,8 @@ class Store:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
-        self.engine = open_engine(url, "durable database", missing=None if create else "is this the right URL?")
+        missing = None if create else "`aros run --durable` and `aros submit` make one; or is this the wrong URL?"
+        self.engine = open_engine(url, "durable database", missing=missing)
         self.shown = shown(self.engine.url)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self._prefix = "" if self.is_sqlite else "dbos."

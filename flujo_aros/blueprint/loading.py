@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
+from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.findings import (
     UNKNOWN,
     code_at,
@@ -24,12 +25,10 @@ from flujo_aros.blueprint.findings import (
     kept_short,
     may_be_left_out,
     meant,
-    not_utf8,
     put,
     sentence,
     unknown_key,
     why_ignored,
-    why_unread,
 )
 from flujo_aros.blueprint.models import Chosen, refused_endpoint
 from flujo_aros.blueprint.schemas import schema_errors

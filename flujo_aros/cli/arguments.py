@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
-from flujo_aros.blueprint.findings import not_utf8
+from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.contract import Contract, compile_contract, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.evals.many import Stop

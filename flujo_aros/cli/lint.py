@@ -112,7 +112,7 @@ def _update(report: Report, file: Path) -> Report:
 
 def _blueprints(files: list[Path]) -> list[Path]:
     """The files that are meant, named from the working folder; of a folder every YAML file below it."""
-    from flujo_aros.blueprint.findings import blueprints_in, why_unread
+    from flujo_aros.blueprint.files import blueprints_in, why_unread
 
     found: list[Path] = []
     for given in files:

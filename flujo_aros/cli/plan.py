@@ -65,7 +65,7 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
 
     Raises `UsageError` where a module is in a named place and among the installed ones too.
     """
-    from flujo_aros.blueprint.findings import why_unread
+    from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import inspect_blueprint
     from flujo_aros.blueprint.loading import read_text
     from flujo_aros.pipeline.modules import module_file, refuse_two, use_folder

@@ -19,7 +19,7 @@ from typing import IO, Any, Final, Self, cast
 import yaml
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.blueprint.findings import not_utf8
+from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.json_data import is_dict, is_list
 

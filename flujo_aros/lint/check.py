@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final
 
 from flujo_aros.blueprint.document import MAX_CHARS, Node
-from flujo_aros.blueprint.findings import not_utf8
+from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.errors import Place, UsageError
 from flujo_aros.lint.context import Subject

@@ -1,0 +1,81 @@
+"""Error messages for files that cannot be read: blueprints, and the files that they name.
+
+Apart from `findings`, because commands that load no blueprint need it, and it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from flujo_aros.errors import Code, Place, Problem
+
+SUFFIXES: Final = (".yaml", ".yml")
+"""How the names of blueprints end."""
+
+
+def blueprints_in(folder: Path) -> list[Path]:
+    """The blueprints in a folder and its subfolders, recognized by their names."""
+    return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+
+
+def why_unread(file: Path) -> str | None:
+    """Why a file cannot be read, with a hint; None if it exists.
+
+    >>> why_unread(Path("no such folder/a.yaml"))
+    "is not there: there is no folder 'no such folder'"
+    """
+    try:
+        if file.is_dir():
+            return f"is a folder; {_inside(file)}"
+        return None if file.exists() else f"is not there{_beside(file)}"
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        return f"cannot be read: {error.strerror or error}"
+
+
+def not_utf8(data: bytes, at: int) -> Problem:
+    """The place where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the file.
+
+    >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
+    'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'
+    """
+    before = data[:at]
+    place = Place(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _not_text(Place(1, 1), "not in UTF-8, but in UTF-16; save the file as UTF-8")
+    if b"\0" in data:
+        return _not_text(place, f"not a text file: the byte {data[at]:#04x} is not text; is it the right file?")
+    message = f"not in UTF-8: the byte {data[at]:#04x} looks like Windows-1252; save the file as UTF-8"
+    return _not_text(place, message)
+
+
+def _not_text(place: Place, message: str) -> Problem:
+    return Problem(message, place, Code.UNREADABLE)
+
+
+def _inside(folder: Path) -> str:
+    found = sorted(str(each) for each in folder.iterdir() if each.suffix in SUFFIXES and each.is_file())
+    if not found:
+        return "there is no .yaml file in it"
+    if len(found) == 1:
+        return f"name the blueprint in it: {found[0]}"
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"name one of the blueprints in it: {', '.join(found[:_SHOWN])}{more}"
+
+
+def _beside(file: Path) -> str:
+    folder = file.parent
+    if not folder.is_dir():
+        return f": there is no folder {str(folder)!r}"
+    like = (file.suffix,) if file.suffix and file.suffix not in SUFFIXES else SUFFIXES
+    there = [each for each in folder.iterdir() if each.suffix in like and each.is_file()]
+    # The name is enough where the path is absolute: an import has been made so, and nobody has written that.
+    by_stem = {each.stem: each.name if file.is_absolute() else str(each) for each in there}
+    close = get_close_matches(file.stem, by_stem, 1)
+    if close:
+        return f"; did you mean {by_stem[close[0]]!r}?"
+    return f"; there are: {', '.join(sorted(by_stem.values()))}" if 0 < len(there) <= _SHOWN else ""
+
+
+_SHOWN: Final = 8

@@ -112,7 +112,7 @@ ELEMENT: Final = re.compile(
 )
 NEXT_CONTAINER: Final = re.compile(rf"{_GAP}(,){_GAP}(?= [{{\[] )", re.X)
 _BRACKET: Final = re.compile(r"[{}\[\]]")
-_BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<open>\\?\Z))', re.S)
+_BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+|(?!))*+(?:"|(?P<open>\\?\Z))', re.S)
 
 
 def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:

@@ -36,6 +36,10 @@ class _Expression:
 def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """A regular expression that is compiled when it is first used: valid JSON needs hardly any of them.
 
+    A group that is repeated possessively ends in `|(?!)`, here and everywhere in the package: Python before 3.11.5 does
+    not go back where the last repetition of such a group failed halfway (python/cpython#106052), unless a branch
+    that never matches is tried last.
+
     >>> expression(r"[0-9]+").match("12, ")[0]
     '12'
     """

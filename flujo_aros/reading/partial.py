@@ -184,7 +184,7 @@ class Partial(Generic[T_co]):
         return f"Partial(value={self.value!r}, final_paths={final!r}, restarted={self.restarted!r})"
 
 
-_WHOLE_ESCAPES: Final = expression(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
+_WHOLE_ESCAPES: Final = expression(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z)|(?!))*+", re.S)
 _HALF_PAIR: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _DAY: Final = expression(r"\d{4}-\d\d-\d\d\Z", re.A)
 _KINDS: Final[Mapping[type, frozenset[str]]] = {

@@ -31,7 +31,7 @@ CODE_FENCES: Final = word_set(
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = Ahead(
     r"""
-    \{ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] )*+
+    \{ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] | (?!) )*+
     (?: [\"'“”‘’«„`}{/] | \# | [uUbBrR](?=[\"'])            # {"a"   {'a'   {}   {// …   {b"a"
       | \\[\"'] | &(?:quot|\#34|\#x22); | , | \.\.\. | …      # {\"a   {&quot;a   {...
       | [\w$@][\w$@\ .-]{0,60}+ [\"”']? \s*+ (?: [:：] | => )  # {a:   {unit price =>
@@ -41,7 +41,7 @@ _OBJECT_START: Final = Ahead(
 )
 _LIST_START: Final = Ahead(
     r"""
-    \[ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] )*+
+    \[ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] | (?!) )*+
     (?: [\"'“”‘«„`{\[\]/\#(] | \\[\"'] | &(?:quot|\#34|\#x22); | -?\d | , | \.\.\. | …
       | (?:true|false|null|None|True|False|NaN|undefined)\b
       | \Z
@@ -49,8 +49,8 @@ _LIST_START: Final = Ahead(
 )
 _WHOLE_OBJECT: Final = Ahead(r"\{\s*+[^\W\d]\w{0,60}+\s++(?:[\"'“\[{]|-?\d)")
 _WHOLE_LIST: Final = Ahead(r"\[\s*+[^\W\d][\w\ .-]{0,60}+\"\s*+[,\]]")
-_WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)){1,400}+\]")
-_CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+)*+\s*+\]")
+_WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)|(?!)){1,400}+\]")
+_CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+|(?!))*+\s*+\]")
 _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400

@@ -76,8 +76,8 @@ from flujo_aros.reading.scanner import (
 T = TypeVar("T")
 
 # Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
-BETWEEN: Final = expression(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+)*+", re.M)
-FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+)*+")
+BETWEEN: Final = expression(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+", re.M)
+FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
 CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = expression(

@@ -37,7 +37,7 @@ _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _BLANK_FIRST: Final = re.compile(
     # The way to the first value of a JSON text, which is a blank, nothing, or not there.
-    r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.)*+"\s*:\s*)?)*+'
+    r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
     rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
 )
 _WORD: Final = re.compile(r"[^\W_]+")

@@ -114,7 +114,7 @@ def _order(place: Place) -> tuple[tuple[int, str], ...]:
 
 
 _CLOSERS: Final = {"{": "}", "[": "]"}
-_STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.S)
+_STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', re.S)
 """The characters that build the structure, and strings, in which they do not; one that was cut goes to the end."""
 
 

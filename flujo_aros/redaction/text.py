@@ -113,7 +113,7 @@ _KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
 """What precedes the colon after a key; in prose that is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
-_VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
+_VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})|(?!))*+")
 """The inside of a string of valid JSON."""
 _ESCAPED: Final = re.compile(r"[\\\"\x00-\x1f\x7f]")
 _ESCAPED_SINGLE: Final = re.compile(r"[\\\"'\x00-\x1f\x7f]")

@@ -40,6 +40,8 @@ async def streamed(agent):
     async with agent.run_stream("Where?") as result:
         return await result.get_output()
 """
+# The types of C that blockbuster patches make some Pythons crash when they take themselves down.
+LEAVE = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
 CASES = {
     "an agent": """
 agent = Agent(ScriptedModel(ROME), output_type=PromptedOutput(City), capabilities=[Aros()])
@@ -81,7 +83,7 @@ def ran(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     return subprocess.run(
-        [sys.executable, "-c", BEFORE + code], cwd=folder, env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", BEFORE + code + LEAVE], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
 
 

@@ -290,11 +290,13 @@ def status_command(
     """Show the state of durable runs, or follow one.
 
     A run is queued, running, paused, parked or has ended. A parked run needs a version of its blueprint that no worker
-    has; an interrupted one has lost its process. For both, the note says what to do. With --json and a RUN: the
-    document of `aros run --json`.
+    has; an interrupted one has lost its process. For both, the note says what to do. A damaged run cannot be read: the
+    others are listed all the same, and the exit code is 1. With --json and a RUN: the document of `aros run --json`.
 
     Example: aros status 3f2a --follow
     """
+    from flujo_aros.durable.store import DAMAGED
+
     with open_engine(db) as engine:
         if run is None:
             found = engine.store.runs(limit=limit)
@@ -304,6 +306,8 @@ def status_command(
                 stdout_console().print(_table(engine, found))
             else:
                 stderr_console().print("no durable runs yet")
+            if any(row.status == DAMAGED for row in found):
+                raise typer.Exit(1)
             return
         row = engine.store.run(run)
         if follow:

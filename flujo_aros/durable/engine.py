@@ -11,10 +11,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, Final, Self, cast, get_args
+from typing import Any, Final, ParamSpec, Self, cast, get_args
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -40,6 +41,7 @@ from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import Step
 
+P = ParamSpec("P")
 Document = Mapping[str, Any]
 """A blueprint as plain JSON, from which any worker can make the pipeline again."""
 Load = Callable[[Document], Runner]
@@ -202,7 +204,8 @@ class Durable:
                 self._engine_rows = rows_of(dbos)
                 dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
                 for queue in queues:
-                    DBOS.register_queue(
+                    _outside_of_loops(
+                        DBOS.register_queue,
                         queue,
                         worker_concurrency=concurrency,
                         partition_concurrency=per_partition,
@@ -765,6 +768,12 @@ class Durable:
             with self.store.connection() as connection:
                 if self.store.take_segment(connection, row, **again):
                     self._enqueue(connection, self.store.row(connection, row.run_id))
+
+
+def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:
+    """Call a function that refuses to run where an event loop runs, such as in an `async def main()`."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(function, *given, **options).result()
 
 
 def version_of(pipeline: Pipeline) -> str:

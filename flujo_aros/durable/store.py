@@ -19,13 +19,15 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.database import open_engine, refusal, shown
-from flujo_aros.durable.serializer import decoded, of_ours
+from flujo_aros.durable.serializer import RefusedRow, decoded, of_ours
 from flujo_aros.errors import UsageError
 
 FORMAT: Final = 1
 """The format of our rows. A database with a higher one was written by a later release."""
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
+DAMAGED: Final = "damaged"
+"""The status of a run whose row cannot be decoded. Never stored: a write that expects it changes nothing."""
 
 
 class Superseded(BaseException):
@@ -161,18 +163,31 @@ class Json(sa.types.TypeDecorator[Any]):
         return None if value is None else decoded(value)
 
 
+class JsonOrError(Json):
+    """The same, but what cannot be decoded is the `RefusedRow` itself: one damaged row hides no other."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """From the database."""
+        try:
+            return super().process_result_value(value, dialect)
+        except RefusedRow as error:
+            return error
+
+
 _META = sa.MetaData()
 _TYPES: Final[Mapping[Any, Any]] = {str: sa.Text, int: sa.BigInteger, float: sa.Float, bool: sa.Boolean}
 
 
-def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None) -> sa.Table:
+def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None, plain: Any = Json) -> sa.Table:
     """A table with one column for each field of the dataclass of its rows; its first `keys` fields are the key."""
     hints = get_type_hints(row)
     columns: list[sa.Column[Any]] = []
     for at, each in enumerate(fields(row)):
         hint = hints[each.name]
         nullable = hint is Any or NoneType in get_args(hint)
-        kind: Any = _TYPES.get(get_args(hint)[0] if NoneType in get_args(hint) else hint, Json)
+        kind: Any = _TYPES.get(get_args(hint)[0] if NoneType in get_args(hint) else hint, plain)
         index = each.name == indexed
         columns.append(
             sa.Column(each.name, kind, primary_key=at < keys, nullable=nullable, index=index, autoincrement=False)
@@ -181,7 +196,7 @@ def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None) -
 
 
 INFO = _table("aros_durable_format", _Format)
-RUNS = _table("aros_durable_runs", RunRow, indexed="status")
+RUNS = _table("aros_durable_runs", RunRow, indexed="status", plain=JsonOrError)
 STEPS = _table("aros_durable_steps", StepRow, keys=2)
 TEXTS = _table("aros_durable_texts", TextRow, keys=2)
 LIMITS = _table("aros_durable_limits", _Limit, indexed="provider")
@@ -266,7 +281,10 @@ class Store:
         return True
 
     def run(self, run_id: str) -> RunRow:
-        """The run of an id, or of the beginning of one. Raises `UsageError` where there is none, or several."""
+        """The run of an id, or of the beginning of one.
+
+        Raises `UsageError` if there is none, or several, and `RefusedRow` if its row cannot be decoded.
+        """
         with self.connection() as connection:
             found = self._rows(connection, RUNS.c.run_id == run_id)
             if not found and len(run_id) >= 4:
@@ -275,20 +293,20 @@ class Store:
             raise UsageError(f"several runs begin with {run_id!r}: {', '.join(each.run_id for each in found[:5])}")
         if not found:
             raise UsageError(f"there is no run {run_id!r} in {self.shown}; `aros status` lists those there are")
-        return found[0]
+        return _intact(found[0])
 
     def row(self, connection: sa.Connection, run_id: str) -> RunRow:
         """The run of exactly this id, as this transaction sees it."""
-        return self._rows(connection, RUNS.c.run_id == run_id)[0]
+        return _intact(self._rows(connection, RUNS.c.run_id == run_id)[0])
 
     def find(self, run_id: str) -> RunRow | None:
         """The run of exactly this id."""
         with self.connection() as connection:
             found = self._rows(connection, RUNS.c.run_id == run_id)
-        return found[0] if found else None
+        return _intact(found[0]) if found else None
 
     def runs(self, *, statuses: Sequence[str] | None = None, limit: int = 100) -> list[RunRow]:
-        """The runs, newest first."""
+        """The runs, newest first. One whose row cannot be decoded is `DAMAGED`, and its note says why."""
         with self.connection() as connection:
             return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
 
@@ -305,7 +323,7 @@ class Store:
 
     def _rows(self, connection: sa.Connection, *where: Any, limit: int = 100) -> list[RunRow]:
         query = sa.select(RUNS).where(*where).order_by(RUNS.c.created.desc()).limit(limit)
-        return [RunRow(**row) for row in connection.execute(query).mappings()]
+        return [_run_of(row) for row in connection.execute(query).mappings()]
 
     def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
         """Take a run for this executor; None where that workflow is not the one that executes it any more."""
@@ -380,7 +398,8 @@ class Store:
             )
         statuses = self.workflow_statuses([row.workflow_id for row in rows]) if rows else {}
         known = ("ENQUEUED", "PENDING", "DELAYED")
-        return [row for row in rows if row.status == "cancelling" or statuses.get(row.workflow_id) not in known]
+        lost = [row for row in rows if row.status == "cancelling" or statuses.get(row.workflow_id) not in known]
+        return [row for row in lost if row.status != DAMAGED]
 
     def forgotten(self, executor: str) -> list[RunRow]:
         """The runs that nobody executes, of this executor or of none: the engine has ended their workflow, or has none.
@@ -397,7 +416,8 @@ class Store:
         )
         with self.connection() as connection:
             found = list(connection.execute(query, {"own": executor}).scalars())
-            return self._rows(connection, RUNS.c.run_id.in_(found), limit=len(found)) if found else []
+            rows = self._rows(connection, RUNS.c.run_id.in_(found), limit=len(found)) if found else []
+            return [row for row in rows if row.status != DAMAGED]
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -564,6 +584,23 @@ ON CONFLICT (run_id, name) DO UPDATE SET settled = excluded.settled, status = ex
 record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq, excluded.settled_seq)
 """
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
+
+
+def _run_of(row: Mapping[str, Any]) -> RunRow:
+    """The run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
+    refused = {name: error for name, error in row.items() if isinstance(error, RefusedRow)}
+    if not refused:
+        return RunRow(**row)
+    name, error = next(iter(refused.items()))
+    note = f"column `{name}` of run {row['run_id']}, which is {row['status']}: {error}"
+    return RunRow(**{**row, **dict.fromkeys(refused), "status": DAMAGED, "note": note})
+
+
+def _intact(run: RunRow) -> RunRow:
+    """The run. Raises `RefusedRow` if it is damaged."""
+    if run.status == DAMAGED:
+        raise RefusedRow(run.note)
+    return run
 
 
 def _values(row: RunRow | StepRow | Ending) -> dict[str, Any]:

@@ -151,3 +151,16 @@ def test_a_wrong_url_is_one_sentence_without_the_password(shop: Shop, url: str, 
     ended = shop.run("--db", url)
     assert_one_sentence(ended, said)
     assert "hunter2" not in ended.stderr
+
+
+def test_a_damaged_row_is_named_and_hides_no_other_run(shop: Shop) -> None:
+    for run in ("order-1", "order-2"):
+        shop.aros("submit", "shop.yaml", "--input", "x", "--run-id", run, "--allow", "./steps.py")
+    with sqlite3.connect(shop.folder / "runs.sqlite") as connection:
+        connection.execute("UPDATE aros_durable_runs SET input = 'gAS' WHERE run_id = 'order-1'")
+    listed = shop.aros("status", "--json")
+    found = {each["run_id"]: each for each in json.loads(listed.stdout)}
+    assert listed.returncode == 1
+    assert {run: each["status"] for run, each in found.items()} == {"order-1": "damaged", "order-2": "queued"}
+    assert "column `input` of run order-1" in found["order-1"]["note"]
+    assert_one_sentence(shop.aros("status", "order-1"), "column `input` of run order-1")

@@ -25,6 +25,7 @@ from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import broken_laws, violations
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.serializer import RefusedRow
 from flujo_aros.durable.store import RunRow, Store
 from tests.durable.steps import shop, steps
 
@@ -505,3 +506,20 @@ def test_a_worker_whose_own_load_of_a_blueprint_is_another_version_parks_the_run
         durable.launch(["default"])
         with pytest.raises(UsageError, match="started with another version"):
             asyncio.run(durable.handle("r").result())
+
+
+def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    async def ended(durable: Durable) -> str:
+        runner = Runner(Call("count", function=len), engine=durable)
+        for run in ("bad", "good"):
+            await runner.submit("four", run_id=run)
+        with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+            connection.execute("UPDATE aros_durable_runs SET context = 'gAS' WHERE run_id = 'bad'")
+        durable.launch(["default"])
+        with pytest.raises(RefusedRow, match="column `context` of run bad"):
+            await durable.handle("bad").result()
+        return (await durable.handle("good").result()).status.value
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        assert asyncio.run(ended(durable)) == "completed"
+        assert {row.run_id: row.status for row in durable.store.runs()} == {"bad": "damaged", "good": "completed"}

@@ -10,8 +10,22 @@ from typing import Any, Final
 from flujo_aros.contract.contracts import Contract, TaggedContract
 from flujo_aros.errors import ContractError, UsageError
 
-REASONING_TAGS: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
+REASONING_TAGS: Final = (
+    "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue|seed:think"
+)
 """The names of the tags around reasoning, for a regular expression."""
+_TOKENS: Final = {
+    "◁think▷": "◁/think▷",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+}
+"""The tokens in which models begin and end their reasoning where no tags do."""
+REASONING_OPENS: Final = rf"<(?:{REASONING_TAGS})(?:\s[^>]{{0,80}})?>|" + "|".join(map(re.escape, _TOKENS))
+"""What begins a block of reasoning; `closing_mark` says what ends it."""
+REASONING_CLOSES: Final = rf"</(?:{REASONING_TAGS})\s*>|" + "|".join(map(re.escape, _TOKENS.values()))
+"""What ends a block of reasoning, also where nothing has begun it: a prompt may have."""
 
 END_OF_TURN: Final = (
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|return|call)\|>|<\|end\|>(?!\s*<\|start\|>assistant)"
@@ -25,8 +39,28 @@ ROLE_HEADER: Final = (
 )
 """The line that begins another turn in a plain transcript."""
 
-_BLOCK: Final = re.compile(rf"<({REASONING_TAGS})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)
-_LEFT: Final = re.compile(rf"</(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>", re.I)
+_BLOCK: Final = re.compile(
+    "|".join(
+        [
+            rf"<({REASONING_TAGS})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)",
+            *(rf"{re.escape(opens)}.*?(?:{re.escape(closes)}|\Z)" for opens, closes in _TOKENS.items()),
+        ]
+    ),
+    re.S | re.I,
+)
+_OPENS: Final = re.compile(REASONING_OPENS, re.I)
+_LEFT: Final = re.compile(REASONING_CLOSES, re.I)
+
+
+def closing_mark(opening: str) -> re.Pattern[str]:
+    """The expression for what ends the block that such a mark begins: of a tag, the closing tag.
+
+    >>> closing_mark("[THINK]").search("or 2?[/THINK]1").start()
+    5
+    """
+    token = {opens.casefold(): closes for opens, closes in _TOKENS.items()}.get(opening.casefold())
+    name = re.split(r"[\s>]", opening[1:], maxsplit=1)[0]
+    return re.compile(rf"</{re.escape(name)}\s*>" if token is None else re.escape(token), re.I)
 
 
 def mask_reasoning(text: str, *, unopened: bool = False) -> str:
@@ -60,7 +94,7 @@ def reasoning_in(text: str) -> str:
     >>> reasoning_in("<think>plan: stay vague</think> the clue")
     'plan: stay vague'
     """
-    inside = [found[0][found[0].index(">") + 1 :] for found in _BLOCK.finditer(text)]
+    inside = [_OPENS.sub("", found[0], count=1) for found in _BLOCK.finditer(text)]
     masked = _BLOCK.sub(_blank, text)
     ends = [found.end() for found in _LEFT.finditer(masked)]
     if ends:

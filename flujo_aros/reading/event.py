@@ -168,6 +168,8 @@ _WORDS_SAID: Final = 3
 """A quotation of fewer words is a word that is spoken of."""
 _ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
 """An object that was announced, or that has lines of its own, with nothing behind it."""
+_NULL: Final = expression(r"[\s\"'`]*null[\s\"'`.]*", re.I)
+"""The whole of a reply that says nothing. `None` is not one of these: people say it, too."""
 _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
@@ -183,7 +185,7 @@ def said_in(prose: str) -> str:
     labelled = (_LABELLED if may_be_note else _LABELLED_LINE).findall(text)
     if labelled:
         return str(labelled[-1]).strip()
-    if not text:
+    if not text or _NULL.fullmatch(text):
         return PLACEHOLDER
     quoted = _LAST_QUOTE.search(text)
     if not is_note:

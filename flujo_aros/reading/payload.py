@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from flujo_aros.contract import (
     ANY,
-    REASONING_TAGS,
+    REASONING_OPENS,
     Block,
     BlockContract,
     Check,
@@ -20,6 +20,7 @@ from flujo_aros.contract import (
     TaggedContract,
     TypeValues,
     Valid,
+    closing_mark,
     judge,
     judge_awaiting,
     mask_reasoning,
@@ -42,6 +43,8 @@ T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
 _FENCE_OPEN: Final = Ahead(r"\s*+ (?: ``` [\w+-]* [ \t]* \n? | (?! ` ) ) \s*")
 _FENCE_CLOSE: Final = expression(r"\s*(?:```)?\s*")
+_FIRST: Final = re.compile(r"[<◁\[]")
+"""What a tag, or a mark of reasoning, begins with."""
 _LONGEST_TAG: Final = 400
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
@@ -81,7 +84,7 @@ class _Marks:
     def __init__(self, wanted: str, *, longest: int = 0, growing: bool = False) -> None:
         self.seen: int = 0
         self._growing = growing
-        self._pattern = re.compile(rf"(?P<wanted>{wanted})|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
+        self._pattern = re.compile(rf"(?P<wanted>{wanted})|(?P<think>(?i:{REASONING_OPENS}))")
         self._closes: re.Pattern[str] | None = None
         """What ends the reasoning block that the text has stopped in."""
         self._longest = longest + _LONGEST_TAG
@@ -92,9 +95,9 @@ class _Marks:
             self.seen = found.end()
             if self._closes is None and found["wanted"]:
                 return found
-            self._closes = re.compile(rf"</{found['think']}\s*>", re.I) if self._closes is None else None
-        begun = text.find("<", max(self.seen, len(text) - self._longest)) if self._growing else -1
-        self.seen = begun if begun >= 0 else len(text)
+            self._closes = closing_mark(found["think"]) if self._closes is None else None
+        begun = _FIRST.search(text, max(self.seen, len(text) - self._longest)) if self._growing else None
+        self.seen = len(text) if begun is None else begun.start()
         return None
 
 

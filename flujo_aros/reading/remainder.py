@@ -581,7 +581,7 @@ def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
             parts.append(text[start : other.start])
             start = max(start, other.end)
     parts.append(text[start:end])
-    return mask_reasoning(" ".join(parts)) if "<" in text else " ".join(parts)
+    return mask_reasoning(" ".join(parts))
 
 
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:

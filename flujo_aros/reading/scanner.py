@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract import END_OF_TURN, REASONING_TAGS, ROLE_HEADER, Shape
+from flujo_aros.contract import (
+    END_OF_TURN,
+    REASONING_CLOSES,
+    REASONING_OPENS,
+    REASONING_TAGS,
+    ROLE_HEADER,
+    Shape,
+    closing_mark,
+)
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
 from flujo_aros.reading.phrases import word_set
 
@@ -14,12 +22,11 @@ JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
 _ASIDE: Final = "tool_response|tool_result|function_result|function_results|observation"
 """Tags around what a tool has said: no answer of the model's."""
 _MARK: Final = Ahead(
-    rf"(?P<think><(?P<name>{REASONING_TAGS}|{_ASIDE})(?:\s[^>]{{0,80}})?>)"
-    rf"|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
+    rf"(?P<think>{REASONING_OPENS}|<(?:{_ASIDE})(?:\s[^>]{{0,80}})?>)|(?P<left>{REASONING_CLOSES})"
     rf"|(?P<fence>```|~~~)|(?P<open>[{{\[])|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
-_FIRST: Final = re.compile(r"[<`~{\[\n]")
+_FIRST: Final = re.compile(r"[<`~{\[\n◁]")
 """What a mark begins with, or the end of the line before it."""
 _TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 CODE_FENCES: Final = word_set(
@@ -155,7 +162,7 @@ class Scanner:
             self.fence = None
         elif found["think"]:
             self.reasoning = True
-            self.inside = re.compile(rf"</{found['name']}\s*>", re.I)
+            self.inside = closing_mark(found["think"])
         elif self.answered if found["role"] else any(map(str.isalnum, self.text[self.reasoned_to : found.start()])):
             self.ended_at = found.start()
             return True

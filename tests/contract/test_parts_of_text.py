@@ -268,6 +268,12 @@ def test_a_signal_may_have_other_words():
         ("plan</think> the clue", "plan"),
         ("<think>one</think> a <think>two</think> b", "one\n\ntwo"),
         ("<think>never ends", "never ends"),
+        ("<seed:think>plan</seed:think> the clue", "plan"),
+        ("◁think▷plan◁/think▷ the clue", "plan"),
+        ("[THINK]plan[/THINK] the clue", "plan"),
+        ("<|START_THINKING|>plan<|END_THINKING|> the clue", "plan"),
+        ("<|begin_of_thought|>plan<|end_of_thought|> the clue", "plan"),
+        ("<|channel|>analysis<|message|>plan<|channel|>final<|message|>the clue", "plan"),
         ("none", ""),
     ],
 )
@@ -275,7 +281,7 @@ def test_reasoning_can_be_taken_out_of_a_reply(text, thought):
     assert reasoning_in(text) == thought
 
 
-@given(st.text(alphabet="<>/think abc\n", max_size=60), st.booleans())
+@given(st.text(alphabet="<>◁▷/think abc\n", max_size=60), st.booleans())
 def test_masking_keeps_every_position(text, unopened):
     assert len(mask_reasoning(text, unopened=unopened)) == len(text)
 

@@ -74,6 +74,33 @@ def test_reasoning_is_apart_from_what_is_said() -> None:
     assert (reasoning_in(reply), read(reply, SAID).value.text) == ("aim: give nothing away", "a hint")
 
 
+@pytest.mark.parametrize(
+    ("opens", "closes"),
+    [
+        ("<think>", "</think>"),
+        ("<seed:think>", "</seed:think>"),
+        ("◁think▷", "◁/think▷"),
+        ("[THINK]", "[/THINK]"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    ],
+)
+@pytest.mark.parametrize("said", ["A bell rings.", '{"kind": "agent.spoke", "text": "A bell rings."}', ""])
+def test_a_draft_in_the_reasoning_is_never_said(opens: str, closes: str, said: str) -> None:
+    draft = f'{opens}I hide it: {{"kind": "agent.spoke", "text": "The owl did it."}} No.'
+    event = read(f"{draft}{closes}{said}", SAID).value
+    assert event.text == "A bell rings." if said else event.says_nothing
+    assert isinstance(read(draft, SAID, truncated=True), Rejected)
+
+
+@pytest.mark.parametrize("reply", ["null", "```json\nnull\n```", '"null"'])
+def test_a_null_says_nothing(reply: str) -> None:
+    event = read(reply, SAID).value
+    assert event.says_nothing
+    assert event.is_raw_fallback
+
+
 @pytest.mark.parametrize("given", [{"kind": "elf.sang", "text": "La."}, {"kind": "elf.said"}])
 def test_the_model_of_an_event_takes_no_other_kind_and_needs_a_text(given: dict[str, str]) -> None:
     with pytest.raises(ValidationError):

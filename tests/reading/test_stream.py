@@ -55,6 +55,12 @@ REPLIES: list[tuple[str, Any]] = [
         OBJECT,
     ),
     ("<think>{\"title\": \"no\"}</think>{'title': 'it\\'s', count: 3, 'tags': ['a' 'b'], 'note': None}", OBJECT),
+    ("◁think▷{\"title\": \"no\"}◁/think▷{'title': 'it\\'s', count: 3}", OBJECT),
+    ('[THINK]{"title": "no"} [0][/THINK] [1] {"title": "yes", "tags": ["a"]}', OBJECT),
+    (
+        '<|channel|>analysis<|message|>{"title": "no"}<|end|><|start|>assistant<|channel|>final<|message|>{"title": 1}',
+        OBJECT,
+    ),
     ('Draft {"title": "old", "count": 1} then {"title": "new", "count": 2}', OBJECT),
     ('{"result": {"title": "wrapped", "owner": {"name": "Ada"}}}', OBJECT),
     ('{"title": "one", "note": "a", "note": "b"}', OBJECT),

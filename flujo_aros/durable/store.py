@@ -586,9 +586,9 @@ record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq,
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
-def _run_of(row: Mapping[str, Any]) -> RunRow:
+def _run_of(row: sa.RowMapping) -> RunRow:
     """The run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
-    refused = {name: error for name, error in row.items() if isinstance(error, RefusedRow)}
+    refused = {str(name): error for name, error in row.items() if isinstance(error, RefusedRow)}
     if not refused:
         return RunRow(**row)
     name, error = next(iter(refused.items()))

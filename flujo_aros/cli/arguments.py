@@ -35,14 +35,14 @@ Blueprint: TypeAlias = Annotated[
     Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
 ]
 Input: TypeAlias = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--input",
         "-i",
         metavar="TEXT|@FILE|@URL|-",
         help="The input of the run: a string, @FILE for the content of a file (an image, audio "
         "or a PDF goes to the model as such), @URL for an image or document there, - for stdin. "
-        "Write @@… for a string that begins with @.",
+        "Write @@… for a string that begins with @. Repeatable: a question and images are one prompt.",
     ),
 ]
 AsJson: TypeAlias = Annotated[
@@ -256,7 +256,25 @@ def given_input(source: str, option: str = "--input") -> str:
     return given_text(source, option).removeprefix("\ufeff")
 
 
-def given_content(source: str) -> Any:
+def given_content(sources: Sequence[str]) -> Any:
+    """What `--input` gives: the text or content of one; of several the list of their texts and contents.
+
+    Raises `UsageError` where several are only texts: which of them is the input, or how they are joined, is unclear.
+    """
+    from flujo_aros.host import has_content  # here: `aros --help` needs no model host
+
+    if len(sources) == 1:
+        return _text_or_content(sources[0])
+    parts = [_text_or_content(source) for source in sources]
+    if sources.count("-") > 1 or not has_content(parts):
+        raise UsageError(
+            f"--input is given {len(sources)} times: together they are one prompt of text and images, audio, video or "
+            "documents; give a text alone only once, and - only once"
+        )
+    return parts
+
+
+def _text_or_content(source: str) -> Any:
     """`given_input`; of `@photo.png` and other files that are images, audio, video or documents, that content.
 
     `@https://…` is the content at that address.

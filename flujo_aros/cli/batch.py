@@ -391,10 +391,14 @@ async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
 
     if row.error is not None:
         return _Result(_refused(batch, row.error))
+    try:
+        row_input = row.live_input()
+    except UsageError as error:
+        return _Result(_refused(batch, str(error)))
     calls = PaidCalls(batch.limits, batch.cache)
     try:
         with recorded_by(calls):
-            result = await runner.run(row.input, {**batch.context, **row.context})
+            result = await runner.run(row_input, {**batch.context, **row.context})
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:

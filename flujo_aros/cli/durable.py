@@ -36,7 +36,7 @@ from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.cases import CaseFile
+from flujo_aros.evals.cases import Case, CaseFile
 
 if TYPE_CHECKING:  # imported when a command runs: the engine takes a second, which `aros --help` need not
     from flujo_aros.cli.progress import Board
@@ -109,7 +109,7 @@ def register(engine: Durable, blueprint: Path, runner: Runner, choice: Choice) -
 def submit_command(  # noqa: PLR0913 - one parameter for each option
     blueprint: Blueprint,
     *,
-    source: Input = None,
+    sources: Input = None,
     rows: InputJsonl = None,
     db: Db = DEFAULT_DB,
     queue: Annotated[
@@ -148,21 +148,23 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
     """
-    if (source is None) == (rows is None):
+    if (not sources) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
     choice = Choice.of(models, profile)
     loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
     context = given_pairs(pairs or [])
-    if source is not None:
-        given = [(given_content(source), context, run_id)]
+    if sources:
+        given = [(given_content(sources), context, run_id)]
     else:
         with CaseFile(rows or "", "--inputs") as cases:
             found = list(cases)
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
             raise UsageError(f"--inputs: row {wrong.key}: {wrong.error}; nothing was submitted")
-        given = [(row.input, {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found]
+        given = [
+            (_input_of(row), {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found
+        ]
     from flujo_aros.pipeline.runner import Runner
 
     with open_engine(db, create=True) as engine:
@@ -249,6 +251,13 @@ def worker_command(
         console.print(f"draining for at most {grace:g} s; runs in progress: {engine.under_way}", soft_wrap=True)
         left = engine.drain(grace)
         console.print("drained" if not left else f"runs left for other workers: {left}", soft_wrap=True)
+
+
+def _input_of(row: Case) -> Any:
+    try:
+        return row.live_input()
+    except UsageError as error:
+        raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
 
 
 def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: Sequence[Path]) -> Any:

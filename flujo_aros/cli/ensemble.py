@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # as in `execute`
 def ensemble_command(  # noqa: PLR0913 - one parameter for each option
     blueprint: Blueprint,
     *,
-    source: Input = None,
+    sources: Input = None,
     turns: Annotated[
         int | None, typer.Option("--turns", "-t", min=1, help="How many turns. Default: the number in the blueprint.")
     ] = None,
@@ -55,12 +55,14 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
     """
+    if len(sources or ()) > 1:
+        raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
     choice = Choice.of(models, profile)
     loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
     pipeline = _with(loaded.pipeline, blueprint, turns, log, reflection=reflection)
     check_ready(blueprint, pipeline)
-    text = "" if source is None else given_input(source)
+    text = given_input(sources[0]) if sources else ""
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         return watched(board, lambda: runner.run(text), lambda: runner.stream(text))

@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # as in `execute`
 def run_command(  # noqa: PLR0913 - one parameter for each option
     blueprint: Blueprint,
     *,
-    source: Input = None,
+    sources: Input = None,
     as_json: AsJson = False,
     pairs: Pairs = None,
     allow: Allow = None,
@@ -98,7 +98,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     if rows is not None:
         if output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
-        if source is not None:
+        if sources:
             raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
         stop = stop_of(max_cost, max_failures, max_same_failures)
         with open_cache(cache) as kept:
@@ -127,9 +127,9 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     for option, given in only_batches.items():
         if given:
             raise typer.BadParameter("is for --inputs", param_hint=f"'{option}'")
-    if source is None:
+    if not sources:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
-    given = given_content(source)
+    given = given_content(sources)
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         return watched(board, lambda: runner.run(given, context), lambda: runner.stream(given, context))

@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -50,7 +50,8 @@ class Case:
 
     `id` names it. `context` is added to the context of the run. `check` is an expression over `output`, `expected` and
     `input` that must hold. `metadata` is kept and not used. `error` says what is wrong with a line that is no row.
-    `mark` is a hash of what the row runs on, which shows when a row has changed.
+    `mark` is a hash of what the row runs on, which shows when a row has changed. Files that `input` names are in
+    `folder`.
 
     >>> Case("I was charged twice", {"category": "billing"}).labelled
     True
@@ -64,6 +65,16 @@ class Case:
     metadata: Any = None
     error: str | None = None
     mark: str = ""
+    folder: Path = Path()
+
+    def live_input(self) -> Any:
+        """The input, with the content of the files and addresses that it names: `{"$file": …}` and `{"$url": …}`.
+
+        Raises `UsageError` for a file that cannot be read, or that is not in the folder of the rows.
+        """
+        from flujo_aros.host import with_named_content  # here: reading rows needs no model host
+
+        return with_named_content(self.input, self.folder)
 
     @property
     def key(self) -> str:
@@ -88,6 +99,7 @@ class CaseFile:
         self._option = option
         self._dataset: list[Case] | None = None
         self._lines: IO[bytes] | None = None
+        self._folder = Path() if str(source) == "-" else Path(source).parent
         self.unapplied: tuple[str, ...] = ()
         """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
         if str(source).endswith(DATASETS):
@@ -116,7 +128,7 @@ class CaseFile:
 
     def __iter__(self) -> Iterator[Case]:
         if self._dataset is not None:
-            yield from self._dataset
+            yield from (replace(case, folder=self._folder) for case in self._dataset)
             return
         lines = cast("IO[bytes]", self._lines)
         lines.seek(0)
@@ -124,7 +136,7 @@ class CaseFile:
         for line, data in enumerate(lines, start=1):
             text = self._decoded(data, line).strip()
             if text:
-                yield _case(number, line, text)
+                yield replace(_case(number, line, text), folder=self._folder)
                 number += 1
 
     def _decoded(self, data: bytes, line: int) -> str:
@@ -378,5 +390,5 @@ def _given(number: int, each: Case | Mapping[str, Any] | tuple[Any, Any]) -> Cas
         case _:
             raise UsageError(f"case {number} is {type(each).__name__}; give a Case, a mapping, or (input, expected)")
     if each.id is None:
-        return Case(each.input, each.expected, number, each.context, each.check, each.metadata, each.error, each.mark)
+        return replace(each, id=number)
     return each

@@ -287,6 +287,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     for case in given:
         if case.error is not None:
             raise UsageError(case.error)
+        case.live_input()  # a file that is missing stops an evaluation before its first call
     task = _Evaluating(
         runner if isinstance(runner, Runner) else Runner(runner),
         match,
@@ -373,7 +374,7 @@ class _Evaluating:
             held.enter_context(observing(hear))
             held.enter_context(recorded_by(paying if recorded is None else recorded))
             context = {**self.context, **case.context}
-            result = await self.runner.run(case.input, context, self.deps, run_id=run_id)
+            result = await self.runner.run(case.live_input(), context, self.deps, run_id=run_id)
         self.saved += paying.saved
         if recorded is not None:
             self.approximate += recorded.approximate

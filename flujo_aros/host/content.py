@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import mimetypes
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import TypeAdapter
+
+from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import UserContent
@@ -100,6 +101,22 @@ def _content_type() -> TypeAdapter[object]:
 
 
 _TYPES: Final = ("image/", "audio/", "video/", "application/pdf", "application/msword", "application/vnd.")
+_FILE, _URL = "$file", "$url"
+"""The only key of an object of JSON that names a file, or the address of content."""
+
+
+def _media_type(name: str) -> str | None:
+    """The media type of a file of this name, where models take such files as content.
+
+    As pydantic-ai has it, not the system: providers refuse names that they do not know, such as `audio/x-wav`.
+    """
+    from pydantic_ai.messages import DocumentUrl  # here: a text needs no model host
+
+    try:
+        media_type = DocumentUrl(f"https://localhost/{quote(name)}").media_type
+    except ValueError:
+        return None
+    return media_type if media_type.startswith(_TYPES) and media_type != "image/svg+xml" else None  # which is text
 
 
 def content_file(file: Path) -> object | None:
@@ -109,8 +126,8 @@ def content_file(file: Path) -> object | None:
 
     >>> content_file(Path("ticket.txt"))
     """
-    media_type = mimetypes.guess_type(file.name)[0] or ""
-    if not media_type.startswith(_TYPES):
+    media_type = _media_type(file.name)
+    if media_type is None:
         return None
     from pydantic_ai.messages import BinaryContent  # here: a text needs no model host
 
@@ -127,11 +144,61 @@ def content_at(url: str) -> object | None:
     """
     from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl  # here, as in `content_file`
 
-    media_type = mimetypes.guess_type(urlsplit(url).path)[0] or ""
-    if not media_type.startswith(_TYPES):
+    media_type = _media_type(urlsplit(url).path)
+    if media_type is None:
         return None
     known: dict[str, type[ImageUrl | AudioUrl | VideoUrl]] = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
     return known.get(media_type.partition("/")[0], DocumentUrl)(url, media_type=media_type)
+
+
+def with_named_content(value: object, folder: Path) -> object:
+    """A value of JSON with what it names: content for `{"$file": "photo.png"}` and `{"$url": "https://…/a.png"}`.
+
+    A file that is no image, audio, video or document gives its text. Files are looked up in `folder`, and only there:
+    rows may come from anyone, and a model must not be shown other files of this machine. Raises `UsageError`.
+
+    >>> with_named_content({"question": "Who?", "photo": {"$url": "https://example.com/a.png"}}, Path("."))["question"]
+    'Who?'
+    """
+    if isinstance(value, list):
+        return [with_named_content(each, folder) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[object, object]", value)
+    if len(members) == 1:
+        key, name = next(iter(members.items()))
+        if key == _FILE and isinstance(name, str):
+            return _named_file(name, folder)
+        if key == _URL and isinstance(name, str):
+            return _named_address(name)
+    return {key: with_named_content(each, folder) for key, each in members.items()}
+
+
+def _named_file(name: str, folder: Path) -> object:
+    file = (folder / name).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"the file {name!r} is outside {str(folder)!r}: a row names only files in the folder of its rows"
+        )
+    try:
+        content = content_file(file)
+        return file.read_text("utf-8-sig") if content is None else content
+    except OSError as error:
+        raise UsageError(f"cannot read the file {name!r} in {str(folder)!r}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the file {name!r} is not text in UTF-8, and by its name it is no image, audio, video or document"
+        ) from error
+
+
+def _named_address(url: str) -> object:
+    found = content_at(url) if url.startswith(("https://", "http://")) else None
+    if found is None:
+        raise UsageError(
+            f"{url!r} is not the address of an image, audio, video or document: it begins with no https://, or its "
+            "path ends in no known suffix, such as .png or .pdf"
+        )
+    return found
 
 
 def mark_of(content: object) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from pydantic_ai import BinaryImage, ImageUrl
 
-from flujo_aros import UsageError
-from flujo_aros.evals import UNLABELLED, Case, CaseFile, read_dataset, score, write_dataset
+from flujo_aros import Call, UsageError
+from flujo_aros.evals import UNLABELLED, Case, CaseFile, evaluate_sync, read_dataset, score, write_dataset
 
 DATASET = """
 # yaml-language-server: $schema=tickets_schema.json
@@ -94,7 +96,7 @@ def test_rows_are_read_one_at_a_time_and_again(tmp_path: Path) -> None:
 
 
 def test_a_label_does_not_change_what_a_row_ran_on(tmp_path: Path) -> None:
-    marks = []
+    marks: list[str] = []
     for row in ({"input": "a"}, {"input": "a", "expected": 1, "check": "True", "metadata": 2}, {"input": "b"}):
         file = tmp_path / "rows.jsonl"
         file.write_text(json.dumps(row) + "\n", encoding="utf-8")
@@ -125,3 +127,53 @@ def test_values_are_compared_as_json(output: object, expected: object, right: bo
 def test_fields_of_all_items_have_one_place() -> None:
     scores = score({"items": [{"q": 1}, {"q": 2}]}, {"items": [{"q": 1}, {"q": 3}]})
     assert [(each.place, each.right) for each in scores] == [("items[].q", True), ("items[].q", False)]
+
+
+def rows_beside(folder: Path, *rows: object) -> list[Case]:
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with CaseFile(folder / "rows.jsonl") as cases:
+        return list(cases)
+
+
+def test_a_row_names_images_and_texts_in_its_folder_and_addresses(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    (tmp_path / "letter.txt").write_text("Dear Ann", encoding="utf-8")
+    named = {"photo": {"$file": "photo.png"}, "letter": {"$file": "letter.txt"}}
+    case, listed, plain = rows_beside(
+        tmp_path, named, ["Who?", {"$url": "https://example.com/a.jpg?size=2"}], {"$file": 3, "name": "$url"}
+    )
+    photo = BinaryImage(b"\x89PNG", media_type="image/png")
+    assert case.live_input() == {"photo": photo, "letter": "Dear Ann"}
+    assert listed.live_input() == ["Who?", ImageUrl("https://example.com/a.jpg?size=2", media_type="image/jpeg")]
+    assert plain.live_input() == {"$file": 3, "name": "$url"}
+    assert case.input == named
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"$file": "../secret.txt"}, "is outside"),
+        ({"$file": "/etc/hostname"}, "is outside"),
+        ({"$file": "link.txt"}, "is outside"),
+        ({"$file": "missing.png"}, "cannot read the file 'missing.png'"),
+        ({"$file": "noise.bin"}, "is not text in UTF-8"),
+        ({"$url": "https://example.com/page"}, "is not the address of an image"),
+        ({"$url": "file:///etc/photo.png"}, "is not the address of an image"),
+    ],
+)
+def test_a_row_cannot_name_other_files_of_the_machine(tmp_path: Path, named: object, message: str) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "noise.bin").write_bytes(b"\xff\xfe\x00")
+    (case,) = rows_beside(folder, {"input": [named]})
+    with pytest.raises(UsageError, match=re.escape(message)):
+        case.live_input()
+
+
+def test_an_evaluation_stops_before_its_first_call_where_a_file_is_missing(tmp_path: Path) -> None:
+    asked: list[str] = []
+    with pytest.raises(UsageError, match=re.escape("cannot read the file 'b.png'")):
+        evaluate_sync(Call("ask", function=asked.append), [("a", None), Case({"$file": "b.png"}, "b", folder=tmp_path)])
+    assert asked == []

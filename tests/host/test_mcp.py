@@ -1,0 +1,74 @@
+"""Agents of blueprints call the tools of a real MCP server."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+
+from flujo_aros import Runner, RunStatus, load_blueprint
+from flujo_aros.testing import ScriptedModel
+
+pytestmark = pytest.mark.slow  # the client and the server take seconds to import
+pytest.importorskip("mcp", reason="MCP is not installed: pip install 'flujo_aros[mcp]'")
+
+SERVER = """
+import sys
+from mcp.server import MCPServer
+server = MCPServer("orders")
+@server.tool()
+def order_total(order: str) -> int:
+    return {"A-7": 25}[order]
+server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+"""
+BLUEPRINT = """
+agents:
+  clerk: {{model: "openai:gpt-4o-mini", capabilities: [{{MCP: {{url: "{url}"}}}}]}}
+steps:
+  - {{name: ask, uses: agents.clerk}}
+"""
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of a server with one tool."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with subprocess.Popen([sys.executable, "-c", SERVER, str(port)], stderr=subprocess.DEVNULL) as server:
+        deadline = time.monotonic() + 60
+        while not listens(port):
+            assert server.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+        server.terminate()
+
+
+def test_an_agent_of_a_blueprint_calls_a_tool_of_a_server(url: str, tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(BLUEPRINT.format(url=url), encoding="utf-8")
+    pipeline = load_blueprint(tmp_path / "orders.yaml", allow=["pydantic_ai.capabilities"])
+    call = ModelResponse([ToolCallPart("order_total", {"order": "A-7"})])
+    model = ScriptedModel(call, then="It was 25 euros.")
+    result = Runner(pipeline, models=model).run_sync("What did A-7 cost?")
+    assert (result.status, result.output) == (RunStatus.COMPLETED, "It was 25 euros.")
+    answer = model.asked[-1].messages[-1]
+    assert isinstance(answer, ModelRequest)
+    assert [part.content for part in answer.parts if isinstance(part, ToolReturnPart)] == [25]
+
+
+def test_a_server_that_is_not_there_is_an_error_of_the_step(tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(BLUEPRINT.format(url="http://127.0.0.1:9/mcp"), encoding="utf-8")
+    pipeline = load_blueprint(tmp_path / "orders.yaml", allow=["pydantic_ai.capabilities"])
+    result = Runner(pipeline, models=ScriptedModel(then="Hello.")).run_sync("What did A-7 cost?")
+    assert result.status is RunStatus.FAILED
+    assert result.error is not None and "failed to connect" in str(result.error["message"])

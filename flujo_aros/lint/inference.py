@@ -156,11 +156,8 @@ _BODIES: Final = ("body", "branches", "default_branch", "wrapped_step", "fallbac
 
 def reads_of(located: Located) -> Iterator[Read]:
     """Every reference in the templates and conditions of a step itself, including those of a loop's iterations."""
-    yield from _compiled_reads(located)
-    for key in ("loop", "map"):
-        inner = located.node.members.get(key)
-        for text in _strings(inner) if inner is not None else ():
-            yield from _reads_in(text)
+    yield from entry_reads(located)
+    yield from iteration_reads(located)
 
 
 def takes_previous(outline: Outline, located: Located) -> bool:
@@ -173,7 +170,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
         return True
     # A parallel step hands its input to its branches: without one of its own it is they who read.
     if step.kind != "parallel" or "input" in located.node.members:
-        own = any(read.root in _PREVIOUS for read in _entry_reads(located))
+        own = any(read.root in _PREVIOUS for read in entry_reads(located))
         if own or step.kind in ("step", "imports", "parallel"):
             return own
     inside = outline.first_inside(located)
@@ -193,13 +190,22 @@ def _compiled_reads(located: Located) -> Iterator[Read]:
             yield from condition.reads
 
 
-def _entry_reads(located: Located) -> Iterator[Read]:
-    """The references of a step when it starts. The iterations of a loop see the results of the previous one."""
+def entry_reads(located: Located) -> Iterator[Read]:
+    """The references of a step when it starts: `previous_step` is the value of the step before it."""
     yield from _compiled_reads(located)
     for key in ("loop", "map"):
         began = under(located.node, key, "init")
         for text in _strings(began) if began is not None else ():
             yield from _reads_in(text)
+
+
+def iteration_reads(located: Located) -> Iterator[Read]:
+    """The references of a loop or map after an iteration: `previous_step` is the last value of its body."""
+    for key in ("loop", "map"):
+        inner = located.node.members.get(key)
+        for name, part in inner.members.items() if inner is not None else ():
+            for text in _strings(part) if name != "init" and name not in _BODIES else ():
+                yield from _reads_in(text)
 
 
 def _members(located: Located) -> set[str]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.lint.context import Subject
+from flujo_aros.blueprint.loading import Located
+from flujo_aros.lint.context import Outline, Subject
 from flujo_aros.lint.finding import Finding, Severity
-from flujo_aros.lint.inference import reads_of, under
+from flujo_aros.lint.inference import entry_reads, iteration_reads, reads_of, under
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.outcome import Reason
 from flujo_aros.pipeline.facts import DEGRADED_KEY, Facts
@@ -168,7 +169,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
     ## What it does
 
     Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
-    `steps.NAME.output.KEY`. It is a warning if the step names `degrade` in its stages or sets `on_degraded: accept`,
+    `steps.NAME.output.KEY`. The `exit_expression` of a loop reads the value of the last step of its body. It is a warning if the step names `degrade` in its stages or sets `on_degraded: accept`,
     and an info with the default ladder.
 
     ## Why is this bad
@@ -217,10 +218,12 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
             if not _may_degrade(step, known):
                 continue
             wanted = step.on_degraded == "accept" or step.processing.stages is not None
-            following = subject.outline.following(located)
-            asking = {*by_name.get(step.name, ()), *([following.path] if following is not None else [])}
+            receiver, handed = _receiver(subject.outline, located)
+            asking = {*by_name.get(step.name, ()), *([receiver.path] if receiver is not None else [])}
             for _, reader, reads in sorted((every[path] for path in asking), key=lambda each: each[0]):
-                keys = (_key(read, step.name, reader is following) for read in reads)
+                keys = [_key(read, step.name) for read in reads]
+                if reader is receiver:
+                    keys = [*keys, *map(_previous_key, handed)]
                 key = next((found for found in keys if found is not None), None)
                 if key is None:
                     continue
@@ -240,10 +243,27 @@ def _may_degrade(step: Step, known: Facts) -> bool:
     return step.on_degraded != "fail"
 
 
-def _key(read: Read, name: str, follows: bool) -> str | None:  # noqa: FBT001 (one fact of one read)
-    """The key of this step's value that is read, if any."""
-    if read.root == "previous_step" and follows and read.path:
-        return None if read.path[0] == DEGRADED_KEY else str(read.path[0])
+def _receiver(outline: Outline, located: Located) -> tuple[Located | None, tuple[Read, ...]]:
+    """The step that gets the value as `previous_step`, and what it reads with it: the next step, or the loop whose
+    conditions see the last value of its body."""
+    following = outline.following(located)
+    if following is not None:
+        return following, tuple(entry_reads(following))
+    if outline.role(located) != "loop.body":
+        return None, ()
+    loop = outline.holder(located)
+    return loop, tuple(iteration_reads(loop)) if loop is not None else ()
+
+
+def _previous_key(read: Read) -> str | None:
+    """The key of the previous value that is read, if any."""
+    if read.root != "previous_step" or not read.path or read.path[0] == DEGRADED_KEY:
+        return None
+    return str(read.path[0])
+
+
+def _key(read: Read, name: str) -> str | None:
+    """The key of this step's value that is read by its name, if any."""
     if read.step == name and len(read.path) > 2 and read.path[1] in OUTPUT_NAMES:
         return str(read.path[2])
     return None

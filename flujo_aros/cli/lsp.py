@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -287,9 +287,7 @@ def _properties(cursor: Cursor) -> dict[str, Mapping[str, Any]]:
 
 def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
     """The schemas that hold for the mapping around the cursor."""
-    from flujo_aros.blueprint.editor import blueprint_schema
-
-    whole = blueprint_schema()
+    whole = _whole_schema()
     root, *inner = cursor.path
     here = list(_flat(whole, whole, root.members))
     for node in inner:
@@ -300,6 +298,14 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
                 below += _flat(cast("dict[str, Any]", found), whole, node.members)
         here = below
     return here
+
+
+@cache
+def _whole_schema() -> Mapping[str, Any]:
+    """The schema of blueprints: to generate it at each keystroke would take longer than to type."""
+    from flujo_aros.blueprint.editor import blueprint_schema
+
+    return blueprint_schema()
 
 
 def _member(schema: Mapping[str, Any], key: str) -> Any:

@@ -87,8 +87,8 @@ def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
     assert json.loads(result.stdout) == {"text": "ANN"}
 
 
-def test_json_is_one_document_of_the_promised_shape(aros_process: Aros, shop: Path) -> None:
-    result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop.py", "--json")
+def test_json_is_one_document_of_the_promised_shape(aros: Aros, shop: Path) -> None:
+    result = aros("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop.py", "--json")
     document = json.loads(result.stdout)
     assert list(document) == ["run_id", "blueprint", "status", "trust", "output", "steps", "usage", "error"]
     assert (document["status"], document["output"], document["error"]) == ("completed", "Dear ANN", None)
@@ -112,13 +112,13 @@ def test_set_gives_the_context_its_values(aros: Aros, shop: Path) -> None:
     assert json.loads(result.stdout)["output"] == {"text": "ANN 3"}
 
 
-def test_step_that_raises_fails_the_run_in_one_sentence(aros_process: Aros, shop: Path) -> None:
+def test_step_that_raises_fails_the_run_in_one_sentence(aros: Aros, shop: Path) -> None:
     name = blueprint(shop, "boom")
-    result = aros_process("run", name, "-i", "ann", "--allow", "shop.py")
+    result = aros("run", name, "-i", "ann", "--allow", "shop.py")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "KeyError: 'the shop is closed'" in result.stderr
     assert "Traceback" not in result.stderr
-    assert "Traceback" in aros_process("--debug", "run", name, "-i", "ann", "--allow", "shop.py").stderr
+    assert "Traceback" in aros("--debug", "run", name, "-i", "ann", "--allow", "shop.py").stderr
 
 
 def test_rejection_fails_the_run_with_its_issues(aros: Aros, shop: Path) -> None:
@@ -165,7 +165,12 @@ def test_what_cannot_run_is_said_in_words_with_its_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("signum", "options"), [(signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGINT, ["--json"])]
+    ("signum", "options"),
+    [
+        (signal.SIGINT, []),
+        pytest.param(signal.SIGTERM, [], marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, ["--json"], marks=pytest.mark.slow),
+    ],
 )
 def test_signal_settles_the_run_and_leaves_quietly(
     shop: Path, environment: Mapping[str, str], signum: signal.Signals, options: list[str]

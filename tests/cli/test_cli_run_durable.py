@@ -39,6 +39,7 @@ def step(ended: Ended, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_durable_run_is_kept_and_a_fork_goes_on_from_it_with_another_ladder(
     durable: Callable[..., Ended], aros_process: Aros, tmp_path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_durable_run_is_kept_and_a_fork_goes_on_from_it_with_another_ladder(
     assert {stage["stage"] for stage in step(forked, "ask")["stages"]} == {"retry"}
 
 
+@pytest.mark.slow
 def test_a_database_file_that_may_only_be_read_is_one_sentence(
     durable: Callable[..., Ended], tmp_path: Path, environment: Mapping[str, str]
 ) -> None:

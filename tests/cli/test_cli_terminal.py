@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from .conftest import COMMAND
 
 STEPS = """
@@ -89,6 +91,7 @@ def resume_in_terminal(
     return process.returncode, stdout, shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, environment: Mapping[str, str]) -> None:
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"perhaps\n", b"\n", b"yes\n", b"Ann\n"])
     assert (code, stdout) == (0, "Ann\n")
@@ -98,6 +101,7 @@ def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, enviro
     assert not (tmp_path / "state.json").exists()
 
 
+@pytest.mark.slow
 def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[str, str]) -> None:
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"])
     assert (code, stdout) == (3, "")
@@ -105,6 +109,7 @@ def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[
     assert json.loads((tmp_path / "state.json").read_text())["paused"]["step"] == "to"
 
 
+@pytest.mark.slow
 def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
     tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
@@ -116,6 +121,7 @@ def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
     assert (code, sorted(tmp_path.glob("*.json"))) == (0, [])
 
 
+@pytest.mark.slow
 def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:
     _, shown = run_in_terminal(tmp_path, environment, NO_COLOR="1")
     assert "\x1b[32m" not in shown

@@ -60,6 +60,7 @@ def program(tmp_path: Path) -> Killed:
     return Killed(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -> None:
     assert program.run("after").returncode == -9
     ended = program.run()

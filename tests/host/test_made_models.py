@@ -22,6 +22,7 @@ def test_a_model_without_its_key_says_which_key_and_what_needs_none(monkeypatch:
     assert "To try Pydantic AI" not in said
 
 
+@pytest.mark.slow
 def test_the_models_made_last_are_kept_and_the_first_is_made_again() -> None:
     pytest.importorskip("openai")
 

@@ -143,7 +143,9 @@ def test_an_allowed_module_is_the_installed_one_also_when_a_run_is_resumed(tmp_p
 
 
 @pytest.mark.parametrize("named", [("--allow", "./trustedpkg.py"), (*TRUST, "--path", ".")])
-@pytest.mark.parametrize("command", [("run", "b.yaml", "-i", "x"), ("plan", "b.yaml")])
+@pytest.mark.parametrize(
+    "command", [("run", "b.yaml", "-i", "x"), pytest.param(("plan", "b.yaml"), marks=pytest.mark.slow)]
+)
 def test_a_name_that_is_installed_too_is_refused_with_both_files(
     tmp_path: Path, command: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_named_folder_replaces_nothing_that_is_installed(tmp_path: Path) -> No
     assert (ended.returncode, ended.stdout, stranger.imported) == (0, "abab\n", "")
 
 
+@pytest.mark.slow
 def test_a_module_that_only_lies_beside_the_blueprint_is_refused_with_what_to_write(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path)
     (stranger.folder / "own.yaml").write_text("steps: [{name: a, uses: 'steps:twice'}]")
@@ -172,6 +175,7 @@ def test_a_module_that_only_lies_beside_the_blueprint_is_refused_with_what_to_wr
     assert "if you trust steps.py, pass --allow steps.py or --path ." in ended.stderr
 
 
+@pytest.mark.slow
 def test_the_plan_shows_the_file_of_each_module(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path)
     (stranger.folder / "own.yaml").write_text(

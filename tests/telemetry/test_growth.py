@@ -6,6 +6,8 @@ import asyncio
 import gc
 import tracemalloc
 
+import pytest
+
 from flujo_aros import Call, Runner
 from flujo_aros.events import AgentStarted, RunStarted
 from flujo_aros.telemetry.journal import Journal
@@ -23,6 +25,7 @@ def traced_growth(before: tracemalloc.Snapshot) -> int:
     return sum(change.size_diff for change in after.compare_to(before.filter_traces(ours), "filename"))
 
 
+@pytest.mark.slow
 def test_no_run_is_held_on_to_once_it_has_ended(journal: Journal, told: Told) -> None:
     runner = Runner(Call("count", function=len), observers=[journal, told.observer()])
 
@@ -36,6 +39,7 @@ def test_no_run_is_held_on_to_once_it_has_ended(journal: Journal, told: Told) ->
     assert [each for each in begun if each.run_id in ended] == []
 
 
+@pytest.mark.slow
 def test_a_mask_that_hears_of_new_secrets_in_every_run_stays_as_large_as_it_is() -> None:
     mask = Mask()
 

@@ -429,6 +429,7 @@ KILLED_IN_RESUME = """
 """
 
 
+@pytest.mark.slow
 def test_steps_of_a_process_that_was_killed_are_lost_while_and_after_another_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "runs.sqlite"
     code = textwrap.dedent(KILLED_IN_RESUME.format(root=str(ROOT), file=str(file)))

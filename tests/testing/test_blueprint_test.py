@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_test_of_a_blueprint_in_the_documentation_passes_without_a_key(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
     [shown] = re.findall(r"```py\n(from flujo_aros import Runner, load_blueprint\n.*?)```", page, re.DOTALL)

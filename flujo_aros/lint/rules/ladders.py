@@ -169,8 +169,9 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
     ## What it does
 
     Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
-    `steps.NAME.output.KEY`. The `exit_expression` of a loop reads the value of the last step of its body. It is a warning if the step names `degrade` in its stages or sets `on_degraded: accept`,
-    and an info with the default ladder.
+    `steps.NAME.output.KEY`. The `exit_expression` of a loop reads the value of the last step of its body. It is a
+    warning if the step names `degrade` in its stages or sets `on_degraded: accept`, and an info with the
+    default ladder.
 
     ## Why is this bad
 

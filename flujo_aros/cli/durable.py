@@ -31,7 +31,7 @@ from flujo_aros.cli.arguments import (
     given_content,
     given_pairs,
 )
-from flujo_aros.cli.execute import execute, finish
+from flujo_aros.cli.execute import allowing, execute, finish
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
@@ -84,11 +84,11 @@ def resume_hint(run_id: str, db: str) -> str:
     return f"aros resume {run_id} --answer TEXT{where}"
 
 
-def question_of(result: RunResult, db: str) -> str:
-    """What a paused run asks, and how to answer it; empty for one that has ended."""
+def question_of(result: RunResult, db: str, allowed: str = "") -> str:
+    """What a paused run asks, and how to answer it; empty for one that has ended. `allowed` is as in `keep_paused`."""
     if result.paused is None:
         return ""
-    return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}"])
+    return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}{allowed}"])
 
 
 def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]:
@@ -361,7 +361,8 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         return "its process has died; a worker takes it over, or run the same command again with --durable"
     if row.status == "paused" and row.paused is not None:
-        return f"asks: {row.paused['message']}; answer with: {resume_hint(row.run_id, engine.url)}"
+        asks = " ".join(str(row.paused.get("message")).split())
+        return f"asks: {asks}; answer with: {resume_hint(row.run_id, engine.url)}"
     return None
 
 
@@ -473,7 +474,8 @@ def fork_command(
             return engine.fork(runner, row, at)
 
         result = execute(file, pipeline, task, as_json=as_json, engine=engine)
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question_of(result, db))
+    question = question_of(result, db, allowing(allow, folders, Choice()))
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
 def _ladder(file: Path) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from flujo_aros.cli.arguments import Allow, AsJson, Blueprint, Choice, Input, Models, ModulePath, Profile, given_input
-from flujo_aros.cli.execute import execute, finish, watched
+from flujo_aros.cli.execute import allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, check_ready, load
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
@@ -60,7 +60,9 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
     choice = Choice.of(models, profile)
     loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
-    pipeline = _with(loaded.pipeline, blueprint, turns, log, reflection=reflection)
+    where = log if log is None or "://" in log else str(Path(log).resolve())  # it may be resumed from elsewhere
+    options: dict[str, Any] = {"turns": turns, "log": where, "reflection": reflection}
+    pipeline = with_options(loaded.pipeline, blueprint, **options)
     check_ready(blueprint, pipeline)
     text = given_input(sources[0]) if sources else ""
 
@@ -74,7 +76,8 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
             "If its turns had been played, a larger --turns continues it.",
             soft_wrap=True,
         )
-    finish(result, as_json=as_json, allow_degraded=False, show=show_figures)
+    question = keep_paused(result, blueprint, None, allowing(allow, folders, choice), ensemble=options)
+    finish(result, as_json=as_json, allow_degraded=False, question=question, show=show_figures)
 
 
 _FIGURES: Final[Mapping[str, str]] = {
@@ -125,7 +128,9 @@ def show_figures(value: Any) -> None:
     console.print(f"ended by {value['reason']!r} after {after}{without}; {shares}", soft_wrap=True)
 
 
-def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | None, *, reflection: bool) -> Pipeline:
+def with_options(
+    pipeline: Pipeline, blueprint: Path, *, turns: int | None, log: str | None, reflection: bool
+) -> Pipeline:
     """The pipeline, with these options for its ensembles. Raises `UsageError` where it has none."""
     from flujo_aros.ensemble.step import Ensemble
     from flujo_aros.pipeline.model import Pipeline

@@ -186,15 +186,15 @@ def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None, choice
 
 
 def keep_paused(
-    result: RunResult, blueprint: Path, state: Path | None, allowed: str, row: Mapping[str, Any] | None = None
+    result: RunResult, blueprint: Path, state: Path | None, allowed: str, **more: Mapping[str, Any] | None
 ) -> str:
     """Save what a paused run needs to continue. What it asks, and how to answer; empty if it has not paused.
 
-    `allowed` are the options of the command that continues it. `row` is where the result of a row of a batch belongs.
+    `allowed` are the options of the command that continues it. `more` is as in `save_paused`.
     """
     if result.paused is None:
         return ""
-    file = save_paused(result, blueprint, state, row)
+    file = save_paused(result, blueprint, state, **more)
     command = f"continue with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
     example = example_answer(result.paused.input_schema or {})
     known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
@@ -202,14 +202,16 @@ def keep_paused(
 
 
 def save_paused(
-    result: RunResult, blueprint: Path, state: Path | None = None, row: Mapping[str, Any] | None = None
+    result: RunResult, blueprint: Path, state: Path | None = None, **more: Mapping[str, Any] | None
 ) -> Path:
-    """Save what a paused run needs to continue. Returns the file. Raises `UsageError` if it cannot be written."""
+    """Save what a paused run needs to continue. Returns the file. Raises `UsageError` if it cannot be written.
+
+    `more` is saved beside it: `row`, where the result of a row of a batch belongs, or the options of `ensemble`.
+    """
     file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
     paused = None if result.paused is None else result.paused.to_dict()
     saved: dict[str, Any] = {"blueprint": str(blueprint.resolve()), "paused": paused}
-    if row is not None:
-        saved["row"] = dict(row)
+    saved |= {name: dict(each) for name, each in more.items() if each is not None}
     try:
         _write_private(file, json.dumps(saved, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:

@@ -22,10 +22,11 @@ from flujo_aros.cli.arguments import (
     given_input,
 )
 from flujo_aros.cli.durable import known_db
+from flujo_aros.cli.ensemble import show_figures, with_options
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, at_a_terminal
-from flujo_aros.cli.screen import stderr_console
+from flujo_aros.cli.screen import print_result, stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
 
@@ -90,25 +91,29 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
     choice = Choice.of(models, profile)
-    blueprint, paused, row = _saved(state)
+    blueprint, saved = _saved(state)
+    row, ensemble = saved.get("row"), saved.get("ensemble")
     loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
+    pipeline = loaded.pipeline if ensemble is None else with_options(loaded.pipeline, blueprint, **ensemble)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
     from flujo_aros.pipeline.results import PausedRun
 
-    waiting, kept = PausedRun.from_dict(paused), state
+    waiting, kept = PausedRun.from_dict(saved["paused"]), state
     while True:
         text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
-        result = execute(blueprint, loaded.pipeline, _answering(waiting, text), as_json=as_json)
-        question = keep_paused(result, blueprint, again or state, allowing(allow, folders, choice), row)
+        result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
+        options = allowing(allow, folders, choice)
+        question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
         _put_away(result, kept, again)
         if answer is not None or result.paused is None:
             break
         waiting, kept = result.paused, again or state
     if row is not None:
         _write_row(row, result)
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+    show = print_result if ensemble is None else show_figures
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question, show=show)
 
 
 def _resume_durably(
@@ -133,7 +138,7 @@ def _resume_durably(
 
         pipeline = loaded_document(document, allow, folders)
         result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
-        return result, question_of(result, db)
+        return result, question_of(result, db, allowing(allow, folders, Choice()))
 
 
 def _answer_to(paused: PausedRun, kept: Path) -> str:
@@ -170,8 +175,8 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
     stderr_console().print(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}", soft_wrap=True)
 
 
-def _saved(state: Path) -> tuple[Path, dict[str, Any], dict[str, Any] | None]:
-    """Blueprint, state, and the row of a batch that it is of. Raises `UsageError` for any other file."""
+def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
+    """The blueprint, and all that `save_paused` has saved. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(file_text(str(state), "STATE"))
     except ValueError as error:
@@ -182,4 +187,4 @@ def _saved(state: Path) -> tuple[Path, dict[str, Any], dict[str, Any] | None]:
     if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
         message = f"{str(state)!r} is not the state of a paused run; `aros run` prints where it saves one"
         raise UsageError(message)
-    return Path(found["blueprint"]), found["paused"], found.get("row")
+    return Path(found["blueprint"]), found

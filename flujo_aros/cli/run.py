@@ -135,7 +135,10 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         return watched(board, lambda: runner.run(given, context), lambda: runner.stream(given, context))
 
     if durable or db is not None:
-        result, question = _run_durably(blueprint, pipeline, task, db, choice, as_json=as_json)
+        result, url = _run_durably(blueprint, pipeline, task, db, choice, as_json=as_json)
+        from flujo_aros.cli.durable import question_of
+
+        question = question_of(result, url, allowing(allow, folders, Choice()))  # the models are kept with the run
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
     with open_cache(cache) as kept:
@@ -147,8 +150,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 def _run_durably(
     blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, choice: Choice, *, as_json: bool
 ) -> tuple[RunResult, str]:
-    """Run with an engine that keeps the run. How it ended, and what it asks if it has paused."""
-    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, question_of, register
+    """Run with an engine that keeps the run. Returns how it ended, and the URL of its database."""
+    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
 
     def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         register(engine, blueprint, runner, choice)
@@ -159,5 +162,4 @@ def _run_durably(
         engine.on_taken_up = lambda row: stderr_console().print(
             f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
         )
-        result = execute(blueprint, pipeline, kept, as_json=as_json, engine=engine)
-        return result, question_of(result, url)
+        return execute(blueprint, pipeline, kept, as_json=as_json, engine=engine), url

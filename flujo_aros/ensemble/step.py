@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
@@ -45,6 +45,7 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, known_options
+from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
@@ -111,6 +112,8 @@ class Ensemble(TakesInput):
     A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
     that has drifted from the persona by `drift` or more, is asked for once more in other words; a line that still
     repeats is skipped. None turns either off. Without `reflection` no agent forms beliefs.
+
+    A turn whose agent calls a tool that needs an approval pauses the run; with the answer, that turn goes on.
 
     A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
     finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
@@ -326,17 +329,31 @@ class _Turn:
     calls: int
     usage: Usage
 
-    def meta(self, model: str, earlier: _Turn | None = None) -> dict[str, Any]:
-        usage = self.usage if earlier is None else earlier.usage + self.usage
-        calls = self.calls + (earlier.calls if earlier is not None else 0)
+    def meta(self, model: str) -> dict[str, Any]:
         repairs = () if self.said is None else self.said.repairs
         return {
             "model": model,
             "trust": None if self.said is None else self.said.trust.value,
             "corrected": any(repair.path == "$.kind" for repair in repairs),
-            "reasks": max(calls - 1, 0),
-            **usage.to_dict(),
+            "reasks": max(self.calls - 1, 0),
+            **self.usage.to_dict(),
         }
+
+
+class _PausedTurn(BaseModel):
+    """What a turn whose tool calls wait for a decision needs to go on, beside the conversation of its agent.
+
+    `calls` and `usage` are what the turn has taken so far. `events` is the log if it is in memory alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str
+    reflecting: bool
+    reworded: bool
+    calls: int
+    usage: dict[str, Any]
+    events: list[dict[str, Any]]
 
 
 def _usage_in(meta: Mapping[str, Any]) -> Usage:
@@ -369,6 +386,12 @@ class _Run:
         self._steps: dict[tuple[str, bool, bool], Step] = {}
         self._after = 0
         self._injected: set[int] = set()
+        waited = context.deferred
+        self._pauses = 0 if waited is None else waited.pauses
+        self._paused = None if waited is None else _PausedTurn.model_validate(waited.state)
+        if self._paused is not None and not len(log):
+            for event in self._paused.events:
+                log.append([(event["kind"], event["actor"], event["payload"], event["meta"])], turn=event["turn"])
         self._hear()
 
     @property
@@ -446,6 +469,8 @@ class _Run:
 
     def _due(self, turn: int) -> _Member | None:
         """Whose turn it is. Where nobody is due any more, whoever has said nothing last is asked again."""
+        if self._paused is not None:
+            return next(member for member in self.members if member.name == self._paused.agent)
         due = [member for member in self.members if member.is_due(turn)]
         if not due and self.mute_turns < _MOST_FAILED and not self._may_go_on(turn):
             due = [member for member in self.members if member.name == self.mute]
@@ -457,18 +482,20 @@ class _Run:
         return ticks or any(each > turn for each in self.ensemble.inject)
 
     async def _act(self, member: _Member) -> _Entry:
-        if member.tracker.observe(member.memory.seen):
+        is_due = member.tracker.observe(member.memory.seen)
+        if is_due if self._paused is None else self._paused.reflecting:
             return await self._reflect(member)
         return await self._speak(member)
 
     async def _speak(self, member: _Member) -> _Entry:
         step, prompt = self._step(member), self._prompt(member)
-        turn, earlier = await self._ask(step, prompt), None
-        trouble = self._trouble(member, turn)
+        reworded = self._paused is not None and self._paused.reworded
+        turn = await self._ask(step, prompt)
+        trouble = None if reworded else self._trouble(member, turn)
         if trouble is not None:
-            earlier, turn = turn, await self._ask(step, f"{prompt}\n\n{trouble}")
-        meta = turn.meta(step.facts.agent.model, earlier)
-        meta["reworded"] = earlier is not None
+            turn = await self._ask(step, f"{prompt}\n\n{trouble}", earlier=turn)
+        meta = turn.meta(step.facts.agent.model)
+        meta["reworded"] = reworded or trouble is not None
         if turn.said is None:
             return "turn.failed", _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
         event = turn.said.value
@@ -530,7 +557,7 @@ class _Run:
             f"TASK\n{_BELIEF.format(name=member.name)}",
             "`replaces` names the beliefs above that it replaces, such as b1, or is empty." if replacing else "",
         ]
-        turn = await self._ask(step, "\n\n".join(part for part in parts if part))
+        turn = await self._ask(step, "\n\n".join(part for part in parts if part), reflecting=True)
         meta = turn.meta(step.facts.agent.model)
         if turn.said is None:
             return REFUSED, _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
@@ -554,26 +581,42 @@ class _Run:
             )
         return self._steps[key]
 
-    async def _ask(self, step: Step, prompt: str) -> _Turn:
-        spent: list[Usage] = []
+    async def _ask(self, step: Step, prompt: str, *, reflecting: bool = False, earlier: _Turn | None = None) -> _Turn:
+        """Ask an agent, or go on with what it was asked before the run paused. `earlier` is the same turn's first try.
+
+        Raises `PauseRun` where its tool calls wait for a decision.
+        """
+        paused, self._paused = self._paused, None
+        calls = 0 if earlier is None else earlier.calls
+        spent = [] if earlier is None else [earlier.usage]
+        if paused is not None:
+            calls, spent = paused.calls, [_usage_in(paused.usage)]
 
         def spend(usage: Usage) -> None:
             spent.append(usage)
             self.context.spend(usage)
 
+        context, self.context = self.context, replace(self.context, answer=None, deferred=None)
         with _recorded_by_turn(self.turn + 1):
             try:
-                settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
+                settled = await step.run(replace(context, previous=prompt, spend=spend, name=step.name))
             except PauseRun as pause:
-                raise UsageError(
-                    f"agent {step.name!r}: {' '.join(pause.message.split())}; a turn of an ensemble cannot wait for an "
-                    "approval or a result: use tools that need none, or let a later step make the call"
-                ) from pause
+                work = cast("DeferredWork", pause.deferred)
+                turn = _PausedTurn(
+                    agent=step.name,
+                    reflecting=reflecting,
+                    reworded=earlier is not None or (paused is not None and paused.reworded),
+                    calls=calls,
+                    usage=Usage.total(spent).to_dict(),
+                    events=[event.to_dict() for event in self.log] if self.log.url is None else [],
+                )
+                kept = work.model_copy(update={"pauses": self._pauses + 1, "state": turn.model_dump()})
+                raise PauseRun(f"{step.name}: {pause.message}", pause.input_schema, kept) from None
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
         why = settled.error or (because.headline() if isinstance(because, Rejected) else "")
-        return _Turn(said, why or "no event", settled.attempts, Usage.total(spent))
+        return _Turn(said, why or "no event", calls + settled.attempts, Usage.total(spent))
 
     def _prompt(self, member: _Member) -> str:
         beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts)

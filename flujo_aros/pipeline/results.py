@@ -323,7 +323,7 @@ class DeferredWork(Strict):
     far.
 
     `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` in which of
-    its iterations it is.
+    its iterations it is. `state` is what a step with agents of its own needs beside that, as plain JSON.
     """
 
     calls: list[DeferredToolCall]
@@ -331,6 +331,7 @@ class DeferredWork(Strict):
     before: int = 0
     pauses: int = 1
     iteration: int = 0
+    state: Any = None
 
 
 _VERSION: Final = 1

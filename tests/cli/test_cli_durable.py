@@ -108,7 +108,7 @@ def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
     assert paused.returncode == 3
     run_id = json.loads(paused.stdout)["run_id"]
     assert "Send PEN!?" in aros(shop, "status", run_id).stdout
-    assert f"continue with:   aros resume {run_id} --answer TEXT\n" in paused.stderr
+    assert f"continue with:   aros resume {run_id} --answer TEXT --allow ./shop.py\n" in paused.stderr
     answered = aros(shop, "resume", run_id, "--answer", "yes", "--allow", "./shop.py")
     assert (answered.returncode, answered.stdout) == (0, "yes\n")
     assert calls(shop) == ["up", "risky"]

@@ -24,12 +24,17 @@ steps:
 """
 
 
-def test_a_log_whose_run_has_ended_is_told_without_asking_anything(aros: Aros, tmp_path: Path) -> None:
-    (tmp_path / "wood.yaml").write_text(BLUEPRINT)
-    with EventLog(tmp_path / "wood.sqlite") as log:
+def played(file: Path) -> None:
+    """Write the log of a run that has ended."""
+    with EventLog(file) as log:
         log.append([("run.started", "conductor", {"text": "dusk"})], turn=0)
         log.append([("owl.said", "owl", {"text": "The lamps are lit."})], turn=1)
         log.append([("run.finished", "conductor", {"reason": "quiet", "missing": ["judge.verdict"]})], turn=2)
+
+
+def test_a_log_whose_run_has_ended_is_told_without_asking_anything(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "wood.yaml").write_text(BLUEPRINT)
+    played(tmp_path / "wood.sqlite")
     ended = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite")
     assert ended.exit_code == 0
     assert "wood.sqlite holds this run already, which has ended: nothing was asked" in ended.stderr
@@ -42,3 +47,13 @@ def test_a_blueprint_without_an_ensemble_is_sent_to_aros_run(aros: Aros, tmp_pat
     ended = aros("ensemble", "one.yaml")
     assert ended.exit_code == 2
     assert "'one.yaml' has no step of `kind: ensemble`; run it with `aros run`" in ended.stderr
+
+
+def test_a_run_that_pauses_is_resumed_with_the_options_it_was_started_with(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "wood.yaml").write_text(BLUEPRINT + '  - {kind: hitl, name: ask, message: "Well?"}\n')
+    played(tmp_path / "wood.sqlite")
+    paused = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite", "--no-reflection")
+    assert (paused.exit_code, "ask asks:\nWell?" in paused.stderr) == (3, True), paused.stderr
+    (state,) = (tmp_path / ".aros" / "paused").iterdir()
+    ended = aros("resume", str(state), "--answer", "fine")
+    assert (ended.exit_code, ended.stdout) == (0, "fine\n"), ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -9,16 +10,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flujo_aros import RunResult
 from flujo_aros.ensemble.log import EventLog
+from flujo_aros.testing.scripted import ScriptedModel
+from tests.ensemble.shop import line, refund, shop
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+from flujo_aros.durable import Durable
+from flujo_aros.durable.audit import violations
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -190,3 +197,30 @@ def test_a_submitted_run_is_recovered_by_another_worker_in_postgresql(
     assert (code, json.loads(out)["status"]) == (0, "completed"), error
     assert len(provider.asked) == 10
     assert len(set(provider.asked)) == 9
+
+
+def test_a_turn_that_waits_for_an_approval_goes_on_and_no_turn_is_asked_again(
+    tmp_path: Path, refunded: Callable[[], list[str]]
+) -> None:
+    model = ScriptedModel(
+        line("Who has paid twice?", "owl.said"),
+        refund("A-7"),
+        line("Now A-7 has not.", "fox.said"),
+        line("Who else?", "owl.said"),
+        refund("B-8"),
+        line("Nobody else, then.", "fox.said"),
+    )
+
+    async def ended(durable: Durable) -> RunResult[Any]:
+        runner = shop(model, engine=durable)
+        result = await runner.run("go", run_id="wood")
+        for answer in (True, False):
+            assert result.paused is not None
+            result = await durable.answer_here(runner, durable.store.run("wood"), answer)
+        assert violations(durable.store, "wood") == []
+        return result
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        result = asyncio.run(ended(durable))
+    assert (refunded(), model.calls, result.usage.requests) == (["A-7"], 6, 6)
+    assert (result.status.value, result.output["turns"]) == ("completed", 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import hashlib
@@ -9,11 +10,11 @@ import json
 import re
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelResponse, ToolCallPart
 from rich.console import Console
 
 from flujo_aros import (
@@ -21,6 +22,7 @@ from flujo_aros import (
     BlueprintError,
     Journal,
     LimitReached,
+    PausedRun,
     Runner,
     RunStatus,
     StepLimits,
@@ -41,6 +43,7 @@ from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+from tests.ensemble.shop import line, refund, shop
 
 MODEL = "local:m"
 
@@ -227,26 +230,39 @@ def test_the_failure_of_one_agent_is_isolated() -> None:
     assert per_agent["whisperer"]["utterances"] == 2
 
 
-def test_a_tool_call_that_needs_an_approval_fails_the_run_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_tool_call_that_needs_an_approval_pauses_the_run_in_its_turn(
+    refunded: Callable[[], list[str]], *, kept: bool
 ) -> None:
-    (tmp_path / "wood_tools.py").write_text(
-        "from pydantic_ai import Tool\n\n\ndef pay(order: str) -> str:\n    raise AssertionError\n\n\n"
-        "refund = Tool(pay, name='refund', requires_approval=True)\n"
+    log = EventLog() if kept else None
+    first = shop(ScriptedModel(line("Who has paid twice?", "owl.said"), refund("A-7")), log=log).run_sync("go")
+    assert first.paused is not None
+    assert first.paused.message == 'fox: The agent wants to call:\n  refund(order="A-7")'
+    saved = PausedRun.from_dict(json.loads(json.dumps(first.paused.to_dict())))
+    more = ScriptedModel(line("Now A-7 has not.", "fox.said"), line("Who else?", "owl.said"), refund("B-8"))
+    second = asyncio.run(shop(more, log=log).resume(saved, True))
+    assert (refunded(), second.status) == (["A-7"], RunStatus.PAUSED)
+    assert second.paused is not None
+    last = asyncio.run(
+        shop(ScriptedModel(line("Nobody else, then.", "fox.said")), log=log).resume(second.paused, "deny")
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    call = ModelResponse(parts=[ToolCallPart("refund", {"order": "A-7"})])
-    profile = AgentSpec(model=MODEL, tools=["wood_tools:refund"])
+    assert (refunded(), last.status, last.usage.requests) == (["A-7"], RunStatus.COMPLETED, 6)
+    figures = last.output["stats"]["agents"]
+    assert [last.output["turns"], figures["owl"]["requests"], figures["fox"]["requests"]] == [4, 2, 4]
+    assert figures["fox"]["utterances"] == 2
+
+
+def test_what_the_user_says_while_a_turn_waits_does_not_change_whose_turn_it_is(
+    refunded: Callable[[], list[str]],
+) -> None:
     log = EventLog()
-    step = Ensemble(
-        "wood", cast=[manifest("fox", ["run.started"], ["fox.said"])], profiles={"default": profile}, log=log
-    )
-    result = Runner(step, models=ScriptedModels({MODEL: ScriptedModel(call)})).run_sync("go")
-    assert result.step("wood").error == (
-        "agent 'fox': The agent wants to call: refund(order=\"A-7\"); a turn of an ensemble cannot wait for an "
-        "approval or a result: use tools that need none, or let a later step make the call"
-    )
-    assert [event.kind for event in log] == ["run.started"]
+    paused = shop(ScriptedModel(line("Who has paid twice?", "owl.said"), refund("A-7")), log=log).run_sync("go").paused
+    assert paused is not None
+    log.append([("cat.called", "user", {"text": "Cat!"})], turn=1)
+    lines = ScriptedModel(line("It is done.", "fox.said"), line("Meow.", "cat.said"), line("Good.", "owl.said"))
+    ended = asyncio.run(shop(lines, log=log).resume(paused, True))
+    assert (refunded(), ended.status) == (["A-7"], RunStatus.COMPLETED)
+    assert [event.text for event in log][1:] == ["Who has paid twice?", "Cat!", "It is done.", "Meow.", "Good.", ""]
 
 
 def test_a_run_in_which_everybody_fails_is_given_up() -> None:

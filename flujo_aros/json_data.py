@@ -22,6 +22,29 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 SCHEMAS_BY_NAME: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 """The keywords of JSON Schema whose value is a mapping of names to schemas."""
 
+CONSTRAINING: Final = frozenset(
+    {
+        *("$ref", "$dynamicRef", "type", "enum", "const", "format", "pattern", "minLength", "maxLength"),
+        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("properties", "patternProperties", "additionalProperties", "propertyNames", "required"),
+        *("minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies"),
+        *("unevaluatedProperties", "unevaluatedItems", "items", "additionalItems", "prefixItems"),
+        *("contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"),
+        *("anyOf", "oneOf", "allOf", "not", "if", "then", "else"),
+    }
+)
+"""The keywords of JSON Schema that constrain a value."""
+
+ANNOTATING: Final = frozenset(
+    {
+        *("$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$comment", "$defs", "definitions", "id"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "contentSchema"),
+        *("example", "nullable", "discriminator", "xml", "externalDocs", "optional", "enumNames", "aros"),
+    }
+)
+"""Keywords of a JSON Schema that constrain nothing, with those of OpenAPI."""
+
 _MAX_REFS: Final = 64
 """A chain of `$ref`s longer than this leads in a circle."""
 

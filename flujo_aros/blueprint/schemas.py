@@ -8,36 +8,13 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.errors import Hint, Place, Suggestion
-from flujo_aros.json_data import SCHEMAS_BY_NAME
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME
 from flujo_aros.pipeline.names import short
 
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
-_ASSERTIONS: Final = frozenset(
-    {
-        *("$ref", "$dynamicRef", "type", "enum", "const", "format", "pattern", "minLength", "maxLength"),
-        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-        *("properties", "patternProperties", "additionalProperties", "propertyNames", "required"),
-        *("minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies"),
-        *("unevaluatedProperties", "unevaluatedItems", "items", "additionalItems", "prefixItems"),
-        *("contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"),
-        *("anyOf", "oneOf", "allOf", "not", "if", "then", "else"),
-    }
-)
-"""The keywords that constrain a value."""
-
-_NOTES: Final = frozenset(
-    {
-        *("$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$comment", "$defs", "definitions", "id"),
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-        *("contentEncoding", "contentMediaType", "contentSchema"),
-        *("example", "nullable", "discriminator", "xml", "externalDocs", "optional", "enumNames", "aros"),
-    }
-)
-"""Keywords that constrain nothing, with those of OpenAPI."""
-
-_KNOWN: Final = _ASSERTIONS | _NOTES
+_KNOWN: Final = CONSTRAINING | ANNOTATING
 _CLOSE: Final = 0.8
 """How similar to a keyword a key must be to count as misspelt; any other key is an annotation."""
 
@@ -70,7 +47,7 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
                 misspelt = True
                 words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
                 yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0]))
-    if not misspelt and not _ASSERTIONS & schema.members.keys():
+    if not misspelt and not CONSTRAINING & schema.members.keys():
         said = f"it says only {', '.join(map(short, schema.members))}" if schema.members else "it is empty"
         cure = (
             "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "

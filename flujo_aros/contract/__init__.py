@@ -80,6 +80,7 @@ from flujo_aros.contract.validators import (
     count_keys,
     parse_json,
     path_of,
+    require_keywords,
 )
 
 __all__ = [
@@ -139,6 +140,7 @@ __all__ = [
     "path_of",
     "reasoning_in",
     "refuse_iterations",
+    "require_keywords",
     "scores_of",
     "winner_in",
     "with_checks",

@@ -15,7 +15,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -46,7 +46,7 @@ from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import is_dict, is_list, objects_in
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
 
 T = TypeVar("T")
@@ -341,6 +341,22 @@ class SchemaValues:
             for error in errors
         ]
         return Invalid(tuple(issues)) if issues else Valid(value)
+
+
+def require_keywords(schema: Mapping[str, Any]) -> None:
+    """Raise `ContractError` for a schema that accepts every value, because none of its keys is a keyword for one.
+
+    >>> require_keywords({"propertys": {"age": {"type": "integer"}}})
+    Traceback (most recent call last):
+        ...
+    flujo_aros.errors.ContractError: a JSON Schema that accepts every value: 'propertys' is none of its keywords; did \
+you mean 'properties'?
+    """
+    unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
+    if unknown and not CONSTRAINING & schema.keys():
+        close = get_close_matches(unknown[0], CONSTRAINING, 1)
+        hint = f"did you mean {close[0]!r}?" if close else "write {} for any value"
+        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is none of its keywords; {hint}")
 
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:

@@ -21,6 +21,7 @@ from flujo_aros.contract import (
     WrittenContract,
     compile_contract,
     refuse_iterations,
+    require_keywords,
     written_contract,
 )
 from flujo_aros.errors import UsageError
@@ -119,6 +120,10 @@ class Step(TakesInput[T]):
         for like in (None if where else self.contract, self.processing.schema):
             if like is not None and type_reference(like) is None:
                 compile_contract(like)
+        own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
+        for schema in (self.contract, self.processing.schema, own):
+            if isinstance(schema, Mapping) and type_reference(schema) is None:
+                require_keywords(schema)
         _ = self._given  # so that a wrong template is found now
         self._check_iterations()
 

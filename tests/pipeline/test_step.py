@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -441,3 +442,28 @@ def test_evidence_is_asked_for_only_where_a_ladder_adapts() -> None:
     assert asked == []
     assert Runner(adaptive, evidence=evidence).run_sync("x").output == {"a": 1}
     assert asked == ["asked"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        ({"tagged": "result"}, "'tagged' is none of its keywords; write {} for any value"),
+        ({"propertys": {"age": {"type": "integer"}}}, "did you mean 'properties'?"),
+        ({"title": "Order", "age": "integer"}, "'age' is none of its keywords"),
+    ],
+)
+def test_a_mapping_that_is_no_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:
+    """It would accept every value."""
+    spec = AgentSpec(model="openai:gpt-4o-mini")
+    for build in (
+        lambda: Step("ask", spec, schema),
+        lambda: Step("ask", spec, processing=Processing(schema=schema)),
+        lambda: Step("ask", spec.model_copy(update={"output_schema": schema})),
+    ):
+        with pytest.raises(ContractError, match=re.escape(hint)):
+            build()
+
+
+@pytest.mark.parametrize("schema", [{}, {"title": "Anything"}, {"x-aros": {}}])
+def test_a_schema_for_any_value_is_none(schema: dict[str, Any]) -> None:
+    Step("ask", AgentSpec(model="openai:gpt-4o-mini"), schema)

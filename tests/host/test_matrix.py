@@ -7,6 +7,15 @@ import pytest
 from .matrix import FAILURES, MODES, WAYS, Count, shapes, try_cell
 
 ALL = Count()
+EVERY_MODE = (*MODES, "text")
+CELLS = [
+    pytest.param(
+        mode, failure, id=f"{mode}-{failure.name}", marks=[] if (row + column) % 4 == 0 else [pytest.mark.slow]
+    )
+    for row, failure in enumerate(FAILURES)
+    for column, mode in enumerate(EVERY_MODE)
+]
+"""Every failure in every mode; the quick tests run each failure in one of the modes, and so each mode with some."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -17,8 +26,7 @@ def printed_count(request):
         sys.stdout.write(f"\nthe matrix: {ALL}\n")
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
-@pytest.mark.parametrize("mode", [*MODES, "text"])
+@pytest.mark.parametrize(("mode", "failure"), CELLS)
 def test_every_way_to_run_recovers_or_says_why_not(mode, failure):
     here = Count()
     for shape in shapes(mode):
@@ -29,7 +37,7 @@ def test_every_way_to_run_recovers_or_says_why_not(mode, failure):
     assert not [f"{c.name}: {c.got!r} in {c.calls} calls, wanted {c.expected!r}" for c in here.wrong]
 
 
-@pytest.mark.parametrize("mode", [*MODES, "text"])
+@pytest.mark.parametrize("mode", EVERY_MODE)
 def test_a_valid_reply_is_the_same_as_without_aros(mode):
     (none,) = (failure for failure in FAILURES if failure.name == "none")
     for shape in shapes(mode):

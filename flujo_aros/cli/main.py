@@ -9,7 +9,6 @@ import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
-from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
 
@@ -23,6 +22,7 @@ from flujo_aros.cli.screen import (
     complain,
     for_people,
     forget_secrets,
+    place_of,
     show_traceback,
     tracebacks_wanted,
     want_tracebacks,
@@ -116,6 +116,13 @@ class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
 
     _only_named = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`--debug` counts behind the command, too: people add it to the line that they have just run."""
+        typed = args[: args.index("--")] if "--" in args else args
+        if "--debug" in typed:
+            args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)
         return list(COMMANDS)
@@ -247,20 +254,6 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
-    place = "" if isinstance(error, SyntaxError) else _place_of(trace)  # which says so itself
+    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # which says so itself
     what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
     complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")
-
-
-def _place_of(trace: TracebackType | None) -> str:
-    """The place where foreign code raised, such as a user's module during its import."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    file = "" if trace is None else trace.tb_frame.f_code.co_filename
-    try:
-        here = Path.cwd()
-    except OSError:  # the folder is gone
-        return ""
-    if trace is None or not Path(file).is_relative_to(here):
-        return ""
-    return f" ({Path(file).relative_to(here)}, line {trace.tb_lineno})"

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.cli.render import repair_rows, reply_parts
-from flujo_aros.cli.screen import STYLES, Text, without_secrets, worded
+from flujo_aros.cli.screen import STYLES, Text, place_of, without_secrets, worded
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
@@ -156,7 +156,8 @@ def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
         passing = may_pass(rejected) and step.attempts < 2
         yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
         return
-    yield Text(without_secrets(step.error or "it ended without a message"))
+    place = "" if step.exception is None else place_of(step.exception.__traceback__)
+    yield Text(without_secrets(f"{step.error or 'it ended without a message'}{place}"))
     if step.exception is not None and not isinstance(step.exception, ArosError):
         yield Text("aros --debug shows where it was raised.", style="dim")
 

@@ -116,9 +116,11 @@ def test_step_that_raises_fails_the_run_in_one_sentence(aros: Aros, shop: Path) 
     name = blueprint(shop, "boom")
     result = aros("run", name, "-i", "ann", "--allow", "shop.py")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "KeyError: 'the shop is closed'" in result.stderr
+    assert "KeyError: 'the shop is closed' (shop.py, line " in result.stderr
     assert "Traceback" not in result.stderr
-    assert "Traceback" in aros("--debug", "run", name, "-i", "ann", "--allow", "shop.py").stderr
+    again = ("run", name, "-i", "ann", "--allow", "shop.py")
+    assert "Traceback" in aros("--debug", *again).stderr
+    assert "Traceback" in aros(*again, "--debug").stderr
 
 
 def test_rejection_fails_the_run_with_its_issues(aros: Aros, shop: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote as quote_word
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from flujo_aros.errors import BlueprintError, Place
-from flujo_aros.lint.check import Linted, Report
+from flujo_aros.lint.check import Linted, Report, lint_text
 from flujo_aros.lint.edits import Positions, unified_diff
 from flujo_aros.lint.finding import Applicability, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule
@@ -89,7 +91,21 @@ def write_error(error: BlueprintError) -> str:
         if problem.place is not None:
             place = problem.place
             lines += _excerpt(positions, place, problem.end or place, Severity.ERROR.value, _unpainted)
-    return "\n".join([*lines, *error.rest])
+    return "\n".join([*lines, *error.rest, *_how_to_fix(error)])
+
+
+def _how_to_fix(error: BlueprintError) -> list[str]:
+    """The command that corrects some of the errors; empty where they have no fix."""
+    linted = lint_text(error.text, source=error.source, folder=Path(error.source).parent)
+    report = Report(
+        (replace(linted, findings=tuple(each for each in linted.findings if each.severity is Severity.ERROR)),)
+    )
+    fixable = report.fixable(Applicability.UNSAFE)
+    if not fixable:
+        return []
+    unsafe = " --unsafe-fixes" if fixable > report.fixable() else ""
+    which = "it" if len(error.findings) == 1 else f"{fixable} of them"
+    return [f"aros lint {quote_word(error.source)} --fix{unsafe} corrects {which}"]
 
 
 def _excerpt(positions: Positions, place: Place, end_place: Place, style: str, paint: Paint) -> list[str]:

@@ -362,6 +362,12 @@ class PausedRun(Strict):
     deferred: dict[str, DeferredWork] = Field(default_factory=dict[str, DeferredWork])
     carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
+    def __repr__(self) -> str:
+        """One line: which step of which pipeline asks, and what."""
+        return f"<PausedRun {self.pipeline}: {self.step} asks {_brief(self.message)}>"
+
+    __str__ = __repr__
+
     @property
     def work(self) -> dict[str, Work]:
         """The usage and time before the pause, by the names of the steps that continue; those of the whole run under

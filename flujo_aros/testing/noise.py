@@ -44,11 +44,20 @@ class Noise:
         text = self.write(value, rng)
         return None if text is None else NoisyReply(text, self.name, self.whole, self.finish_reason)
 
+    def applies(self, value: Json) -> bool:
+        """Whether this noise can occur in a reply that holds `value`: `inner_quotes` needs a string, for instance.
+
+        >>> [name for name in ("cut", "numbers_as_text", "fence") if NOISES[name].applies({"a": "x"})]
+        ['fence']
+        """
+        return self.reply(value, random.Random(0)) is not None  # noqa: S311 - repeatable, not secret
+
 
 def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] | None = None) -> Iterator[NoisyReply]:
     """`count` replies that hold `value`, plain JSON, under noise; the same for the same seed.
 
-    `noises` are the names of the classes to take (`NOISES` has them all). Raises `UsageError` for an unknown one.
+    `noises` are the names of the classes to take (`NOISES` has them all); those that do not apply to the value are
+    skipped. Raises `UsageError` for an unknown name, and if none applies.
 
     >>> [reply.noise for reply in noisy_replies({"n": 1}, seed=1, count=2, noises=["fence", "trailing_comma"])]
     ['fence', 'trailing_comma']

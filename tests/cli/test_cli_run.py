@@ -366,7 +366,17 @@ def test_an_error_of_a_blueprint_stands_above_its_line(aros: Aros, command: str)
         "     |",
         "   4 |     inptu: x  # here",
         "     |     ^^^^^",
+        "  aros lint b.yaml --fix --unsafe-fixes corrects it",
     ]
+
+
+def test_errors_that_have_a_fix_end_with_the_command_that_makes_it(aros: Aros) -> None:
+    Path("b.yaml").write_text(
+        "agents: {a: {model: gpt-4o}}\nsteps:\n  - {name: one, uses: agents.a, input: '{{ inptu }}'}\n"
+    )
+    ended = aros("plan", "b.yaml")
+    assert ended.exit_code == 4
+    assert ended.stderr.splitlines()[-1].strip() == "aros lint b.yaml --fix --unsafe-fixes corrects 2 of them"
 
 
 def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flujo_aros import AgentSpec, Call, Pipeline, Runner, RunResult, Step
+from flujo_aros.pipeline.human import Human
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
@@ -24,6 +25,12 @@ def test_a_run_is_one_short_line() -> None:
 def test_a_run_without_an_output_says_why() -> None:
     shown = repr(Runner(Call("boom", lambda _: 1 / 0)).run_sync())
     assert shown == "<RunResult boom: failed, 1 step, 'ZeroDivisionError: division by zero'>"
+
+
+def test_a_pause_is_one_short_line() -> None:
+    paused = Runner(Human("approve", "Send {{ input }}?")).run_sync("it " * 5_000).paused
+    assert len(repr(paused)) < 200
+    assert repr(paused).startswith("<PausedRun approve: approve asks 'Send it it")
 
 
 def test_a_step_is_one_short_line() -> None:

@@ -389,11 +389,17 @@ def _one_a_line(text: str, start: int, end: int) -> bool:
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 
 
+_OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
+"""What the validator calls, at the object, what an issue of ours names at the key."""
+
+
 def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:
     """What the validator finds wrong at other places, so that one answer can correct all."""
     verdict = contract.validate(value)
     paths = {issue.path for issue in known}
-    return [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
+    keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
+    other = [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
+    return [issue for issue in other if (_OF_A_KEY.get(issue.code), issue.path) not in keys]
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:

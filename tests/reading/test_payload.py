@@ -319,3 +319,15 @@ def test_a_quotation_of_which_only_the_mark_came_is_cut_and_no_dots_of_the_promp
     whole = read(mark, EVENT)
     assert isinstance(whole, Rejected)
     assert whole.reason is Reason.ECHOED_SCHEMA
+
+
+def test_a_key_that_is_missing_or_not_allowed_is_one_issue() -> None:
+    inner = {"type": "object", "required": ["a b", "q"], "properties": {"a b": {}}, "additionalProperties": False}
+    schema = {"type": "object", "required": ["x"], "properties": {"x": inner}}
+    rejected = read('{"x": {"z": 1}}', schema)
+    assert isinstance(rejected, Rejected)
+    assert [(issue.path, issue.code) for issue in rejected.issues] == [
+        ("$.x['a b']", "missing"),
+        ("$.x.q", "missing"),
+        ("$.x.z", "extra_key"),
+    ]

@@ -198,19 +198,19 @@ class Durable:
                 config["system_database_engine"] = self.store.engine  # with our settings of the file
             _open, self._queues = self, tuple(queues)
             try:
-                dbos = DBOS(config=config)
-                DBOS.listen_queues(list(queues))
-                DBOS.launch()
-                self._engine_rows = rows_of(dbos)
-                dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
-                for queue in queues:
+                for queue in queues:  # before anything is taken from it under other limits
                     _outside_of_loops(
-                        DBOS.register_queue,
+                        self.client.register_queue,
                         queue,
                         worker_concurrency=concurrency,
                         partition_concurrency=per_partition,
                         polling_interval_sec=_LOOK_SECONDS,
                     )
+                dbos = DBOS(config=config)
+                DBOS.listen_queues(list(queues))
+                DBOS.launch()
+                self._engine_rows = rows_of(dbos)
+                dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
             except (SQLAlchemyError, engine_errors.DBOSException, UsageError) as error:
                 _open = None
                 DBOS.destroy()

@@ -509,6 +509,7 @@ def test_a_worker_whose_own_load_of_a_blueprint_is_another_version_parks_the_run
             asyncio.run(durable.handle("r").result())
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
     async def ended(durable: Durable) -> str:
         runner = Runner(Call("count", function=len), engine=durable)
@@ -524,3 +525,34 @@ def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         assert asyncio.run(ended(durable)) == "completed"
         assert {row.run_id: row.status for row in durable.store.runs()} == {"bad": "damaged", "good": "completed"}
+
+
+@pytest.mark.slow
+def test_a_worker_that_limits_partitions_keeps_the_limit_from_its_first_look_at_a_known_queue(tmp_path: Path) -> None:
+    running, most = 0, Counter[str]()
+
+    async def busy(key: str) -> str:
+        nonlocal running
+        running += key == "acme"
+        most[key] = max(most[key], running if key == "acme" else 1)
+        await asyncio.sleep(0.3)
+        running -= key == "acme"
+        return key
+
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    with Durable(url) as durable:
+        durable.launch(["default"])  # the queue is known, without a limit
+
+    async def submit(durable: Durable) -> None:
+        runner = Runner(Call("busy", function=busy), engine=durable)
+        for at, key in enumerate(("acme", "acme", "acme", "other")):
+            await runner.submit(key, run_id=f"run-{at}", partition=key)
+
+    async def ended(durable: Durable) -> None:
+        await asyncio.gather(*(durable.handle(f"run-{at}").result() for at in range(4)))
+
+    with Durable(url) as durable:
+        asyncio.run(submit(durable))
+        durable.launch(["default"], 8, per_partition=1)
+        asyncio.run(ended(durable))
+    assert most == {"acme": 1, "other": 1}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from io import StringIO
 from types import TracebackType
@@ -50,11 +52,23 @@ class _InSections(TyperCommand):
             shown = param.get_help_record(ctx)
             general = "Arguments" if param.param_type_name == "argument" else "Options"
             if shown is not None:
-                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(shown)
+                row = (_TYPE.sub(partial(_placeholder, param), shown[0]), shown[1])
+                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(row)
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
+
+
+_TYPE: Final = re.compile(r" <(int|float|str|path)[ a-z]*>")
+"""How typer shows the type of a parameter that has no placeholder of its own."""
+
+
+def _placeholder(param: Any, shown: re.Match[str]) -> str:
+    """What stands for the value in the help: nothing for an argument, whose name does, or `N`, or the name."""
+    if param.param_type_name == "argument":
+        return ""
+    return f" {'N' if shown[1] in ('int', 'float') else str(param.name).upper()}"
 
 
 @dataclass(frozen=True, slots=True)

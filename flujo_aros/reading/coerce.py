@@ -37,6 +37,7 @@ from flujo_aros.reading.envelope import (
     may_hold,
     means_object,
     payload_of,
+    reports_failure,
 )
 from flujo_aros.reading.json_scan import Scanned
 from flujo_aros.reading.lookahead import expression
@@ -245,6 +246,9 @@ class Coercion:
         for member, where in zip(rest, places, strict=True):
             if self.drops and corrects(member, out, shape):
                 words = f"{member.key!r} corrects the answer that it is a part of"
+                self._issue((path, member.key), "ambiguous", words, member.node)
+            elif self.drops and empty and path is None and reports_failure(member):
+                words = f"{member.key!r} says that this is not an answer"
                 self._issue((path, member.key), "ambiguous", words, member.node)
             elif where.name and taken.count(where.name) == 1:
                 self.names[id(member)] = where.name

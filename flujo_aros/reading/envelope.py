@@ -54,6 +54,8 @@ _BAD_STATES: Final = word_set(
     " notfound unknown example"
     " sample draft template outdated"
 )
+_NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
+"""What a member says that reports no error."""
 _MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
 _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
@@ -79,7 +81,8 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             return f"{member.key!r} beside it has fields of the answer too"
         word = fold(value) if isinstance(value, str) else ""
         if (
-            (name in _FAILURES | _CORRECTIONS and value not in (None, False, "", []))
+            reports_failure(member)
+            or (name in _CORRECTIONS and value not in (None, False, "", []))
             or (name in _SUCCESSES and (value is False or word in ("false", "no")))
             or (name in _STATES and word in _BAD_STATES)
             or (name in _MARKED and value not in (None, False, ""))
@@ -88,6 +91,18 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
             return f"{member.key!r} beside it retracts or corrects it"
     return None
+
+
+def reports_failure(member: Member) -> bool:
+    """Whether a member says that what is beside it is no answer: an error, or that it is an example.
+
+    >>> reports_failure(Member("error", 0, Node(STRING, "not found", 0, 0)))
+    True
+    """
+    name, value = fold(member.key), member.node.value
+    if name in _FAILURES:
+        return value not in (None, False, "", []) and not (isinstance(value, str) and fold(value) in _NOTHING)
+    return name in _MARKED and value is True
 
 
 def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:

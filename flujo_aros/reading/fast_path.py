@@ -27,7 +27,7 @@ from pydantic_core import to_json
 from flujo_aros.contract import Shape, path_of
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.grammar import LEFT_OUT
+from flujo_aros.reading.grammar import CORRECTED, LEFT_OUT
 from flujo_aros.reading.json_scan import JsonExtent, json_extent
 from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, Edit, Member, Node, steps_to
@@ -94,12 +94,14 @@ def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
 
 
 def _without_comments(rest: str) -> str | None:
-    """A space in the place of each comment; None where one holds quotes, marks an omission, or precedes a colon."""
+    """A space in the place of each comment; None where one holds quotes, speaks of the answer, or precedes a colon."""
     if "/" not in rest:
         return rest
     parts = _COMMENT.split(rest)
     comments = "\n".join((*parts[1::2], ""))
-    if _DOUBLE in comments or _SINGLE in comments or ":\n" in comments or LEFT_OUT.search(comments):
+    if _DOUBLE in comments or _SINGLE in comments or ":\n" in comments:
+        return None
+    if LEFT_OUT.search(comments) or CORRECTED.search(comments):
         return None
     return " ".join(parts[0::2])
 

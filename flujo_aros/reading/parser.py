@@ -1176,6 +1176,8 @@ class Parser:
             if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
                 if grammar.LEFT_OUT.search(found[0]):
                     raise self._stop("a comment stands for something that was left out", "elided")
+                if grammar.CORRECTED.search(found[0]):
+                    raise self._stop("a comment corrects the value beside it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()
             elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):

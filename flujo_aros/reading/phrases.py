@@ -338,6 +338,16 @@ NEVER: Final = Phrases(
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|do not (?:use|return"
     r"|write|output)|don't (?:use|return|write|output)|never (?:use|return|write|output)|instead of"
     r"|rather than|avoid)\b",
+    r"\A(?:here(?:'s|’s| is| are) |this is |below is |consider |see )?(?:an? |the |some |one )?(?:possible |simple "
+    r"|expected )?(?:examples?|samples?|templates?|illustration)(?: (?:json|output|response|reply|answer|object|format"
+    r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "
+    r"|output |response )*(?:format|structure|schema|shape|output|answer|response)(?: (?:would|could|might|should) "
+    r"(?:look(?: like)?|be))?)?\s*[:：.]?\Z",
+    r"\A(?:hier (?:ist|ein) )?(?:ein |eine |das |die )?(?:beispiel(?:ausgabe|antwort)?|muster|vorlage)\s*:?\Z",
+    r"\A(?:voici )?(?:un |le )?(?:exemple|modèle)(?: (?:de |du )(?:format|réponse|sortie))?\s*:?\Z",
+    r"\A(?:aquí (?:tienes|hay|está) )?(?:un |el |una )?(?:ejemplo|plantilla)(?: del? (?:formato|salida|respuesta))?"
+    r"\s*:?\Z",
+    r"\A(?:以下是)?(?:示例|例子|样例|范例|模板)(?:格式|输出)?\s*[:：]?\Z|\A(?:例|サンプル|見本)(?:です)?\s*[:：]?\Z",
     r"[❌✗✘✖🚫⛔]",
     r"\b(?:falsch\w*|ungültig\w*|fehlerhaft\w*|(?:ist|sind) (?:nicht|kein\w*)|gegenbeispiel)\b",
     r"\b(?:faux|fausse|incorrecte?|mauvaise?|invalide|n'est pas|ce n'est|contre-exemple)\b",
@@ -346,6 +356,12 @@ NEVER: Final = Phrases(
     r"ではありません|ではない|間違った|誤った",
 )
 """Directly before the only value: it is not the answer even so."""
+
+FAILS: Final = Phrases(
+    r"^[\s{`*>]{0,8}[\"']?(?:error|fatal error|exception|traceback \(most recent call last\)|fehler|erreur|エラー|错误)"
+    r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
+)
+"""Behind a value: the report of an error follows it."""
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"

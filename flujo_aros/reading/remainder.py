@@ -104,7 +104,7 @@ _SYNONYMS: Final = tuple(
         "assignee owner responsible assigned agent handler",
         "variant option version model",
         "attribute property feature spec specification trait characteristic param parameter",
-        "participant attendee member guest invitee people passenger traveller traveler",
+        "participant attendee member guest invitee people passenger pax traveller traveler",
         "rating star score review grade mark probability likelihood",
         "note comment remark memo annotation hint",
         "suggestion fix recommendation proposal advice replacement solution",
@@ -239,10 +239,26 @@ def _are_akin(one: str, two: str) -> bool:
         return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
     if len(short) >= _LEAST_ROOT and long.startswith(short):
         return long[len(short) :] in _SUFFIXES or len(short) > _LEAST_ROOT
+    if _is_abbreviated(short, long):
+        return True
     common = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(short))
     return common > _LEAST_ROOT and 3 * common >= 2 * len(long)
 
 
+def _is_abbreviated(short: str, long: str) -> bool:
+    """Whether a word may be another one without its vowels: `mgr`, `manager`."""
+    if len(short) < 3 or len(long) < 5 or short[0] != long[0] or _abbreviation(short) != _abbreviation(long):
+        return False
+    letters = iter(long)
+    return _VOWELS.isdisjoint(short[1:]) and all(letter in letters for letter in short)
+
+
+def _abbreviation(word: str) -> tuple[str, str]:
+    """The first letter of a word and its last consonant, which its abbreviation has too."""
+    return word[0], next((letter for letter in reversed(word) if letter not in _VOWELS), "")
+
+
+_VOWELS: Final = frozenset("aeiou")
 _LEAST_ROOT: Final = 4
 
 
@@ -310,6 +326,7 @@ def _traits(name: str) -> set[object]:
     for word in words:
         traits |= {word, word[:_LEAST_ROOT]}
         traits |= {("short for", word[: _LEAST_ROOT - 1])} if len(word) == 3 or len(word) > 2 * _LEAST_ROOT else set()
+        traits |= {("abbreviation", *_abbreviation(word))} if len(word) > 2 and word.isalpha() else set()
         traits |= {("synonym", group) for group, synonyms in enumerate(_SYNONYMS) if word in synonyms}
         traits |= {("antonym", *pair) for pair in _ANTONYMS if word in pair}
     for each in {folded, *words}:
@@ -560,6 +577,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     behind = _without(text, chosen.end, len(text), others)
     before = text[: chosen.start]
     found = _rest_behind(behind, shape, value) if _has_words(behind) else None
+    if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
+        found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
     if found is None and _has_words(before):
         found = _rest_before(text, chosen, others, behind, shape)
     return None if found is None else Issue("$", "leftover", found)

@@ -434,3 +434,58 @@ def test_an_answer_that_fits_is_never_doomed(text: str) -> None:
         reader.feed(text[at : at + 2])
         assert reader.doomed is None
     assert isinstance(reader.close(), Accepted)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["// or 4", "/* should be 40 */", "// actually 12", "// corrected: 7", "// not 30", "# oder 4", "// placeholder"],
+)
+def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
+    end = "" if comment.startswith("/*") else "\n"
+    for text in (f'{{"row": 30 {comment}{end}, "letter": "A"}}', f'{{row: 30 {comment}{end}, "letter": "A"}}'):
+        assert refused(text, Seat).reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize("comment", ["// was 4", "// as given", "// must be positive", "/* in row 3 */", "// correct"])
+def test_any_other_comment_is_left_out(comment: str) -> None:
+    assert value(f'{{"row": 30, {comment}\n"letter": "A"}}', Seat) == {"row": 30, "letter": "A"}
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["Example:", "Here is an example of the expected format:", "Ejemplo:", "Beispiel:", "示例：", "Sample output:"],
+)
+def test_a_value_that_is_only_called_an_example_is_none(label: str) -> None:
+    assert refused(f"{label}\n{GOOD}").reason is Reason.AMBIGUOUS
+    assert refused(f"{label}\n```json\n{GOOD}\n```").reason is Reason.AMBIGUOUS
+    assert value(f"{label[:-1]} for the flight in your mail:\n{GOOD}")["number"] == "LH 12"
+
+
+@pytest.mark.parametrize(
+    "rest", ["\nError: no such flight", '\n{"error": "timeout"}', "\n```\nError: cut off\n```", "\nFehler: unbekannt"]
+)
+def test_the_report_of_an_error_behind_a_value_refuses(rest: str) -> None:
+    assert "error" in refused(GOOD + rest).issues[0].message
+
+
+@pytest.mark.parametrize("rest", ["\nErrors: none", '\n{"error": null}', "\nError: none", '\n{"usage": {"tokens": 3}}'])
+def test_no_error_behind_a_value_is_harmless(rest: str) -> None:
+    assert value(GOOD + rest)["number"] == "LH 12"
+
+
+def test_an_object_that_reports_an_error_while_fields_are_empty_is_no_answer() -> None:
+    assert refused('{"number": "LH 12", "status": "delayed", "error": "not found"}').reason is Reason.AMBIGUOUS
+    assert refused('{"number": "LH 12", "status": "delayed", "is_example": true}').reason is Reason.AMBIGUOUS
+    assert value('{"number": "LH 12", "status": "delayed", "error": null}')["status"] == "delayed"
+    assert value('{"row": 3, "letter": "A", "error": "none free before"}', Seat) == {"row": 3, "letter": "A"}
+
+
+@pytest.mark.parametrize("key", ["mgr", "pax"])
+def test_an_abbreviated_key_beside_the_empty_field_that_it_may_mean_refuses(key: str) -> None:
+    class Group(BaseModel):
+        name: str
+        manager: str | None = None
+        passengers: str = ""
+
+    assert refused(f'{{"name": "A", "{key}": "Bo"}}', Group).issues[0].code == "unmatched_key"
+    assert value('{"name": "A", "mgmt_url": "x"}', Group)["manager"] is None

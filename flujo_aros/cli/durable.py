@@ -212,8 +212,8 @@ def worker_command(
     """Execute the durable runs of a database.
 
     Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
-    After SIGTERM or Ctrl-C
-    it starts no more runs, lets those in progress continue for --grace seconds, and leaves the rest to other workers.
+    After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace seconds, and leaves the
+    rest to other workers. A second signal leaves them at once.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
@@ -224,14 +224,15 @@ def worker_command(
     from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
-    stop = threading.Event()
+    stop, cut = threading.Event(), threading.Event()
 
     def drain(_signum: int, _frame: object) -> None:
-        stop.set()
+        (cut if stop.is_set() else stop).set()
 
     def report(event: Event) -> None:
         if isinstance(event, RunFinished):
-            console.print(f"{event.status}  run {event.run_id} of {event.pipeline}", soft_wrap=True)
+            status = "left for other workers" if engine.leaves(event.run_id) else event.status
+            console.print(f"{status}  run {event.run_id} of {event.pipeline}", soft_wrap=True)
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
@@ -248,9 +249,12 @@ def worker_command(
         )
         console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
         stop.wait()
-        console.print(f"draining for at most {grace:g} s; runs in progress: {engine.under_way}", soft_wrap=True)
-        left = engine.drain(grace)
+        waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers at once"
+        console.print(f"draining for at most {grace:g} s; {waits}", soft_wrap=True)
+        left = engine.drain(grace, cut)
         console.print("drained" if not left else f"runs left for other workers: {left}", soft_wrap=True)
+    if left:
+        os._exit(0)  # a function that blocks its thread would keep the process until it returns
 
 
 def _input_of(row: Case) -> Any:
@@ -359,7 +363,8 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if row.note:
         return row.note
     if _status_of(engine, row) == "interrupted":
-        return "its process has died; a worker takes it over, or run the same command again with --durable"
+        again = "" if row.queue is not None else ", or run the same command again with --durable"
+        return f"its process has ended; a worker takes it over{again}"
     if row.status == "paused" and row.paused is not None:
         asks = " ".join(str(row.paused.get("message")).split())
         return f"asks: {asks}; answer with: {resume_hint(row.run_id, engine.url)}"

@@ -541,15 +541,27 @@ class Durable:
     @property
     def under_way(self) -> int:
         """How many runs are executed here, now."""
-        return len(self._active)
+        return len(self._performed)
 
-    def drain(self, seconds: float) -> int:
-        """Begin no run any more, and let those under way go on for this time. How many are left for others then."""
+    def drain(self, seconds: float, cut: threading.Event | None = None) -> int:
+        """Start no more runs, and let those in progress continue for this time, or until `cut` is set.
+
+        Returns how many are left for other workers then.
+        """
         self._draining = True
+        end, cut = time.monotonic() + seconds, cut or threading.Event()
+        while self._performed and time.monotonic() < end and not cut.is_set():
+            cut.wait(_LOOK_SECONDS / 5)
+        left = self.under_way
         if self._launched:
-            DBOS.destroy(workflow_completion_timeout_sec=int(seconds))
+            DBOS.destroy(workflow_completion_timeout_sec=0 if left else 1)
             self._launched = False
-        return self.under_way
+        return left
+
+    def leaves(self, run_id: str) -> bool:
+        """Whether a run that ends here as cancelled is left for other workers, since nobody has cancelled it."""
+        active = self._active.get(run_id)
+        return self._draining and active is not None and not active.cancelled
 
     def cancel(self, row: RunRow) -> None:
         """Cancel a run: immediately if no worker is executing it, otherwise as soon as its worker notices."""
@@ -688,7 +700,7 @@ class Durable:
                 if not self.locks.hold():
                     continue
                 self._cancel_asked()
-                if self._queues:
+                if self._queues and not self._draining:
                     self._take_over()
                     if looks % _LOOKS_AT_FORGOTTEN == 0:
                         self._remember()

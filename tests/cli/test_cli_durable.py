@@ -162,6 +162,44 @@ def test_a_worker_takes_over_from_a_dead_one_and_drains(shop: Path) -> None:
     assert calls(shop) == ["up", "risky", "risky"]
 
 
+def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path) -> None:
+    (shop / "shop.py").write_text(
+        SHOP
+        + """
+import time
+def wait(text):
+    note("wait")
+    while not Path("go").exists():
+        time.sleep(0.1)
+    return text
+"""
+    )
+    (shop / "waits.yaml").write_text(BLUEPRINT.replace("shop:risky", "shop:wait"))
+    aros(shop, "submit", "waits.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite", "--grace", "600"]
+    command = [*words, "--allow", "./shop.py"]
+    with subprocess.Popen(command, cwd=shop, stderr=subprocess.PIPE, text=True) as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not ((shop / "calls.log").exists() and "wait" in calls(shop)):
+            time.sleep(0.2)
+        assert worker.stderr is not None
+        worker.send_signal(signal.SIGTERM)
+        while "draining" not in worker.stderr.readline():
+            pass
+        worker.send_signal(signal.SIGTERM)
+        _, said = worker.communicate(timeout=60)
+    assert worker.returncode == 0
+    assert "left for other workers  run order-1" in said
+    assert "cancelled" not in said
+    assert "a worker takes it over\n" in aros(shop, "status", "order-1").stdout
+    (shop / "go").touch()
+    with subprocess.Popen(command, cwd=shop, stderr=subprocess.DEVNULL) as other:
+        assert aros(shop, "status", "order-1", "--follow").returncode == 0
+        other.send_signal(signal.SIGTERM)
+    assert aros(shop, "status", "order-1").stdout.startswith("completed")
+    assert calls(shop) == ["up", "wait", "wait"]
+
+
 def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:
     aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
     env = {**os.environ, "AROS_JOURNAL": "off"}

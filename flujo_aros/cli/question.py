@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from flujo_aros.cli.screen import stderr_console, without_secrets
@@ -15,6 +17,7 @@ from flujo_aros.json_data import References
 if TYPE_CHECKING:
     from flujo_aros.pipeline.results import PausedRun
 
+_PLAIN: Final = ("string", "integer", "number", "boolean")
 _DEEPEST: Final = 3
 _DEEPEST_EXAMPLE: Final = 6
 _MOST: Final = 30
@@ -89,6 +92,31 @@ def example_answer(schema: Mapping[str, Any]) -> str | None:
     return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
 
 
+_UNFIT: Final = object()
+_WORDS_OF_TRUTH: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field that can be typed on one line."""
+
+    schema: Mapping[str, Any]
+    required: bool
+    words: str
+
+    def read(self, line: str) -> Any:
+        """The value that was typed; None where nothing was, `_UNFIT` where it is none that fits."""
+        if not line.strip() and not self.required:
+            return None
+        value: Any = line
+        if self.schema.get("type") == "boolean":
+            value = _WORDS_OF_TRUTH.get(line.strip().lower(), line)
+        elif self.schema.get("type") != "string":
+            with suppress(ValueError):
+                value = json.loads(line)
+        return _UNFIT if isinstance(compile_contract(dict(self.schema)).validate(value), Invalid) else value
+
+
 class _Asked:
     """Reads one schema, with its `$ref`s."""
 
@@ -111,6 +139,20 @@ class _Asked:
             yield f"{'  ' * depth}{name}", f"{told}: {description}" if description else told
             if depth < _DEEPEST:
                 yield from self.fields(inner, depth + 1)
+
+    def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
+        """The fields of an object that has none but plain ones; empty for any other."""
+        known = self._simple(schema)
+        required = cast("list[str]", known.get("required", []))
+        found: dict[str, _Field] = {}
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            if all(isinstance(choice, str) for choice in inner.get("enum", [None])):
+                inner = {**inner, "type": "string"}
+            if inner.get("type") not in _PLAIN:
+                return {}
+            found[name] = _Field(inner, name in required, self.words(inner, quoted=False))
+        return found if known.get("type") == "object" and set(required) <= found.keys() else {}
 
     def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """The schema of the object that it is, or that its elements are, or the only one that it may be."""
@@ -251,15 +293,41 @@ def at_a_terminal() -> bool:
 
 
 def ask(paused: PausedRun) -> str | None:
-    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D)."""
-    console = stderr_console()
-    example = example_answer(paused.input_schema or {})
-    known = [] if example is None else [f"for example:  {example}"]
-    console.print(without_secrets("\n".join(["", *asked(paused), *known])), soft_wrap=True)
+    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D).
+
+    An object of plain fields is asked for field by field, unless the whole is typed as JSON.
+    """
+    schema = paused.input_schema or {}
+    fields = _Asked(schema).plain_fields(schema)
+    example = example_answer(schema)
+    if fields:
+        known = ["one field at a time, or all of them as JSON; Enter leaves out what is not required"]
+    else:
+        known = [] if example is None else [f"for example:  {example}"]
+    stderr_console().print(without_secrets("\n".join(["", *asked(paused), *known])), soft_wrap=True)
+    if not fields:
+        return _line("", needed=True)
+    answer: dict[str, Any] = {}
+    for name, field in fields.items():
+        while True:
+            line = _line(name, needed=field.required)
+            if line is None or (not answer and line.startswith("{")):
+                return line
+            value = field.read(line)
+            if value is not _UNFIT:
+                break
+            stderr_console().print(f"expected {field.words}", soft_wrap=True)
+        if value is not None:
+            answer[name] = value
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _line(name: str, *, needed: bool) -> str | None:
+    """A line that is typed; None at the end of the input (Ctrl-D). An empty one only where nothing is needed."""
     while True:
-        console.print("> ", end="")  # stdout is for the result
+        stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
         line = sys.stdin.readline()
         if not line:
             return None
-        if line.strip():
+        if line.strip() or not needed:
             return line.rstrip("\n")

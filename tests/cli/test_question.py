@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
-from flujo_aros.cli.question import answer_words, example_answer
+from flujo_aros.cli.question import answer_words, ask, example_answer
 from flujo_aros.contract import Invalid, compile_contract
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.runner import Runner
 
 
 class Line(BaseModel):
@@ -126,3 +129,39 @@ def test_an_object_beside_a_short_answer_has_its_fields_listed() -> None:
         "answer with approve or deny or an object:",
         "  approve  true or false, required",
     ]
+
+
+DECISION = {
+    "type": "object",
+    "required": ["ok", "days", "how"],
+    "properties": {
+        "ok": {"type": "boolean"},
+        "days": {"type": "integer", "minimum": 1},
+        "how": {"enum": ["post", "van"]},
+        "comment": {"type": "string"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "refused"),
+    [
+        ("perhaps\ny\n0\n3\nvan\n\n", {"ok": True, "days": 3, "how": "van"}, 2),
+        ("no\n3\n\ntrain\npost\nsoon\n", {"ok": False, "days": 3, "how": "post", "comment": "soon"}, 1),
+        ('{"ok": true, "days": 1, "how": "van"}\n', {"ok": True, "days": 1, "how": "van"}, 0),
+        ("y\n3\n", None, 0),
+    ],
+)
+def test_an_object_of_plain_fields_is_asked_for_field_by_field(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    answer: dict[str, Any] | None,
+    refused: int,
+) -> None:
+    paused = Runner(Human("decide", "Deliver?", input_schema=DECISION)).run_sync().paused
+    assert paused is not None
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    given = ask(paused)
+    assert (None if given is None else json.loads(given)) == answer
+    assert capsys.readouterr().err.count("expected ") == refused

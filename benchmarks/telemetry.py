@@ -3,7 +3,7 @@
     python benchmarks/telemetry.py overhead        # each observer against none
     python benchmarks/telemetry.py journal         # 100,000 steps: runs, show and health as commands
 
-A plain step is told as five events: the step, one call, one reading with two repairs. A recovered step as ten: the first
+A plain step is five events: the step, one call, one reading with two repairs. A recovered step is ten: the first
 reading is rejected, and a stage with a call and a reading of its own follows.
 """
 
@@ -109,7 +109,7 @@ def microseconds(*observers: Observer, every: int, after: Callable[[], object] =
 
 
 def overhead() -> None:
-    print(f"{'CPU µs a step':<30}{'plain':>8}{'recovered':>10}   of it in the run's own thread")
+    print(f"{'CPU µs a step':<30}{'plain':>8}{'recov.':>8}   of it in the run's own thread")
     none = [microseconds(every=every) for every in (STEPS + 1, 1)]
     print(f"{'none (the events themselves)':<30}{none[0][1]:>8.0f}{none[1][1]:>8.0f}")
 

@@ -27,7 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from flujo_aros.cli.execute import journal, save_paused
+from flujo_aros.cli.execute import PAUSED, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
 from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, without_secrets
@@ -266,7 +266,8 @@ def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
     saved = used.requests - paid.requests
     if saved:
         parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
-    console.print(", ".join(part for part in parts if part != "-"), soft_wrap=True)
+    # Without what nobody measured: "- tokens", or "-" for the cost.
+    console.print(", ".join(part for part in parts if not part.startswith("-")), soft_wrap=True)
     if batch.stop.max_cost is not None and paid.requests and paid.cost is None:
         console.print("--max-cost had no effect: no price is known for these models", style="yellow", soft_wrap=True)
 
@@ -297,10 +298,10 @@ def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) 
         rows = "1 row waits" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows wait"
         console.print(f"{rows} for an answer, which puts the result into {batch.output}:", soft_wrap=True)
         for run_id in writing.paused[:_SHOWN]:
-            file = Path(".aros") / "paused" / f"{run_id}.json"
+            file = PAUSED / f"{run_id}.json"
             console.print(f"  aros resume {file} --answer TEXT{batch.allowed}", soft_wrap=True)
         if len(writing.paused) > _SHOWN:
-            console.print(f"  and {len(writing.paused) - _SHOWN:,} more in .aros/paused", soft_wrap=True)
+            console.print(f"  and {len(writing.paused) - _SHOWN:,} more in {PAUSED}", soft_wrap=True)
 
 
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")

@@ -415,7 +415,8 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
 def _closing(found: Evaluation, total: int) -> list[str]:
     lines: list[str] = []
     if found.judge.requests:
-        lines.append(f"judge: {counted(found.judge.requests, 'call')}, {cost_words(found.judge.cost)}")
+        cost = "" if found.judge.cost is None else f", {cost_words(found.judge.cost)}"
+        lines.append(f"judge: {counted(found.judge.requests, 'call')}{cost}")
     if found.saved.requests:
         calls = counted(found.saved.requests, "call")
         paid = f", {cost_words(found.saved.cost)} not paid again" if found.saved.cost is not None else ""

@@ -49,6 +49,9 @@ EXIT_CODES: Final = {
     RunStatus.CANCELLED: INTERRUPTED,
 }
 
+PAUSED: Final = Path(".aros") / "paused"
+"""The folder of the states of paused runs."""
+
 Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
@@ -208,7 +211,7 @@ def save_paused(
 
     `more` is saved beside it: `row`, where the result of a row of a batch belongs, or the options of `ensemble`.
     """
-    file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
+    file = state or PAUSED / f"{result.run_id}.json"
     paused = None if result.paused is None else result.paused.to_dict()
     saved: dict[str, Any] = {"blueprint": str(blueprint.resolve()), "paused": paused}
     saved |= {name: dict(each) for name, each in more.items() if each is not None}

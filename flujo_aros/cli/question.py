@@ -23,7 +23,7 @@ _DEEPEST_EXAMPLE: Final = 6
 _MOST: Final = 30
 _LONGEST: Final = 200
 _TYPES: Final[Mapping[str, str]] = {
-    "string": "a text",
+    "string": "a string",
     "integer": "a whole number",
     "number": "a number",
     "boolean": "true or false",
@@ -40,7 +40,7 @@ _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     "uuid": ("a UUID", "123e4567-e89b-12d3-a456-426614174000"),
 }
 _PLURALS: Final[Mapping[str, str]] = {
-    "a text": "texts",
+    "a string": "strings",
     "a whole number": "whole numbers",
     "a number": "numbers",
     "an object": "objects",
@@ -75,7 +75,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def example_answer(schema: Mapping[str, Any]) -> str | None:
-    """An answer that would be taken, as it is typed; None where none is known, or where any text is.
+    """An answer that would be taken, as it is typed; None where none is known, or where any string is.
 
     >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
     '{"n": 3}'
@@ -165,7 +165,7 @@ class _Asked:
         return objects[0] if len(objects) == 1 else known
 
     def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
-        """The type and its limits in a few words; `quoted` where a text has to be written as JSON."""
+        """The type and its limits in a few words; `quoted` where a string has to be written as JSON."""
         if depth > _DEEPEST:
             return "any JSON value"
         known = self._simple(schema)
@@ -253,7 +253,10 @@ def _json(value: Any) -> str:
 
 def _either(words: list[str]) -> str:
     known = list(dict.fromkeys(words))
-    return " or ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else "".join(known)
+    if len(known) < 2:
+        return "".join(known)
+    last = ", or " if any(" or " in each for each in known) else " or "
+    return last.join([", ".join(known[:-1]), known[-1]])
 
 
 def _of(item: str) -> str:

@@ -23,7 +23,7 @@ from flujo_aros.cli.arguments import (
 )
 from flujo_aros.cli.durable import known_db
 from flujo_aros.cli.ensemble import show_figures, with_options
-from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import EXIT_CODES, PAUSED, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.screen import print_result, stderr_console
@@ -45,7 +45,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         typer.Argument(
             metavar="STATE",
             show_default=False,
-            help="The state file of the paused run, or the id of a durable run.",
+            help="The state file of the paused run, the id of the run or its beginning, or `last`.",
         ),
     ],
     *,
@@ -82,10 +82,11 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
     in the same file, or in that of --state; once it has completed, none is left. The result of a row of
     `aros run --inputs` goes into the results of its batch, too. Exit codes as of `run`.
 
-    Example: aros resume .aros/paused/RUN.json --answer yes
+    Example: aros resume last --answer yes
     """
     if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
-        db = known_db()
+        state = _state_of(str(state)) or state
+        db = None if state.exists() else known_db()
     if db is not None:
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
@@ -114,6 +115,17 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question, show=show)
+
+
+def _state_of(run: str) -> Path | None:
+    """The file of a run that has paused in this folder. Raises `UsageError` where several runs have such an id."""
+    beginning = "" if run == "last" else run
+    files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
+    if len(files) > 1 and run != "last":
+        raise UsageError(
+            f"STATE: {len(files)} paused runs begin with {run!r}: {', '.join(sorted(f.stem for f in files))}"
+        )
+    return max(files, key=lambda file: file.stat().st_mtime, default=None)
 
 
 def _resume_durably(

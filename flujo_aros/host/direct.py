@@ -15,7 +15,7 @@ records does not call it, and the reply is shown whole.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -36,6 +36,8 @@ from pydantic_ai.messages import (
     SpeechPart,
     SystemPromptPart,
     TextPart,
+    ToolCallPart,
+    ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
@@ -283,7 +285,7 @@ class FirstCall:
             record.exchange.began, record.exchange.seconds = self._began, None
         if is_heard():
             model, messages, parameters = self._asked
-            native, prompt = parameters.output_mode == "native", text_of(messages, marks=True)
+            native, prompt = parameters.output_mode == "native", text_of(messages, for_records=True)
             around = ask_span(
                 FIRST,
                 attempt=self._attempt,
@@ -358,26 +360,44 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
     return settle
 
 
-def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, marks: bool = False) -> str:
+def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:
     """What the requests of a conversation say in words: instructions, system prompts, and user prompts where wanted.
 
-    With `marks` an image or other content is a line that describes it; without, only words count.
+    For records, an image or other content is a line that describes it, and the last request says what its tools have
+    returned. Otherwise only words count.
     """
     said: list[str] = []
     for message in messages:
-        if isinstance(message, ModelRequest):
-            said.append(message.instructions or "")
-            for part in message.parts:
-                if isinstance(part, SystemPromptPart):
-                    said.append(part.content)
-                elif isinstance(part, UserPromptPart) and not system_only:
-                    pieces = (part.content,) if isinstance(part.content, str) else part.content
-                    said.extend(
-                        piece if isinstance(piece, str) else mark_of(piece)
-                        for piece in pieces
-                        if isinstance(piece, str) or (marks and is_content(piece))
-                    )
-    return "\n\n".join(filter(None, said))
+        if not isinstance(message, ModelRequest):
+            continue
+        if message.instructions and message.instructions not in said:  # every request of a run repeats them
+            said.append(message.instructions)
+        for part in message.parts:
+            if isinstance(part, SystemPromptPart):
+                said.append(part.content)
+            elif isinstance(part, UserPromptPart) and not system_only:
+                pieces = (part.content,) if isinstance(part.content, str) else part.content
+                said.extend(
+                    piece if isinstance(piece, str) else mark_of(piece)
+                    for piece in pieces
+                    if isinstance(piece, str) or (for_records and is_content(piece))
+                )
+    return "\n\n".join(filter(None, [*said, *(_returned(messages) if for_records else ())]))
+
+
+def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """What the last request says about the reply before it: the results of tools, and why it could not be used."""
+    calls = {
+        part.tool_call_id: part.args_as_json_str()
+        for message in messages[-2:-1]
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    }
+    for part in messages[-1].parts if messages else ():
+        if isinstance(part, ToolReturnPart):
+            yield f"{part.tool_name}({calls.get(part.tool_call_id, '')}) returned: {part.model_response_str()}"
+        elif part.part_kind == "retry-feedback":
+            yield part.model_response()
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -46,9 +46,9 @@ class Extract(Rung):
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
-            return "the provider has enforced the schema: there is no more in what was written than was read"
+            return "the provider has enforced the schema, so the reply holds no more than was read"
         if plain_value(past.spoken.text, task.contract.json_schema) is not None:
-            return "the form of the answer is right: to take the same out of it once more would not help"
+            return "the form of the answer is right, so extracting it again would not help"
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -126,7 +126,7 @@ class LlmRepair(Rung):
         if longest > self.max_chars:
             return f"the prompt would have {longest} characters, more than {self.max_chars}"
         if past.asks_again and plain_value(failing.text, task.contract.json_schema) is not None:
-            return "its form is right: what is wrong with it, only who knows the question can tell"
+            return "its form is right, and only a model that knows the question can correct its content"
         if past.asks_enforced and task.question_chars is not None and task.question_chars <= longest:
             return "the question is cheaper to ask again, with the schema enforced"
         return None

@@ -112,8 +112,12 @@ def cost_words(cost: Decimal | None) -> str:
 
 
 def token_words(usage: Usage) -> str:
-    """Input and output tokens; `≥` if the provider did not report every call."""
-    if not usage.requests:
+    """Input and output tokens; `≥` if the provider did not report every call, `-` if it reported none.
+
+    >>> token_words(Usage(2, 90, 10, unmeasured_requests=1)), token_words(Usage(1, unmeasured_requests=1))
+    ('≥90 + 10', '-')
+    """
+    if usage.requests == usage.unmeasured_requests and not usage.input_tokens + usage.output_tokens:
         return "-"
     least = "≥" if usage.unmeasured_requests else ""
     return f"{least}{usage.input_tokens:,} + {usage.output_tokens:,}"

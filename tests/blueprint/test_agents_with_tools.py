@@ -18,6 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import BlueprintError, Pipeline, Runner, UsageError
 from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.events import AskStarted, Event
 from flujo_aros.host import instrument_agents
 
 SHOP = """
@@ -94,6 +95,19 @@ def test_an_agent_of_a_blueprint_calls_its_tools_with_the_deps_of_the_run() -> N
     assert run.steps[0].usage.requests == 2
     assert models.asked[0][1] == ["stock"]
     assert "Look it up." in (models.asked[0][0] or "")
+
+
+def test_the_record_of_a_call_says_what_the_tools_have_returned() -> None:
+    asked: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, AskStarted):
+            asked.append(event.prompt)
+
+    Runner(load(AGENT, "shop_of_tools"), models=Scripted(), observers=[hear]).run_sync("?", deps={"pen": 7})
+    assert len(asked) == 2
+    assert "returned" not in asked[0]
+    assert asked[1] == f'{asked[0]}\n\nstock({{"item":"pen"}}) returned: 7'
 
 
 def test_the_name_of_an_agent_is_that_of_its_span() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,25 @@ def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking:
     assert (gone_on.exit_code, json.loads(gone_on.stdout)) == (0, {"sent": "yes"})
     assert "draft: started" not in gone_on.stderr, "what had ended does not run again"
     assert not Path("state.json").exists()
+
+
+def test_a_paused_run_is_resumed_by_its_id_the_beginning_of_it_or_as_the_last_one(aros: Aros, asking: str) -> None:
+    def pause() -> str:
+        return str(json.loads(aros("run", asking, "-i", "hello", "--json").stdout)["run_id"])
+
+    assert json.loads(aros("resume", pause(), "--answer", "yes").stdout) == {"sent": "yes"}
+    assert json.loads(aros("resume", pause()[:8], "--answer", "yes").stdout) == {"sent": "yes"}
+    first, second = pause(), pause()
+    os.utime(Path(".aros/paused") / f"{first}.json", (1, 1))
+    assert aros("resume", "last", "--answer", "yes").exit_code == 0
+    assert [file.stem for file in Path(".aros/paused").iterdir()] == [first], f"{second} was the last one"
+
+
+def test_an_id_that_several_paused_runs_have_is_refused(aros: Aros, asking: str) -> None:
+    for name in ("aa1", "aa2"):
+        aros("run", asking, "-i", "hello", "--state", f".aros/paused/{name}.json")
+    ended = aros("resume", "aa", "--answer", "yes")
+    assert (ended.exit_code, ended.stderr) == (2, "error: STATE: 2 paused runs begin with 'aa': aa1, aa2\n")
 
 
 def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:

@@ -32,10 +32,10 @@ def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> 
         "answer with an object:",
         '  kind     "new" or "again", required',
         "  lines    a list of objects, at least 2, required",
-        "    what   a text of at least 2 characters, required: As it stands on the slip",
+        "    what   a string of at least 2 characters, required: As it stands on the slip",
         "    price  a number above 0, required",
         "  to       an object or null",
-        "    what   a text of at least 2 characters, required: As it stands on the slip",
+        "    what   a string of at least 2 characters, required: As it stands on the slip",
         "    price  a number above 0, required",
         "  fast     true or false, false if left out",
     ]
@@ -52,13 +52,13 @@ def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> 
         ({"type": "number", "maximum": 5}, "a number of at most 5"),
         ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "a number above 0 and below 1"),
         ({"type": "number", "minimum": 1, "exclusiveMaximum": 9}, "a number of at least 1 and below 9"),
-        ({"type": "string", "minLength": 3, "maxLength": 3}, "a text of 3 characters"),
-        ({"type": "string", "pattern": "^[0-9]+$"}, "a text that matches ^[0-9]+$"),
+        ({"type": "string", "minLength": 3, "maxLength": 3}, "a string of 3 characters"),
+        ({"type": "string", "pattern": "^[0-9]+$"}, "a string that matches ^[0-9]+$"),
         ({"type": "string", "format": "date"}, "a date such as 2026-01-31"),
-        ({"type": "array", "items": {"type": "string"}, "maxItems": 2}, "a list of texts, at most 2"),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 2}, "a list of strings, at most 2"),
         ({"type": "array", "items": {"enum": ["a", "b"]}}, 'a list, each "a" or "b"'),
-        ({"type": ["string", "null"]}, "a text or null"),
-        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "a whole number or a text"),
+        ({"type": ["string", "null"]}, "a string or null"),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "a whole number or a string"),
         ({"not": {"type": "string"}}, "any JSON value"),
     ],
 )
@@ -126,7 +126,7 @@ def test_lists_of_lists_without_end_are_told_to_a_depth() -> None:
 def test_an_object_beside_a_short_answer_has_its_fields_listed() -> None:
     decision = {"type": "object", "properties": {"approve": {"type": "boolean"}}, "required": ["approve"]}
     assert answer_words({"anyOf": [{"enum": ["approve", "deny"]}, decision]}) == [
-        "answer with approve or deny or an object:",
+        "answer with approve or deny, or an object:",
         "  approve  true or false, required",
     ]
 

@@ -134,6 +134,10 @@ def made_model(name: str) -> Model:
 
 def _unusable(name: str, why: str) -> str:
     """Why a model cannot be used, in the words of the host as far as they are about this model."""
+    package = re.search(r"pydantic-ai-slim\[([\w-]+)\]", why)
+    if package is not None:
+        ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
+        return f"the model {name!r} needs a package: pip install '{ours}[{package[1]}]'"
     said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
     local = ". The model `local:smollm2` runs on this machine and needs no key" if "_API_KEY`" in said else ""
     return f"the model {name!r} cannot be used: {said}{local}"

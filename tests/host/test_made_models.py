@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 
@@ -40,3 +41,26 @@ def test_the_models_made_last_are_kept_and_the_first_is_made_again() -> None:
         assert await named_model(name(0), None) is not first
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "command"),
+    [
+        ("openai:gpt-4o-mini", "openai", "pip install 'flujo_aros[openai]'"),
+        ("openai:qwen3@http://127.0.0.1:8000/v1", "openai", "pip install 'flujo_aros[openai]'"),
+        ("anthropic:claude-sonnet-4-5", "anthropic", "pip install 'flujo_aros[anthropic]'"),
+        ("groq:llama-3.3-70b-versatile", "groq", "pip install 'pydantic-ai-slim[groq]'"),
+    ],
+)
+def test_a_client_that_is_not_installed_is_named_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str, command: str
+) -> None:
+    for module in [each for each in sys.modules if each.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    for module in [each for each in sys.modules if each.startswith(("pydantic_ai.models.", "pydantic_ai.providers."))]:
+        if package in module:
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)  # what Python itself takes for a module that cannot be imported
+    with pytest.raises(UsageError) as caught:
+        made_model(name)
+    assert str(caught.value) == f"the model {name!r} needs a package: {command}"

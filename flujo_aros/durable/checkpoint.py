@@ -1,9 +1,9 @@
 """One call of a run as one step of the engine, written in one transaction with rows of ours.
 
-DBOS runs a step in two transactions: it looks whether the step was recorded before, and records it. The first would
-find nothing here: what was recorded is read once, when a run is taken up, and every new call has an id of its own. The
-second is DBOS's own statement, which asks in its transaction whether this execution still owns the workflow; the starts
-of steps that are not written yet go along. So a step of ours costs little more than a bare step of DBOS.
+DBOS runs a step in two transactions: one checks whether the step is already recorded, the other records it. The first
+would find nothing here: recorded calls are read once, when a run is continued, and every new call has an id of its own.
+The second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
+starts of steps that are not written yet are written with it. So a step costs little more than a bare step of DBOS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SERIALIZER: Final = JsonSerializer()
 
 
 class EngineRows(Protocol):
-    """What is used of DBOS's own access to its tables."""
+    """The parts of DBOS's system database that are used here."""
 
     engine: sa.Engine
 
@@ -92,7 +92,7 @@ class Checkpoints:
 
 
 def draw_ids(highest: int) -> None:
-    """Draw the step ids that were drawn before: what was recorded is in memory, and new calls get new ids."""
+    """Reserve the step ids that are already recorded, so that new calls get new ids."""
     drawn = 0
     while drawn < highest:
         drawn = DBOS.reserve_step().step_id

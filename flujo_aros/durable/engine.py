@@ -60,7 +60,7 @@ _open: Durable | None = None
 
 @DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)
 async def _aros_run(run_id: str, segment: int) -> str:
-    """One run, or the part of one behind a pause. What it gives is nobody's truth: that is in our own rows."""
+    """One run, or the part of it after a pause. Its return value decides nothing: our own rows say how a run ended."""
     if _open is None:
         raise AssertionError("a workflow runs without an engine")
     return await _open.perform(run_id, segment)
@@ -68,7 +68,7 @@ async def _aros_run(run_id: str, segment: int) -> str:
 
 @dataclass(slots=True)
 class _Local:
-    """A run that was begun in this process, by somebody who waits for it here."""
+    """A run that was started in this process, by a caller that awaits it here."""
 
     runner: Runner
     task: RunTask
@@ -78,7 +78,7 @@ class _Local:
 
 @dataclass(slots=True)
 class _Active:
-    """A run that is executed here, now."""
+    """A run that this process is executing."""
 
     task: asyncio.Task[RunResult]
     loop: asyncio.AbstractEventLoop
@@ -89,14 +89,14 @@ class Durable:
     """An engine that keeps every run in a database: `Runner(pipeline, engine=Durable("sqlite:///runs.sqlite"))`.
 
     `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
-    machines. A process that is killed loses nothing: `run` on the same input takes the interrupted run up, in the same
-    program or another, and steps that had settled and model calls that were recorded are neither run nor paid again.
-    `live` keeps the text of replies while they are written, so that other processes can follow. `limits` are
-    those of each provider, per minute, for all workers of the database together: `{"openai": PerMinute(requests=500)}`.
+    machines. A process that is killed loses nothing: `run` on the same input continues the interrupted run, in the same
+    program or another, and settled steps and recorded model calls are neither run nor paid for again. `live` stores the
+    text of replies while they are written, so that other processes can follow. `limits` are the limits per minute of
+    each provider, shared by all workers of the database: `{"openai": PerMinute(requests=500)}`.
 
-    There is one open `Durable` in a process; `close()`, or leaving it as a context manager, makes room for another.
+    A process can have one open `Durable`; `close()`, or leaving it as a context manager, makes room for another.
 
-    Raises `UsageError` at the first run for a URL that cannot be used.
+    Raises `UsageError` at the first run if the URL cannot be used.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Durable:
         self.documents: dict[str, Document] = {}
         self.load: Load | None = None
         self.on_taken_up: Callable[[RunRow], None] | None = None
-        """Is told of an interrupted run that `run` takes up."""
+        """Called with an interrupted run that `run` is about to continue."""
         self._create = create
         self._store: Store | None = None
         self._client: DBOSClient | None = None
@@ -133,27 +133,27 @@ class Durable:
 
     @property
     def store(self) -> Store:
-        """The rows of the database, opened when first needed."""
+        """The tables of the database, opened on first use."""
         if self._store is None:
             self._store = Store(self.url, create=self._create)
         return self._store
 
     @property
     def locks(self) -> Liveness:
-        """Who is alive."""
+        """The locks that show which processes are alive."""
         if self._liveness is None:
             self._liveness = liveness(self.store.engine, self.executor)
         return self._liveness
 
     @property
     def client(self) -> DBOSClient:
-        """What puts work into the engine's queues without executing any."""
+        """The client that enqueues work without executing any."""
         if self._client is None:
             self.prepare()
         return cast("DBOSClient", self._client)
 
     def prepare(self) -> None:
-        """Open the database, and make the tables where there are none; otherwise done when they are first needed."""
+        """Open the database and create missing tables. Called on first use if you do not."""
         if self._client is not None:
             return
         refuse_pickles()
@@ -170,10 +170,10 @@ class Durable:
     def launch(
         self, queues: Sequence[str] = (), concurrency: int | None = None, *, per_partition: int | None = None
     ) -> None:
-        """Start to execute: runs begun here, and those of `queues`, at most `concurrency` of them at once.
+        """Start executing the runs that are started here and those of `queues`, at most `concurrency` at once.
 
-        `per_partition` is how many runs of one partition of a queue all workers together execute at once. The
-        database keeps it with the queue: the worker that is started last sets it for all.
+        `per_partition` limits how many runs of one partition of a queue all workers together execute at once. It is
+        stored with the queue: the worker that starts last sets it for all.
         """
         global _open  # noqa: PLW0603 - the engine below is one for each process, too
         with self._guard:
@@ -224,7 +224,7 @@ class Durable:
             self._watcher.start()
 
     def _hold_lock(self) -> None:
-        """Take the lock of this process. Somebody who is just looking at it holds it for a moment."""
+        """Take the lock of this process. A process that is checking it holds it for a moment."""
         for _ in range(_TRIES):
             if self.locks.hold():
                 return
@@ -232,7 +232,7 @@ class Durable:
         raise UsageError(f"the durable database {self.store.shown} cannot be reached; no lock could be taken there")
 
     def _may_dequeue(self) -> bool:
-        """Whether this process may take runs from queues: it works on some, and nobody can take it for dead."""
+        """Whether this process may take runs from queues: it has some, is not draining, and holds its lock."""
         return bool(self._queues) and not self._draining and self.locks.hold()
 
     @property
@@ -240,7 +240,7 @@ class Durable:
         return self.store.engine.url.render_as_string(hide_password=False)
 
     def close(self) -> None:
-        """Stop executing, and close the database. A run that is under way is left for others to take up."""
+        """Stop executing and close the database. Runs in progress are left for other processes to continue."""
         global _open  # noqa: PLW0603 - as in `launch`
         self._draining = True
         self._stop.set()
@@ -269,10 +269,10 @@ class Durable:
     # -- runs --------------------------------------------------------------------------------------------------
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run in this process, or take up one that was interrupted.
+        """Execute a run in this process, or continue one that was interrupted.
 
-        Without a name, that is a run of the same pipeline on the same input and context whose process is gone. With
-        one, the run of that name: it goes on where it is interrupted, and gives its result again where it has ended.
+        Without a `run_id`, that is a run of the same pipeline on the same input and context whose process is gone.
+        With one, it is the run of that id: it continues if it was interrupted, and returns its result if it has ended.
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
@@ -293,10 +293,10 @@ class Durable:
         return await self._here(runner, task, 1)
 
     def register(self, runner: Runner, deps: Any = None) -> str:
-        """Let this process execute the runs of a pipeline, whoever starts them. Returns the version of the pipeline.
+        """Let this process execute the runs of a pipeline, wherever they are started. Returns the pipeline's version.
 
-        `deps` is what its agents see as `ctx.deps` in runs that were not started here with `deps` of their own; they
-        are never stored. Without it, a run of an agent that declares a `deps_type` is parked.
+        `deps` is the `ctx.deps` of its agents in runs that were not started here with `deps` of their own; it is never
+        stored. Without it, a run of an agent that declares a `deps_type` is parked.
         """
         version = self._versions.get(runner)
         if version is None:
@@ -307,7 +307,7 @@ class Durable:
         return version
 
     def _found(self, task: RunTask, version: str) -> RunRow | None:
-        """The run that this is, where it was begun before."""
+        """The row of this run if it was started before."""
         if not task.named:
             found = self.store.interrupted(version, _request_of(task))
             return next((row for row in found if self._is_interrupted(row)), None)
@@ -317,14 +317,14 @@ class Durable:
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
-        """Whether a process had the run and is gone, or no worker could execute it."""
+        """Whether the process that had the run is gone, or no worker could execute it."""
         if row.status == "parked":
             return True
         had = row.executor is not None and row.status in ("running", "queued")
         return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
-        """Let an interrupted run go on here; False where somebody else was first."""
+        """Continue an interrupted run here; False if another process was first."""
         died = row.status != "parked"
         if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
@@ -376,7 +376,7 @@ class Durable:
         )
 
     async def _here(self, runner: Runner, task: RunTask, segment: int) -> RunResult:
-        """Execute a run in this process, for somebody who waits for it."""
+        """Execute a run in this process for a caller that awaits it."""
         local = self._local[task.run_id] = _Local(runner, task)
         with SetWorkflowID(workflow_of(task.run_id, segment)):
             handle = await DBOS.start_workflow_async(_aros_run, task.run_id, segment)
@@ -409,7 +409,7 @@ class Durable:
         priority: int | None = None,
         partition: str | None = None,
     ) -> DurableHandle:
-        """Put a run into a queue. Any worker that knows the pipeline, or may load its blueprint, executes it."""
+        """Enqueue a run. Any worker that has the pipeline registered, or may load its blueprint, executes it."""
         version = self.register(runner)
 
         def put() -> None:
@@ -434,10 +434,11 @@ class Durable:
     ) -> DurableHandle:
         """Submit a run inside a transaction of your own on the same database (an outbox).
 
-        The run is there if, and only if, the transaction commits: an order and the run that works on it are written
-        together. `connection` is one of SQLAlchemy to that database; call `prepare()` before its transaction begins.
+        The run exists if and only if the transaction commits: an order and the run that processes it are written
+        together. `connection` is an SQLAlchemy connection to that database; call `prepare()` before its transaction
+        begins.
 
-        Raises `UsageError` where the database was not prepared, and for a connection to another one.
+        Raises `UsageError` if the database was not prepared, or the connection is to another one.
         """
         if self._client is None:
             raise UsageError("the durable database is not open: call durable.prepare() before the transaction begins")
@@ -456,7 +457,7 @@ class Durable:
         priority: int | None,
         partition: str | None,
     ) -> None:
-        """Put a run into a queue as a part of this transaction: it is there if, and only if, that commits."""
+        """Enqueue a run as part of this transaction."""
         added = self._add(connection, task, version, "queued", queue=queue, priority=priority, partition=partition)
         row = self.store.row(connection, task.run_id)
         if added:
@@ -465,7 +466,7 @@ class Durable:
             _refuse_other(row, task, version)
 
     def _enqueue(self, connection: sa.Connection, row: RunRow) -> None:
-        """Let any worker of its queue execute the run's segment."""
+        """Enqueue the current segment of a run."""
         options: EnqueueOptions = {
             "workflow_name": "aros_run",
             "queue_name": row.queue or (self._queues[0] if self._queues else "default"),
@@ -482,7 +483,7 @@ class Durable:
         return DurableHandle(self, run_id)
 
     def answer(self, row: RunRow, value: Any) -> None:
-        """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
+        """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
         if row.status != "paused":
             raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
         self.prepare()
@@ -492,7 +493,7 @@ class Durable:
             self._enqueue(connection, self.store.row(connection, row.run_id))
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
-        """Answer a paused run, and go on with it in this process."""
+        """Answer a paused run and continue it in this process."""
         await asyncio.to_thread(self.launch)
         if row.status != "paused":
             raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
@@ -509,10 +510,10 @@ class Durable:
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
-        """Run a run again from the step `at` on, as a new run that keeps the results of the steps before it.
+        """Repeat a run from the step `at` on, as a new run that keeps the results of the steps before it.
 
-        The pipeline may be another version of the one that it was begun with. Raises `UsageError` where it has no
-        such step, or where the run had not come to it.
+        The pipeline may be another version than that of the run. Raises `UsageError` if it has no such step, or if
+        the run never reached it.
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
@@ -540,7 +541,7 @@ class Durable:
 
     @property
     def under_way(self) -> int:
-        """How many runs are executed here, now."""
+        """How many runs this process is executing."""
         return len(self._performed)
 
     def drain(self, seconds: float, cut: threading.Event | None = None) -> int:
@@ -579,7 +580,7 @@ class Durable:
     # -- executing ---------------------------------------------------------------------------------------------
 
     async def perform(self, run_id: str, segment: int) -> str:
-        """The body of the engine's workflow: execute a run that has come to this process."""
+        """The body of the engine's workflow: execute a run in this process."""
         local = self._local.get(run_id)
         self._performed[run_id] += 1
         try:
@@ -610,13 +611,13 @@ class Durable:
         return result.status.value
 
     def _give_up(self, run_id: str, why: str) -> None:
-        """Write that a run cannot be executed, for whoever asks for it."""
+        """Mark a run as failed because it cannot be executed."""
         row = self.store.find(run_id)
         if row is not None and row.executor == self.executor:
             self.store.mark(row, "failed", why)
 
     def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
-        """What executes a run here; None for a run that is left to others, which is written down."""
+        """The runner that executes a run here; None for a run that is parked for others, which is recorded."""
         if row.takeovers > _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
             return None
@@ -693,7 +694,7 @@ class Durable:
     # -- watching ----------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Keep the lock, cancel what is to be cancelled, and, as a worker, take over from the dead."""
+        """Hold the lock, cancel runs on request, and, as a worker, take over the runs of dead processes."""
         looks = 0
         while not self._stop.wait(_LOOK_SECONDS):
             try:
@@ -708,7 +709,7 @@ class Durable:
                     if looks % _LOOKS_AT_PARKED == 1:
                         self._unpark()
             except (ArosError, SQLAlchemyError, engine_errors.DBOSException):
-                continue  # the database is away: it is looked at again
+                continue  # the database cannot be reached: try again
 
     def _cancel_asked(self) -> None:
         if not self._active:
@@ -720,7 +721,7 @@ class Durable:
                 active.loop.call_soon_threadsafe(active.task.cancel)
 
     def _take_over(self) -> None:
-        """Let runs whose process is gone go on."""
+        """Continue runs whose process is gone."""
         for executor in self.store.executors():
             if executor == self.executor or self.locks.is_alive(executor):
                 continue
@@ -729,10 +730,10 @@ class Durable:
                 self._adopt(row)
 
     def _remember(self) -> None:
-        """Let runs go on that were forgotten: the engine has given their workflow up, and nobody has died.
+        """Continue runs whose workflow the engine has given up although no process has died.
 
-        That happens where the database is away for a while, or the engine cannot decode a row of its own. Two looks
-        must agree: a run that is just beginning looks the same for a moment.
+        That happens if the database cannot be reached for a while, or the engine cannot decode a row of its own. Two
+        checks in a row must agree: a run that is just starting looks the same for a moment.
         """
         found = {
             row.run_id: row
@@ -746,7 +747,7 @@ class Durable:
         self._forgotten = {*found}
 
     def _unpark(self) -> None:
-        """Go on, in this process, with parked runs of the versions that it has."""
+        """Continue parked runs of the versions that this process has."""
         for row in self.store.runs(statuses=["parked"], limit=1000):
             if row.version not in self.runners and not self._can_load(row):
                 continue
@@ -769,7 +770,7 @@ class Durable:
         return self.register(runner) == row.version
 
     def _adopt(self, row: RunRow) -> None:
-        """Let a run go on that the engine does not know to be under way."""
+        """Continue a run that the engine does not know to be in progress."""
         if row.status == "cancelling":
             self.store.mark(row, "cancelled", "cancelled before it ended")
         elif row.takeovers >= _MOST_TAKEOVERS:
@@ -789,13 +790,13 @@ def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: 
 
 
 def version_of(pipeline: Pipeline) -> str:
-    """A hash of all that decides what a run does: its steps with their contracts, and the ladders in force."""
+    """A hash of everything that determines what a run does: its steps with their contracts, and their ladders."""
     ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 
 def step_with_deps(pipeline: Pipeline) -> str | None:
-    """The first step whose agent declares the type of its `deps`; None for those that it says may be None."""
+    """The first step whose agent declares a `deps_type` that does not allow None."""
     for step in every_step(pipeline):
         kind = getattr(step.facts.agent, "deps_type", object) if isinstance(step, Step) else object
         if kind not in (object, Any, NoneType) and NoneType not in get_args(kind):
@@ -804,7 +805,7 @@ def step_with_deps(pipeline: Pipeline) -> str | None:
 
 
 def no_deps(step: str) -> str:
-    """That a process cannot execute a run, and what to do."""
+    """The message for a run that a process cannot execute for want of `deps`."""
     return (
         f"the agent of step {step!r} needs deps, which are not stored with a run; "
         "give them to the process that executes it: engine.register(runner, deps=...)"
@@ -812,7 +813,7 @@ def no_deps(step: str) -> str:
 
 
 def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, deps: Any = None) -> RunTask:
-    """What there is to do for a run, from its row; what only this process knows is in `local` and `deps`."""
+    """The task of a run, from its row, and from what only this process has: `local` and `deps`."""
     value: Any = as_given(row.context or {})
     given: Any = as_given(row.input)
     channel = None
@@ -835,7 +836,7 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
 
 
 def _again(row: RunRow) -> RunTask:
-    """What a run was given, to be done by this process."""
+    """The task of a run that starts again, with the same input and context."""
     return RunTask(row.run_id, as_given(row.input), SharedContext.of(as_given(row.context or {})))
 
 
@@ -844,13 +845,13 @@ def _context_of(task: RunTask) -> Any:
 
 
 def _request_of(task: RunTask) -> str:
-    """A hash of what a run is given: two that are the same are the same request."""
+    """A hash of the input and context of a run: equal hashes are the same request."""
     given = [as_saved(task.given, "the input"), _context_of(task)]
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
 def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
-    """Raise `UsageError` where the run of this id is not what is asked for now."""
+    """Raise `UsageError` if the run of this id is another request, or of another version."""
     if row.request != _request_of(task):
         raise UsageError(another_request(row.run_id))
     if row.version != version and row.status in OPEN:
@@ -858,7 +859,7 @@ def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
 
 
 def another_request(run_id: str) -> str:
-    """That the run of an id is another one."""
+    """The message for a `run_id` that belongs to another request."""
     return f"run {run_id!r} was started with another input or context; give this one another run_id"
 
 

@@ -28,11 +28,11 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Keeper(Protocol):
-    """What a handle needs of the engine that keeps its run."""
+    """The part of an engine that a handle needs."""
 
     @property
     def store(self) -> Store:
-        """Where runs are kept."""
+        """Where runs are stored."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class Keeper(Protocol):
         ...
 
     def cancel(self, row: RunRow) -> None:
-        """Ask for the run to end."""
+        """Request that the run ends."""
         ...
 
     def answer(self, row: RunRow, value: Any) -> None:
@@ -50,7 +50,7 @@ class Keeper(Protocol):
 
 
 class DurableHandle:
-    """A handle to one run. It holds nothing: every question is put to the database."""
+    """A handle to one run. It has no state of its own: every method queries the database."""
 
     def __init__(self, engine: Keeper, run_id: str) -> None:
         self._engine = engine
@@ -62,7 +62,7 @@ class DurableHandle:
         return self._run_id
 
     async def row(self) -> RunRow:
-        """The run, as it stands."""
+        """The current row of the run."""
         return await asyncio.to_thread(self._engine.store.run, self._run_id)
 
     async def status(self) -> str:
@@ -87,9 +87,9 @@ class DurableHandle:
         return result_of(row, self._engine.store.steps(row.run_id), None if runner is None else runner.pipeline)
 
     async def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
-        """The events behind an offset, each with its own, until the run has ended or waits for an answer.
+        """The events after an offset, each with its own offset, until the run ends or pauses.
 
-        Whoever comes back with the last offset gets each event, and each character of live text, once.
+        A client that reconnects with its last offset gets each event, and each character of live text, once.
         """
         while True:
             row = await self.row()  # before the events: what it has ended with has all been written
@@ -116,12 +116,12 @@ class DurableHandle:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def cancel(self) -> None:
-        """Cancel the run. One that is under way settles its open steps first."""
+        """Cancel the run. A run in progress settles its open steps first."""
         row = await self.row()
         await asyncio.to_thread(self._engine.cancel, row)
 
     async def answer(self, value: Any) -> None:
-        """Answer what the run asks: it goes on, on any worker. Raises `UsageError` where it asks nothing."""
+        """Answer a paused run: it continues on any worker. Raises `UsageError` if it is not paused."""
         row = await self.row()
         await asyncio.to_thread(self._engine.answer, row, value)
 
@@ -172,7 +172,7 @@ def result_of(
 ) -> RunResult:
     """The result of a run, from its rows. Without the pipeline its values are plain JSON.
 
-    Of a run that is `unfinished` it has the steps that have settled, and counts as failed.
+    The result of an `unfinished` run has the steps that have settled, and the status failed.
     """
     recorded = [RecordedStep.model_validate(step.record) for step in steps if step.record is not None]
     ended = in_order(slot.result for slot in slots_of(recorded, pipeline).values())

@@ -1,7 +1,7 @@
 """Limits per minute that all workers share through the database: requests, tokens and cost of each provider.
 
-Before a call its share is reserved, by an estimate; after it, what it has really used takes the place of that. A call
-for which there is no room waits. What was reserved by a process that died counts for its minute, and then no more.
+Before a call, its share is reserved by an estimate; after it, its actual usage replaces the estimate. A call that would
+exceed the limit waits. A reservation of a process that died counts for its minute, and then expires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_NAP: Final = 5.0
 
 
 class SharedLimits:
-    """Lets calls wait until the limits of their provider have room, for all workers of one database."""
+    """Makes calls wait until the limits of their provider allow them, for all workers of one database."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SharedLimits:
         self._clock = clock
 
     async def reserve(self, model: str, size: int) -> Callable[[CallMade | None], Awaitable[None]]:
-        """Wait for room for a call of this model with a prompt of so many characters."""
+        """Wait until a call of this model with a prompt of `size` characters is within the limits."""
         provider = model.partition(":")[0]
         limit = self._limits.get(provider)
         if limit is None:
@@ -79,13 +79,13 @@ class SharedLimits:
         usage = None if made is None else made.usage
         with self._store.connection() as connection:
             if usage is None:
-                return  # it failed or was broken off: what it may have used stays reserved
+                return  # it failed or was cut off: its estimate stays reserved
             used = {"tokens": usage.input_tokens + usage.output_tokens, "cost": usage.cost}
             values = {**used, "cost": None if usage.cost is None else float(usage.cost)}
             connection.execute(LIMITS.update().where(LIMITS.c.id == own).values(values))
 
     def _alone(self, connection: sa.Connection, provider: str) -> None:
-        """Let no other worker count at the same time."""
+        """Take the lock under which one worker at a time counts."""
         if self._store.is_sqlite:  # any write takes the one lock of the file
             connection.execute(LIMITS.delete().where(LIMITS.c.id == ""))
             return

@@ -1,12 +1,12 @@
-"""Who is alive: a lock that the kernel or the database releases by itself when its holder is gone.
+"""Detects dead workers by a lock that the kernel or the database releases when its holder is gone.
 
-DBOS never notices a dead worker. Here each process holds a lock under its own name: a file lock beside an SQLite
-database, a session lock in PostgreSQL. Whoever gets the lock of another knows that it is dead: no clocks, no
-heartbeats, no time to wait. A process that is stopped or slow still holds its lock, and nothing is taken from it.
+DBOS never notices a dead worker. Here each process holds a lock under its own name: a file lock next to an SQLite
+database, a session lock in PostgreSQL. A process that can take the lock of another knows that the other is dead,
+without clocks, heartbeats or timeouts. A process that is suspended or slow still holds its lock and keeps its runs.
 
-A process can also lose its lock and live on: its session is cut, or its file is removed. Others then take its runs
-over, and it must not take them back from the queue. So it looks at its lock before each time that it dequeues
-(`dequeue_while`); what it is executing still is fenced by the rows of each run.
+A process can also lose its lock and stay alive: its session is cut, or its file is removed. Others then take over its
+runs, and it must not take them back from the queue. So it checks its lock before each dequeue (`dequeue_while`); the
+runs that it is still executing are fenced by their rows.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from flujo_aros.errors import UsageError
 
 
 class Liveness(Protocol):
-    """The lock of this process, and a look at those of others."""
+    """The lock of this process, and a check of those of others."""
 
     def hold(self) -> bool:
-        """Take the lock of this process, or see that it is still held. False while it is lost."""
+        """Take the lock of this process, or check that it is still held. False while it is lost."""
         ...
 
     def is_alive(self, executor: str) -> bool:
@@ -39,7 +39,7 @@ class Liveness(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of the lock: this process executes nothing any more."""
+        """Release the lock: this process executes nothing any more."""
         ...
 
 
@@ -58,7 +58,7 @@ class FileLocks:
             if self._held is not None:
                 if self._is_ours(self._held):
                     return True
-                self._held.close()  # somebody has removed the file: whoever looks takes this process for dead
+                self._held.close()  # the file was removed: other processes consider this one dead
                 self._held = None
                 return False
             try:
@@ -71,10 +71,10 @@ class FileLocks:
                 ) from error
             try:
                 fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # somebody is just looking
+            except BlockingIOError:  # another process is checking it
                 taken.close()
                 return False
-            if not self._is_ours(taken):  # and has removed the file in between
+            if not self._is_ours(taken):  # the file was removed in between
                 taken.close()
                 return False
             self._held = taken
@@ -100,11 +100,11 @@ class FileLocks:
                 with suppress(OSError):
                     Path(file.name).unlink()
                 return False
-        except OSError:  # it was never there, or somebody else has seen it and cleaned up
+        except OSError:  # it never existed, or another process has removed it
             return False
 
     def release(self) -> None:
-        """Let go of the lock, and leave no file."""
+        """Release the lock and remove its file."""
         if self._held is not None:
             with suppress(OSError):
                 self._own.unlink()
@@ -117,7 +117,7 @@ _KEEPALIVE: Final = (
     "SET tcp_keepalives_interval = 1",
     "SET tcp_keepalives_count = 3",
 )
-"""The server notices a machine that is gone within about five seconds; of a process, its kernel tells at once."""
+"""The server notices within about five seconds that a machine is gone; a process that ends is noticed at once."""
 
 
 class SessionLocks:
@@ -130,7 +130,7 @@ class SessionLocks:
         self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock, or see that its session is still there. False while the database cannot be reached."""
+        """Take the lock, or check that its session is alive. False while the database cannot be reached."""
         with self._turn:
             return self._hold()
 
@@ -150,7 +150,7 @@ class SessionLocks:
                     self._held.close()
             self._held = None
             return False
-        if not taken:  # somebody is just looking, or the server has not noticed yet that the old session is gone
+        if not taken:  # another process is checking it, or the server has not yet closed the old session
             made.close()
             return False
         self._held = made

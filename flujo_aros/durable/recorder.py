@@ -1,4 +1,4 @@
-"""One durable run while it is executed: steps and calls are kept as they happen, and given back after a crash."""
+"""Records one durable run: steps and calls are stored as they happen, and replayed after a crash."""
 
 from __future__ import annotations
 
@@ -34,57 +34,57 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
-"""Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""
+"""Live text is written about this often: a reply that comes at once takes one write less."""
 _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 Row = Mapping[str, Any]
 Keep = Callable[[Callable[[Sequence[Row]], None]], Awaitable[None]]
-"""Calls a function in a thread with the starts that are not written yet. It writes them, all or none."""
+"""Calls a function in a thread with the starts that are not written yet; it writes all of them or none."""
 
 
 class Checkpoint(Protocol):
-    """Makes a call, and keeps its record under this key as one step of the engine."""
+    """Makes a call and stores its record under this key as one step of the engine."""
 
     async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """The record, once it is written through `keep`. Raises `Superseded` where another worker has the run."""
+        """The record, once it is written through `keep`. Raises `Superseded` if another worker has the run."""
         ...
 
 
 class Rows(Protocol):
-    """Where the rows of a run are kept: a `Store`, or what an engine has in its place."""
+    """Where the rows of a run are stored: a `Store`, or an engine's substitute."""
 
     def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
-        """Keep that steps start; once more those that had not settled."""
+        """Record that steps start, once more for those that had not settled."""
         ...
 
     def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Keep that steps start, and how steps have settled, all or none."""
+        """Record that steps start, and how steps have settled: all or none."""
         ...
 
     def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
-        """Keep how a run has ended, or that it waits. `completed` only if every step that started has settled."""
+        """Record how a run has ended, or that it pauses. `completed` only if every step that started has settled."""
         ...
 
     def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
-        """Keep pieces of replies."""
+        """Record pieces of replies."""
         ...
 
 
 class Limiter(Protocol):
-    """Lets a call wait until the limits that all workers share have room for it."""
+    """Makes a call wait until the limits that all workers share allow it."""
 
     async def reserve(self, model: str, size: int) -> Callable[[CallMade | None], Awaitable[None]]:
-        """Wait for room. What it gives is told what the call has used; None: it was never made."""
+        """Wait until the call is within the limits. Call the result with the call made, or None if it was not."""
         ...
 
 
 class RunRecording:
-    """Keeps one run in its database. `rows` and `calls` are what was kept of it before this process took it up.
+    """Records one run in its database. `rows` and `calls` are what was recorded before this process continued it.
 
     A step whose work is recorded calls is written when the first of them is recorded, when it settles, or after
-    `start_within` seconds, whichever comes first, in the same transaction. A function of one's own leaves no other
-    trace, and a step that was written before starts once more: these are written before any of their work.
+    `start_within` seconds, whichever comes first, in the same transaction. A user's function leaves no other trace, and
+    a step that is already in the database starts once more: these starts are written before any of their work.
     """
 
     start_within: ClassVar[float] = 0.05
@@ -138,11 +138,11 @@ class RunRecording:
 
     @property
     def is_live(self) -> bool:
-        """Whether the text of replies is kept while it is written."""
+        """Whether the text of replies is stored while it is written."""
         return self._run.live
 
     async def started(self, name: str, step: PipelineStep) -> None:
-        """Keep that a step starts: before its work, or with the first of it that is kept."""
+        """Record that a step starts: before its work, or with the first part of it that is recorded."""
         self._stands_in(name)
         async with self._turn:
             await self._flush()
@@ -165,7 +165,7 @@ class RunRecording:
                     await self._write(self._store.started)
 
     def stop(self) -> None:
-        """Write nothing more by itself: the run is given up, or has ended."""
+        """Stop the timer that writes starts: the run is given up, or has ended."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = None
@@ -176,7 +176,7 @@ class RunRecording:
             await self._starting(self._starts, write)
 
     async def _write(self, write: Callable[..., T], rows: Sequence[Row] | None = None, **options: Any) -> T:
-        """Write rows of the run, and the starts that wait: of a step that settles with them, in its own row."""
+        """Write rows of the run and the pending starts; the start of a step that settles goes into its row."""
         starts = dict(self._starts)
         if rows is None:
             return await self._starting(starts, lambda given: write(self._run.run_id, self._run.epoch, given))
@@ -197,7 +197,7 @@ class RunRecording:
         return await _to_the_end(writing)
 
     def _stands_in(self, name: str) -> None:
-        """Note which steps have this one inside: with them is kept what is inside and was not kept by itself."""
+        """Note which steps contain this one: they are written together with what is nested in them."""
         parent = name.rpartition("/")[0]
         while parent and parent not in self._containers:
             self._containers.add(parent)
@@ -211,7 +211,7 @@ class RunRecording:
             yield
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
-        """The settlement with a value that comes back from the database as the same value. Raises `UsageError`."""
+        """The settlement with a value that survives storage. Raises `UsageError` for a value that is not plain data."""
         outcome = settlement.outcome
         if not isinstance(outcome, Accepted) or isinstance(outcome.value, _PLAIN):
             return settlement
@@ -221,7 +221,7 @@ class RunRecording:
         return replace(settlement, outcome=replace(outcome, value=as_given(saved)))
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
-        """Keep how a step has settled, and what that has changed for the steps inside it, in one transaction."""
+        """Record how a step has settled, and what that changes for its nested steps, in one transaction."""
         changed = [slot]
         inside = f"{slot.name}/"
         if slot.name in self._containers:
@@ -242,9 +242,9 @@ class RunRecording:
         self._written.update((each.name, _state(each.result)) for each in changed)
 
     async def _observed(self) -> None:
-        """Let observers write what they were told of a step before it is recorded: afterwards it has no more events.
+        """Flush the observers before a step is recorded: afterwards it emits no more events.
 
-        One that cannot write, such as a journal on a full disk, costs its own record and is not waited for again.
+        An observer that cannot write, such as a journal on a full disk, loses its own record and is not awaited again.
         """
         if self._buffered:
             flushed = [await asyncio.to_thread(each.flush, _LONGEST_FLUSH) for each in self._buffered]
@@ -259,7 +259,7 @@ class RunRecording:
         return {**same, "seq": self._seq - 1, "settled_seq": self._seq}
 
     async def finish(self, result: RunResult) -> str:
-        """Write how the run has ended, if every step that started has settled. The status that holds."""
+        """Record how the run has ended, if every step that started has settled. Returns its final status."""
         changed = [
             step
             for step in result.steps
@@ -294,7 +294,7 @@ class RunRecording:
         await asyncio.sleep(min(seconds, max(0.0, record["value"] - time.time())))
 
     async def live(self, step: str, event: LiveEvent) -> None:
-        """Keep a piece of a reply. What others have seen of it before a crash is not kept again."""
+        """Record a piece of a reply. What was recorded of it before a crash is not recorded again."""
         piece = self._shown.new(step, event)
         if piece is None:
             return
@@ -307,7 +307,7 @@ class RunRecording:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Write the pieces that wait, joined where they follow one another."""
+        """Write the pending pieces; adjacent ones are joined."""
         rows: list[dict[str, Any]] = []
         pieces, self._pieces = self._pieces, []
         for step, kind, text in pieces:
@@ -322,7 +322,7 @@ class RunRecording:
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
     ) -> Record:
-        """The record of a call: kept from before, or made now, once there is room for it."""
+        """The record of a call: an existing one, or that of the call made now, within the limits."""
         self._ordinals[f"{step}#{kind}"] += 1
         key = f"aros:{step}#{kind}#{self._ordinals[f'{step}#{kind}']}"
         if key in self._calls:
@@ -352,7 +352,7 @@ class _Calls:
     recording: RunRecording
     step: str
     pauses: int = 0
-    """How often the step has paused in the middle of its work: the calls after a pause are others than before it."""
+    """How often the step has paused in the middle of its work: calls after a pause have keys of their own."""
     keeps_tools = True
 
     async def call(
@@ -370,7 +370,7 @@ class _Calls:
 
 
 class _Shown:
-    """What others have seen of the replies of steps that were under way at a crash: each character is shown once."""
+    """What was shown of the replies of steps that a crash interrupted: each character is shown once."""
 
     def __init__(self, texts: Sequence[TextRow]) -> None:
         self._seen: dict[str, str] = {}
@@ -380,7 +380,7 @@ class _Shown:
             self._seen[row.step] = kept + row.text
 
     def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
-        """The piece to show for an event; None where all of it was seen."""
+        """The piece to show for an event; None if all of it was shown."""
         if isinstance(event, TextReplaced):
             known = self._seen.pop(step, None)
             self._again.pop(step, None)
@@ -398,14 +398,14 @@ class _Shown:
 
 
 def _state(result: StepResult[Any]) -> tuple[str, str | None]:
-    """What may change of a step that was kept."""
+    """The parts of a recorded step that may change."""
     return result.status.value, result.excused_by
 
 
 async def _to_the_end(write: Callable[P, T], *given: P.args, **options: P.kwargs) -> T:
-    """Write in a thread, to the end: a write that a cancelled step no longer waits for would overtake the next.
+    """Write in a thread, to the end: a write that a cancelled step no longer awaited could overtake the next one.
 
-    Raises `Unwritten` where the database refuses.
+    Raises `Unwritten` if the database refuses.
     """
     bound = partial(write, *given, **options)
     writing = asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, bound))
@@ -426,7 +426,7 @@ async def _to_the_end(write: Callable[P, T], *given: P.args, **options: P.kwargs
 
 
 def _abandoned(name: str, by: str) -> RecordedStep:
-    """A step that a crash or a cancellation has interrupted, and that the run has not come to again."""
+    """The record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
     error = "it was interrupted, and the run went another way after that"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 

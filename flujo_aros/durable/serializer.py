@@ -1,8 +1,8 @@
 """Safe at rest: only JSON goes into the engine's tables, and only JSON is ever read from them.
 
-DBOS stores pickles by default, and obeys the `serialization` column of each row when it reads: a row that says
-`py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Whoever may write to the
-database would own every worker. So the one place where DBOS unpickles is replaced by a refusal.
+DBOS stores pickles by default, and decodes each row in the format that its `serialization` column names: a row that
+says `py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Whoever may write to the
+database would control every worker. So the one place where DBOS unpickles is replaced by a refusal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME: Final = "aros_json"
 
 
 class RefusedRow(ArosError):
-    """A row of the database is not in a format that this package writes; its content was not decoded."""
+    """A row of the database is not in a format that this package writes, and was not decoded."""
 
 
 class EngineError(ArosError):
@@ -76,13 +76,13 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
 
 def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
     raise RefusedRow(
-        "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded. "
-        "Something else than flujo_aros has written to this database: check who may"
+        "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded; "
+        "something other than flujo_aros has written to this database; check who has access"
     )
 
 
 def refuse_pickles() -> None:
-    """Let no row of any DBOS database be unpickled in this process from now on.
+    """Keep DBOS from unpickling any row in this process from now on.
 
     Raises `UsageError` where this release of DBOS decodes pickles in an unknown place.
     """

@@ -1,7 +1,7 @@
 """Our own rows beside those of DBOS, in the same database: runs, steps that started and settled, and live text.
 
-What DBOS keeps (queue, owner, attempts, model calls) is not repeated here. What it cannot know is: whether every step
-that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that has counted.
+What DBOS stores (queue, owner, attempts, model calls) is not repeated here, only what it cannot know: whether every
+step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that checks it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAMAGED: Final = "damaged"
 
 
 class Superseded(BaseException):
-    """Another worker has taken the run over: this one must leave it alone, at once and without a trace.
+    """Another worker has taken over the run: this one must stop working on it at once and write nothing more.
 
     Not an `Exception`: no step may settle because of it.
     """
@@ -39,7 +39,7 @@ class Superseded(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One run, as the database has it."""
+    """One run, as stored in the database."""
 
     run_id: str
     pipeline: str
@@ -73,13 +73,13 @@ class RunRow:
 
 
 def workflow_of(run_id: str, segment: int) -> str:
-    """The id of a workflow: a run has one, and one more for each time it goes on after a pause."""
+    """The id of a workflow: a run has one, and another each time it continues after a pause."""
     return run_id if segment == 1 else f"{run_id}/{segment}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run has ended, or that it waits: what its row says from then on."""
+    """The end of a run, or its pause: what its row says from then on."""
 
     status: str
     note: str | None = None
@@ -89,7 +89,7 @@ class Ending:
     carrier: Mapping[str, str] | None = None
 
     def gated(self, unsettled: Sequence[str]) -> Ending:
-        """The ending that holds where these steps started and never settled: the completion gate."""
+        """The ending, unless steps started and never settled: the completion gate."""
         if not unsettled or self.status in ("cancelled", "paused"):
             return self
         note = f"{len(unsettled)} steps never settled: {', '.join(unsettled[:5])}"
@@ -97,7 +97,7 @@ class Ending:
         return replace(self, status="failed", note=note, result={**self.result, "status": "failed", "error": error})
 
     def columns(self, now: float) -> dict[str, Any]:
-        """What changes in the row of the run."""
+        """The columns of the run's row that change."""
         return {**_values(self), "answer": None, "ended": None if self.status in OPEN else now}
 
 
@@ -149,7 +149,7 @@ class _Format:
 
 
 class Json(sa.types.TypeDecorator[Any]):
-    """Plain data as JSON that a person can read; None is NULL."""
+    """Plain data as human-readable JSON; None is NULL."""
 
     impl = sa.Text
     cache_ok = True
@@ -204,11 +204,11 @@ DOCUMENTS = _table("aros_durable_documents", _Document)
 
 
 class DatabaseError(UsageError):
-    """The database has refused something, or is away: what was under way goes on once it is there again."""
+    """The database has refused something or cannot be reached: runs continue once it works again."""
 
 
 class Unwritten(BaseException):
-    """The database has refused a write of a run that is under way: it stops here, and goes on from what is written.
+    """The database has refused a write of a run in progress: it stops here, and continues from what is written.
 
     Not an `Exception`: no step may fail because of it.
     """
@@ -219,9 +219,9 @@ class Unwritten(BaseException):
 
 
 class Store:
-    """The rows of one database. Every method is one transaction, and blocks: call it from a thread.
+    """The tables of one database. Every method is one transaction, and blocks: call it from a thread.
 
-    Raises `UsageError` for a URL that cannot be, and for a database that cannot be opened, read or written.
+    Raises `UsageError` for an invalid URL, and for a database that cannot be opened, read or written.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
@@ -257,7 +257,7 @@ class Store:
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:
-        """A transaction. What the database refuses is one `UsageError`."""
+        """A transaction. Raises `DatabaseError` for whatever the database refuses."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -265,7 +265,7 @@ class Store:
             raise self.refused(error) from error
 
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
-        """What the database has refused, as one sentence."""
+        """The error for what the database has refused, as one sentence."""
         said = refusal(error, self.engine.url)
         later = "; runs go on once it can" if said.startswith("cannot be reached") else ""
         return DatabaseError(f"the durable database {self.shown} {said}{later}")
@@ -273,7 +273,7 @@ class Store:
     # -- runs --------------------------------------------------------------------------------------------------
 
     def add(self, connection: sa.Connection, run: RunRow) -> bool:
-        """Add a run, unless there is one of this id. Whether it was added."""
+        """Add a run unless its id exists. Returns whether it was added."""
         known = connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.run_id == run.run_id)).scalar()
         if known is not None:
             return False
@@ -326,7 +326,7 @@ class Store:
         return [_run_of(row) for row in connection.execute(query).mappings()]
 
     def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
-        """Take a run for this executor; None where that workflow is not the one that executes it any more."""
+        """Take a run for this executor; None if its workflow is no longer the current one of the run."""
         taken = sa.case((sa.and_(RUNS.c.status == "running", RUNS.c.epoch > 0), 1), else_=0)
         with self.connection() as connection:
             changed = connection.execute(
@@ -345,7 +345,7 @@ class Store:
             return self.row(connection, run_id)
 
     def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
-        """Let the run go on in a new workflow; False where somebody else was first."""
+        """Continue the run in a new workflow; False if another process was first."""
         changed = connection.execute(
             RUNS.update()
             .where(RUNS.c.run_id == run.run_id, RUNS.c.segment == run.segment, RUNS.c.status == run.status)
@@ -355,7 +355,7 @@ class Store:
         return changed.rowcount == 1
 
     def mark(self, run: RunRow, status: str, note: str) -> bool:
-        """Write down that a run is parked, cancelled or failed, without executing it; False if it has moved on."""
+        """Mark a run as parked, cancelled or failed without executing it; False if it has changed in the meantime."""
         with self.connection() as connection:
             changed = connection.execute(
                 RUNS.update()
@@ -365,7 +365,7 @@ class Store:
             return changed.rowcount == 1
 
     def set_status(self, connection: sa.Connection, run: RunRow, status: str) -> None:
-        """Say something of a run to whoever executes it."""
+        """Set the status of a run, as a request to its executor."""
         same = sa.and_(RUNS.c.run_id == run.run_id, RUNS.c.epoch == run.epoch, RUNS.c.status == run.status)
         connection.execute(RUNS.update().where(same).values(status=status))
 
@@ -376,7 +376,7 @@ class Store:
             return list(connection.execute(query).scalars())
 
     def executors(self) -> list[str]:
-        """Who has runs under way, or has taken some from a queue."""
+        """The executors that have runs in progress, or have dequeued some."""
         ours = sa.select(RUNS.c.executor).where(
             RUNS.c.status.in_(("running", "queued", "cancelling")), RUNS.c.executor.is_not(None)
         )
@@ -388,7 +388,7 @@ class Store:
             return sorted(each for each in found if each)
 
     def orphans(self, executor: str) -> list[RunRow]:
-        """The runs of a dead executor of which the engine does not know that they are under way."""
+        """The runs of a dead executor that the engine does not know to be in progress."""
         with self.connection() as connection:
             rows = self._rows(
                 connection,
@@ -402,9 +402,9 @@ class Store:
         return [row for row in lost if row.status != DAMAGED]
 
     def forgotten(self, executor: str) -> list[RunRow]:
-        """The runs that nobody executes, of this executor or of none: the engine has ended their workflow, or has none.
+        """The runs of this executor, or of none, whose workflow the engine has ended or never had.
 
-        Also those whose workflow this executor has taken, which only the executor can know that it does not execute.
+        Also those whose workflow this executor has dequeued: only the executor knows whether it executes them.
         """
         query = sa.text(
             "SELECT r.run_id FROM aros_durable_runs AS r "  # noqa: S608 - no input in it
@@ -422,7 +422,7 @@ class Store:
     # -- steps -------------------------------------------------------------------------------------------------
 
     def _own(self, connection: sa.Connection, run_id: str, epoch: int) -> None:
-        """Hold the run for this transaction. Raises `Superseded` where somebody else has it."""
+        """Lock the run for this transaction. Raises `Superseded` if another worker has it."""
         mine = sa.and_(RUNS.c.run_id == run_id, RUNS.c.epoch == epoch)
         if self.is_sqlite:  # a write takes the lock that a read does not
             held = connection.execute(RUNS.update().where(mine).values(epoch=RUNS.c.epoch)).rowcount == 1
@@ -434,7 +434,7 @@ class Store:
             raise Superseded(run_id)
 
     def started(self, run_id: str, epoch: int, starts: Sequence[Mapping[str, Any]]) -> None:
-        """Keep that steps start; once more those that had not settled."""
+        """Record that steps start, once more for those that had not settled."""
         with self.connection() as connection:
             if not self.is_sqlite:  # what commits after it takes it along
                 connection.execute(_LAZY_COMMIT)
@@ -443,7 +443,7 @@ class Store:
     def add_starts(
         self, connection: sa.Connection, run_id: str, epoch: int, starts: Iterable[Mapping[str, Any]]
     ) -> None:
-        """The same as a part of this transaction. Raises `Superseded` where somebody else has the run."""
+        """The same as part of this transaction. Raises `Superseded` if another worker has the run."""
         for start in starts:
             if connection.execute(self._start, {"run_id": run_id, "epoch": epoch, **start}).rowcount == 0:
                 raise Superseded(run_id)
@@ -455,7 +455,7 @@ class Store:
         rows: Sequence[Mapping[str, Any]],
         starts: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Keep that steps start, and how steps have settled, in one transaction."""
+        """Record that steps start, and how steps have settled, in one transaction."""
         with self.connection() as connection:
             self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, rows)
@@ -476,9 +476,9 @@ class Store:
         ending: Ending,
         starts: Sequence[Mapping[str, Any]] = (),
     ) -> str:
-        """Write how a run has ended, or that it waits. Returns the status that holds.
+        """Record how a run has ended, or that it pauses. Returns its final status.
 
-        `completed` only if, in this transaction, every step that started has settled.
+        That is `completed` only if, in this transaction, every step that started has settled.
         """
         with self.connection() as connection:
             self._own(connection, run_id, epoch)
@@ -499,7 +499,7 @@ class Store:
             return [StepRow(**row) for row in connection.execute(query).mappings()]
 
     def copy_steps(self, connection: sa.Connection, run_id: str, steps: Sequence[StepRow]) -> None:
-        """Let a new run have these steps of another as its own."""
+        """Copy these steps of another run to a new run."""
         now = time.time()
         rows = [{**_values(step), "run_id": run_id, "started": now, "settled": now} for step in steps]
         if rows:
@@ -508,7 +508,7 @@ class Store:
     # -- the engine's rows -------------------------------------------------------------------------------------
 
     def calls(self, workflow_ids: Sequence[str]) -> tuple[dict[str, Any], int]:
-        """What the calls of these workflows have come to, by key, and the highest step id of the last of them.
+        """The records of the calls of these workflows, by key, and the highest step id of the last workflow.
 
         Raises `RefusedRow` for a row that is not ours.
         """
@@ -528,7 +528,7 @@ class Store:
         return found, highest
 
     def workflow_statuses(self, workflow_ids: Sequence[str]) -> dict[str, str]:
-        """How the engine's workflows of these ids stand; those it does not know are left out."""
+        """The statuses of the engine's workflows of these ids, as far as it knows them."""
         query = sa.text(
             f"SELECT workflow_uuid, status FROM {self._prefix}workflow_status WHERE workflow_uuid IN :ids"  # noqa: S608
         ).bindparams(sa.bindparam("ids", expanding=True))
@@ -539,7 +539,7 @@ class Store:
     # -- texts and documents -----------------------------------------------------------------------------------
 
     def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep pieces of replies."""
+        """Record pieces of replies."""
         with self.connection() as connection:
             if not self.is_sqlite:
                 connection.execute(_LAZY_COMMIT)
@@ -553,13 +553,13 @@ class Store:
             return [TextRow(**row) for row in connection.execute(query).mappings()]
 
     def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
-        """Keep the blueprint of a version."""
+        """Store the blueprint of a version."""
         known = connection.execute(sa.select(DOCUMENTS.c.version).where(DOCUMENTS.c.version == version)).scalar()
         if known is None:
             connection.execute(DOCUMENTS.insert().values(version=version, document=dict(document)))
 
     def document(self, version: str) -> dict[str, Any] | None:
-        """The blueprint of a version; None where a program had made the pipeline."""
+        """The blueprint of a version; None if a program made the pipeline."""
         with self.connection() as connection:
             return connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
 
@@ -604,5 +604,5 @@ def _intact(run: RunRow) -> RunRow:
 
 
 def _values(row: RunRow | StepRow | Ending) -> dict[str, Any]:
-    """The columns of a row. Not `asdict`, which would copy all that is inside."""
+    """The columns of a row. Not `asdict`, which would copy nested values."""
     return {each.name: getattr(row, each.name) for each in fields(row)}

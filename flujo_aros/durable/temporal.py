@@ -1,9 +1,9 @@
 """Durable runs on Temporal: the run is a workflow, and each model call or function of it is one activity.
 
-Temporal replays a workflow from its history after a crash, so nothing else is kept: what a step has come to is computed
-again, and the calls in it are answered from the history. The pipeline runs inside the workflow, on its event loop; what
-does something outside (models, tools, functions of `Call`) runs as an activity in the same process, on a task queue of
-its own. Where that process is gone, its heartbeat stops, another worker replays the run up to that call and makes it.
+Temporal replays a workflow from its history after a crash, so nothing else is stored: the results of steps are computed
+again, and their calls are answered from the history. The pipeline runs inside the workflow, on its event loop; whatever
+acts on the outside (models, tools, functions of `Call`) runs as an activity in the same process, on a task queue of its
+own. If that process dies, its heartbeat stops, and another worker replays the run up to that call and makes it.
 
 The workflow is not sandboxed: see `docs/decisions/022-temporal-without-its-sandbox.md`.
 """
@@ -70,14 +70,14 @@ _open: Temporal | None = None
 
 
 class _Rows:
-    """What a database keeps for other engines, in the memory of a workflow, where a replay computes it again."""
+    """What other engines store in a database, in the memory of a workflow, where a replay computes it again."""
 
     def __init__(self, run: RunRow) -> None:
         self.run = run
         self.steps: dict[str, StepRow] = {}
 
     def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
-        """Keep that steps start."""
+        """Record that steps start."""
         del epoch
         for start in starts:
             name = start["name"]
@@ -85,7 +85,7 @@ class _Rows:
             self.steps[name] = StepRow(run_id=run_id, name=name, kind=start["kind"], seq=seq)
 
     def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Keep that steps start, and how steps have settled."""
+        """Record that steps start, and how steps have settled."""
         self.started(run_id, epoch, starts)
         for row in rows:
             self.steps.setdefault(
@@ -95,20 +95,20 @@ class _Rows:
             self.steps[row["name"]] = replace(self.steps[row["name"]], **ended)
 
     def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
-        """Keep how the run has ended. Returns the status that holds."""
+        """Record how the run has ended. Returns its final status."""
         self.settled(run_id, epoch, rows, starts)
         gated = ending.gated([step.name for step in self.steps.values() if step.status is None])
         self.run = replace(self.run, **gated.columns(workflow.time()))
         return gated.status
 
     def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
-        """Nothing is shown while it is written."""
+        """Ignored: no text is shown while it is written."""
 
 
 class _Recording(RunRecording):
-    """The recording of a run inside its workflow: Temporal's own timer waits, also over a crash.
+    """The recording of a run inside its workflow: waits are Temporal's timers, which survive a crash.
 
-    Steps start at once: a clock here would be one of Temporal's timers, and a row costs nothing.
+    Starts are recorded at once: a delay would be a Temporal timer, and a row in memory costs nothing.
     """
 
     start_within = 0.0
@@ -161,7 +161,7 @@ class _ArosRun:
         return await recording.finish(result)
 
     async def _made(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Make a call as one activity. Where its worker is lost, it is made again: where the run is executed then."""
+        """Make a call as one activity. If its worker is lost, it is made again where the run continues."""
         del keep  # the workflow has it in memory, as it has its steps
         record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
         return record
@@ -176,7 +176,7 @@ class _ArosRun:
 
     @workflow.signal
     def answer(self, value: dict[str, Any]) -> None:
-        """Take the answer to what the run asks."""
+        """Take the answer to a pause."""
         if self._rows is not None and self._rows.run.status == "paused" and self._answer is None:
             self._answer = value
 
@@ -189,10 +189,10 @@ def _opened() -> Temporal:
 
 @contextmanager
 def _complete_loop() -> Generator[None]:
-    """Give the workflow's event loop what the pipeline needs of a loop and Temporal's does not have.
+    """Add what the pipeline needs and Temporal's event loop lacks.
 
-    The few functions that would run in a thread, all of them quick and pure, run at once. The loop counts as closed
-    when the workflow has ended, so that nothing that is kept for each loop outlives it.
+    The few functions that would run in a thread, all of them quick and pure, run at once. The loop reports itself as
+    closed when the workflow has ended, so that nothing that is cached per loop outlives it.
     """
     loop = cast("Any", asyncio.get_running_loop())
     ended = False
@@ -213,12 +213,12 @@ def _complete_loop() -> Generator[None]:
 class Temporal:
     """An engine that keeps runs in Temporal: `Runner(pipeline, engine=Temporal("temporal://localhost:7233/default"))`.
 
-    `url` names the server and the namespace. `queue` is the task queue that workers share. Values are plain data, as
-    with `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow
-    and must be pure. What Temporal cannot give of what `Durable` gives is listed in `docs/durable.md`.
+    `url` names the server and the namespace, `queue` the task queue that workers share. Values are plain data, as with
+    `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow and must
+    be pure. `docs/durable.md` lists the features of `Durable` that are missing here.
 
-    Leave it as an async context manager, or `await close()`. Raises `UsageError` for a URL that is not one, and where
-    the server cannot be reached.
+    Use it as an async context manager, or `await close()`. Raises `UsageError` for an invalid URL, and if the server
+    cannot be reached.
     """
 
     def __init__(self, url: str, *, queue: str = "aros") -> None:
@@ -249,10 +249,10 @@ class Temporal:
         return self._client
 
     def register(self, runner: Runner, deps: Any = None) -> str:
-        """Let this process execute the runs of a pipeline, whoever starts them. Returns the version of the pipeline.
+        """Let this process execute the runs of a pipeline, wherever they are started. Returns the pipeline's version.
 
-        `deps` is what its agents see as `ctx.deps`. A process without it does not execute the runs of an agent that
-        declares a `deps_type`; Temporal offers them to another.
+        `deps` is the `ctx.deps` of its agents. A process without it does not execute the runs of an agent that declares
+        a `deps_type`; Temporal offers them to another.
         """
         local = [name for name in runner.pipeline.models if name.startswith("local:")]
         if local and runner.models is None:
@@ -266,7 +266,7 @@ class Temporal:
         return version
 
     async def launch(self) -> None:
-        """Start to execute runs, those begun here and those of others."""
+        """Start executing runs, wherever they are started."""
         global _open
         async with self._launching:
             if self._workers is not None:
@@ -289,7 +289,7 @@ class Temporal:
             await self._workers.enter_async_context(runs)
 
     async def close(self) -> None:
-        """Stop executing. A run that is under way is left for others to take up."""
+        """Stop executing. Runs in progress are left for other workers to continue."""
         global _open  # noqa: PLW0603 - as in `launch`
         workers, self._workers, self._client = self._workers, None, None
         try:
@@ -309,9 +309,9 @@ class Temporal:
         await self.close()
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run, here or in another worker, or take up the one of this id.
+        """Execute a run, here or in another worker, or continue the one of this id.
 
-        Outside of `async with` this process executes runs only as long as it waits for one.
+        Outside of `async with`, this process executes runs only while it awaits one.
         """
         self._waiting += 1
         try:
@@ -336,7 +336,7 @@ class Temporal:
         priority: int | None = None,
         partition: str | None = None,
     ) -> TemporalHandle:
-        """Begin a run. Any worker that knows the pipeline executes it."""
+        """Start a run. Any worker that has the pipeline registered executes it."""
         if queue != "default" or priority is not None or partition is not None:
             raise UsageError(
                 "on Temporal a run has no priority and no partition, and its queue is that of the engine: "
@@ -417,7 +417,7 @@ class Temporal:
 
 
 def _not_here(message: str) -> ApplicationError:
-    """Says that a call was not made by this process. Expected, so Temporal logs no traceback."""
+    """The error for a call that this process did not make. It is expected, so Temporal logs no traceback."""
     return ApplicationError(message, type=_NOT_HERE, category=ApplicationErrorCategory.BENIGN)
 
 
@@ -438,13 +438,13 @@ async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
 
 
 def _is_lost(failed: ActivityError) -> bool:
-    """Whether the worker is gone, so that nobody can say what has become of the call."""
+    """Whether the worker is lost, so that the outcome of the call is unknown."""
     cause = failed.cause
     return isinstance(cause, WorkerLost) or (isinstance(cause, ApplicationError) and cause.type == _NOT_HERE)
 
 
 def _rebuilt(failed: ActivityError) -> Exception:
-    """The error of a function, as far as it can be made again from its type and its message."""
+    """The error of a function, rebuilt from its type and its message if possible."""
     cause = failed.cause
     if not isinstance(cause, ApplicationError):
         return failed
@@ -455,7 +455,7 @@ def _rebuilt(failed: ActivityError) -> Exception:
 
 
 class FunctionFailed(ArosError):
-    """A function has failed in an activity: the type of its error and its message, as text."""
+    """A function has failed in an activity: the type of its error and its message."""
 
 
 def _as_activity(step: PipelineStep) -> PipelineStep | None:
@@ -477,7 +477,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
 
 
 class TemporalHandle:
-    """A handle to one run. It holds nothing: every question is put to the server."""
+    """A handle to one run. It has no state of its own: every method queries the server."""
 
     def __init__(self, engine: Temporal, run_id: str, given: Mapping[str, Any] | None = None) -> None:
         self._engine = engine
@@ -493,7 +493,7 @@ class TemporalHandle:
         return (await self._engine.client()).get_workflow_handle(self._run_id)
 
     async def _journal(self) -> Journal:
-        """What there is of the run. Raises `UsageError` where the server, or every worker, is away."""
+        """The state of the run. Raises `UsageError` if the server, or every worker, is unreachable."""
         try:
             journal: Journal = await (await self._workflow()).query("journal")
         except TemporalError as error:
@@ -501,31 +501,31 @@ class TemporalHandle:
         return journal
 
     async def status(self) -> str:
-        """queued, running, paused, completed, degraded, failed or cancelled. A worker has to be there to say so."""
+        """queued, running, paused, completed, degraded, failed or cancelled. Needs a running worker."""
         run = (await self._journal())["run"]
         return "queued" if run is None else str(run["status"])
 
     async def result(self) -> RunResult:
-        """How the run ended, as soon as it has, or that it waits for an answer.
+        """Wait until the run ends or pauses, and return its result.
 
-        Raises `UsageError` for a run that was begun with something else, or that Temporal itself has ended.
+        Raises `UsageError` for a run that was started with another input, or that Temporal itself has ended.
         """
         waiting = asyncio.ensure_future((await self._workflow()).result())
         try:
             while True:
                 await asyncio.wait([waiting], timeout=_LOOK_SECONDS)
                 if waiting.done():
-                    return self._told(waiting.result())
-                with suppress(UsageError):  # no worker is there to say that it waits
+                    return self._result_of(waiting.result())
+                with suppress(UsageError):  # no worker can tell whether it is paused
                     journal = await self._journal()
                     if journal["run"] is not None and journal["run"]["status"] == "paused":
-                        return self._told(journal)
+                        return self._result_of(journal)
         except WorkflowFailureError as error:
             raise UsageError(f"run {self._run_id} was ended by Temporal: {error.cause}") from error
         finally:
             waiting.cancel()
 
-    def _told(self, journal: Journal) -> RunResult:
+    def _result_of(self, journal: Journal) -> RunResult:
         row, steps = RunRow(**journal["run"]), [StepRow(**step) for step in journal["steps"]]
         if self._given is not None and (row.input, row.context) != (self._given["input"], self._given["context"]):
             raise UsageError(another_request(self._run_id))
@@ -533,22 +533,22 @@ class TemporalHandle:
         return result_of(row, steps, None if runner is None else runner.pipeline)
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:  # noqa: ARG002 - as in `Handle`
-        """Refused: Temporal's history is no stream of events."""
+        """Raises `UsageError`: Temporal's history is not a stream of events."""
         raise UsageError("a run on Temporal cannot be followed event by event; ask for its status, or use Durable")
 
     async def cancel(self) -> None:
-        """Cancel the run. Its open steps are settled first."""
+        """Cancel the run. Its open steps settle first."""
         await (await self._workflow()).cancel()
 
     async def answer(self, value: Any) -> None:
-        """Answer what the run asks. Raises `UsageError` where it asks nothing."""
+        """Answer a paused run. Raises `UsageError` if it is not paused."""
         status = await self.status()
         if status != "paused":
             raise UsageError(f"run {self._run_id} is {status} and does not wait for an answer")
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:
-        """What is against the laws in the run, as `aros check` says it."""
+        """The laws that the run violates, as `aros check` reports them."""
         journal = await self._journal()
         steps = [StepRow(**step) for step in journal["steps"]]
         return broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []

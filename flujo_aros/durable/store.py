@@ -593,7 +593,8 @@ def _run_of(row: sa.RowMapping) -> RunRow:
         return RunRow(**row)
     name, error = next(iter(refused.items()))
     note = f"column `{name}` of run {row['run_id']}, which is {row['status']}: {error}"
-    return RunRow(**{**row, **dict.fromkeys(refused), "status": DAMAGED, "note": note})
+    columns: dict[str, Any] = {**row, **dict.fromkeys(refused), "status": DAMAGED, "note": note}
+    return RunRow(**columns)
 
 
 def _intact(run: RunRow) -> RunRow:

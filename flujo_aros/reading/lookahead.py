@@ -190,10 +190,18 @@ _NEVER: Final = "\0"
 def certain(pattern: str) -> str:
     r"""The expression for a text that grows: its end is no end, and what has not come may be anything.
 
-    >>> print(certain(r"[0-9]+ (?! [0-9] )"))
-    [0-9]+ (?!\Z| [0-9] )
+    What must not follow may have begun to come.
+
+    >>> print(certain(r"[0-9]+ (?! ab )"))
+    [0-9]+ (?!\Z|(?:a|\Z)(?:b|\Z))
     """
-    return pattern.replace(r"\Z", _NEVER).replace("(?!", r"(?!\Z|").replace(_NEVER, "(?!)")
+    pattern, at = pattern.replace(r"\Z", _NEVER), 0
+    parts: list[str] = []
+    while (start := pattern.find("(?!", at)) >= 0:
+        end = _close(pattern, start)
+        parts += [pattern[at:start], r"(?!\Z|", begun(pattern[start + 3 : end - 1]), ")"]
+        at = end
+    return "".join((*parts, pattern[at:])).replace(_NEVER, "(?!)")
 
 
 _MARKS: Final = ("//", "/*", "...", "```", "<!--")

@@ -32,7 +32,7 @@ from flujo_aros.reading.candidate import Following
 from flujo_aros.reading.json_scan import find_json_end, finite, refuse_constant
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
 from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
-from flujo_aros.reading.parser import DEPTH, Failure, Parser
+from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
 from flujo_aros.reading.runaway import ran_away
@@ -46,6 +46,7 @@ _FENCE_CLOSE: Final = expression(r"\s*(?:```)?\s*")
 _FIRST: Final = re.compile(r"[<◁\[]")
 """What a tag, or a mark of reasoning, begins with."""
 _LONGEST_TAG: Final = 400
+_SPACE_IN_TAG: Final = 20
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
 """What may be between a tag and the end of its line that is not text."""
@@ -122,6 +123,8 @@ class TagReader(Generic[T]):
         self._unread = False
         """The JSON of the payload has not been read to its end."""
         self._following: Following | None = None
+        self._looked_to = 0
+        """How far closing tags were looked for in the JSON of the payload."""
         self._preview: Preview | None = None
         self._text: TextPreview | None = None
 
@@ -224,9 +227,15 @@ class TagReader(Generic[T]):
             shape = ANY if contract.strict else contract.shape
             parser = Parser(text, start, shape, max_depth=self.max_depth, growing=True)
             self._following = Following(parser, JsonPreview(text, contract.shape, rules), quoted=False)
+            self._looked_to = start
         parser, preview = self._following.parser, self._following.preview
         self._preview = preview
         parsed = self._following.read_on(text)
+        # A closing tag in a string ends the payload after all if no tag follows the JSON: then nothing of it is final.
+        ends = parsed.end if isinstance(parsed, Parsed) else len(text)
+        if not preview.in_doubt and contract.closes.search(text, self._looked_to, ends) is not None:
+            preview.doubt(in_doubt=True)
+        self._looked_to = max(self._looked_to, ends - _SPACE_IN_TAG - len(contract.tag))
         if isinstance(parsed, Failure) or (contract.strict and parser.edits):
             self._following = self._preview = None
             self._marks.seen = max(self._marks.seen, parser.pos)

@@ -703,6 +703,8 @@ class JsonPreview:
             shape = kinds[0] if len(kinds) == 1 else shape
         if shape.anything or self.rules.exact:
             return True
+        if shape.format in TIMES:  # `4 May 2026` will be `2026-05-04`
+            return False
         return shape.types <= {"string", "null"} and shape.choices is None and not shape.branches
 
     def _close_text(self, node: Node) -> None:

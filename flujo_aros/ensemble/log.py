@@ -1,7 +1,7 @@
 """The event log: append-only, in memory or in a database, and read by pure folds.
 
-The log is the only state of an ensemble: whoever reads it from the beginning knows everything there is to know. The
-events of one turn are appended together or not at all, so a run that was killed resumes at its turn.
+The log is the only state of an ensemble: everything else is derived by reading it from the beginning. The events of one
+turn are appended together or not at all, so a run that was killed resumes at its turn.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class EventLog:
         return ()
 
     def _written(self, made: tuple[LogEvent, ...]) -> bool:
-        """Write the events; False if somebody else has taken their ids."""
+        """Write the events; False if another writer has taken their ids."""
         if self._engine is None:
             if made[0].id != len(self._kept) + 1:
                 return False
@@ -211,7 +211,7 @@ def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start:
 
 
 def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:
-    """The event as a database would give it back."""
+    """The event as it would be read back from a database."""
     for name, value in (("kind", kind), ("actor", actor)):
         if len(value) > _LONGEST_NAME:
             raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")
@@ -225,7 +225,7 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a database takes the text: half of a surrogate pair is no character."""
+    """Whether a database can store the text: a lone surrogate is not a character."""
     try:
         text.encode()
     except UnicodeEncodeError:

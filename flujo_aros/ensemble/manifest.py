@@ -1,4 +1,4 @@
-"""What one agent of an ensemble is: who it is, what it hears, what it may say, when it speaks, how it remembers."""
+"""The manifest of an agent in an ensemble: its persona, subscriptions, grants, schedule and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
 def wrong_kind(text: str) -> str | None:
-    """What is wrong with the name of a kind of events; None if it is fine."""
+    """The error in the name of a kind of events; None if it is valid."""
     if _KIND.fullmatch(text) is None:
         return f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
     return None
@@ -70,13 +70,13 @@ class _Strict(BaseModel):
 
 
 class Schedule(_Strict):
-    """When an agent speaks without having heard anything: once so many turns have passed since it last did."""
+    """When an agent speaks without having heard anything: `tick_every` turns after it last acted."""
 
     tick_every: int | None = Field(default=None, ge=1)
 
 
 class Memory(_Strict):
-    """How many events an agent has before it when it speaks, and after how many it forms a belief (None: never)."""
+    """How many events are in an agent's prompt, and after how many it forms a belief (None: never)."""
 
     window: int = Field(default=8, ge=1, le=200)
     reflection_threshold: int | None = Field(default=None, ge=2)
@@ -85,9 +85,9 @@ class Memory(_Strict):
 class Manifest(_Strict):
     """One agent of an ensemble.
 
-    `subscribes_to` are the kinds of events that it hears, and that give it a turn; `may_emit` those that it may
-    emit: nothing else can ever come from it. `output_extra_fields` are further fields of its events; with `winner`
-    among them it gives verdicts on the cast. `model_profile` names a profile of the ensemble.
+    `subscribes_to` are the kinds of events that it hears, and that give it a turn; `may_emit` are the only kinds that
+    it can emit. `output_extra_fields` are further fields of its events; with `winner` among them it gives verdicts on
+    the cast. `model_profile` names a profile of the ensemble.
 
     >>> Manifest(name="echo", persona="You echo.", subscribes_to=["agent.spoke"], may_emit=["echo.heard"]).role
     'worker'
@@ -117,7 +117,7 @@ class Manifest(_Strict):
 
 
 def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
-    """What to say of a kind that no agent of the cast emits, nor the conductor or the user; None if one of them does.
+    """A hint for a kind that no agent of the cast emits, nor the conductor or the user; None if one of them does.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> print(emitted_by_nobody("agent.spok", [owl]), emitted_by_nobody("user.injected", [owl]))
@@ -130,7 +130,7 @@ def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
 
 
 def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
-    """The manifest that is given as one, as a mapping, or as the path of a YAML file. Raises `UsageError`."""
+    """Read a manifest from a `Manifest`, a mapping, or the path of a YAML file. Raises `UsageError`."""
     if isinstance(given, Manifest):
         return given
     if not isinstance(cast("object", given), (dict, str, Path)):

@@ -11,9 +11,9 @@ from typing import Final
 
 _WORD: Final = re.compile(r"\w+")
 _LONG: Final = 4
-"""How many letters a word has that says something about its speaker."""
+"""The least number of letters of a word that is characteristic of its speaker."""
 _STUTTERS: Final = 12
-"""How many words a line has whose own repetition is judged."""
+"""The least number of words of a line whose own repetition is measured."""
 _LOOP: Final = re.compile(r"(.{1,40}?)\1{2,}", re.DOTALL)
 """The same letters three times or more in a row, within words too."""
 _MOST_LOOKED_AT: Final = 2_000

@@ -1,4 +1,4 @@
-"""What an agent remembers: events by salience, and beliefs that change by typed deltas."""
+"""The memory of an agent: events by salience, and beliefs that change by typed deltas."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Beliefs:
         return tuple(islice(fits, 1))
 
     def problem(self, deltas: Iterable[Delta]) -> str | None:
-        """Why these deltas cannot be applied; None if they can."""
+        """The reason why these deltas cannot be applied; None if they can."""
         after, problem = self._after(deltas)
         if problem is not None:
             return problem
@@ -161,7 +161,7 @@ _SALIENT: Final = {"judge.verdict": 3.0, "user.injected": 3.0, REFLECTED: 2.0}
 
 
 class EpisodicMemory:
-    """What one agent has seen: the events it subscribes to, its own, and the beliefs of everybody.
+    """The events that one agent has seen: those it subscribes to, its own, and the beliefs of all agents.
 
     Of the last events, four times its window, the most salient are in view: verdicts, the user's words, lines that name
     the agent, then the latest. `seen` counts all of them since the beginning.
@@ -173,7 +173,7 @@ class EpisodicMemory:
         self._recent: deque[LogEvent] = deque(maxlen=max(4 * manifest.memory.window, SEEN_BY_REFLECTION))
 
     def sees(self, event: LogEvent) -> bool:
-        """Whether this agent sees the event. Everybody sees beliefs."""
+        """Whether this agent sees the event. All agents see beliefs."""
         name = self.manifest.name
         return event.kind == REFLECTED or event.actor == name or event.kind in self.manifest.subscribes_to
 

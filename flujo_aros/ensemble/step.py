@@ -58,19 +58,19 @@ _MOST_SAID: Final = 240
 _MOST_IN_A_FIELD: Final = 80
 """How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
 _EVENT: Final = "Write the JSON event of {name}. Its `text` is "
-"""Where a provider enforces the schema, nothing else in the prompt says what the reply is. A small model that is not
-asked for JSON begins a sentence, is held to a brace, and goes on with noise."""
+"""If a provider enforces the schema, nothing else in the prompt describes the reply. A small model that is not asked
+for JSON begins a sentence, is forced to write a brace, and continues with noise."""
 _LINE: Final = _EVENT + "what {name} says now: one or two sentences, in character, that take this on."
 _BELIEF: Final = (
     _EVENT + "ONE belief of {name} about itself or the world, in one sentence, to remember in place of all this."
 )
 _VERDICT: Final = ("winner", "scores", "no_contest")
-"""The fields of a verdict: what an agent that was not asked for one writes there is not kept."""
+"""The fields of a verdict. They are discarded if the agent was not asked for one."""
 _OWN_LINES: Final = 12
-"""Of how many of its own last lines an agent is kept from repeating one."""
+"""How many of its own last lines an agent must not repeat."""
 _MOST_FAILED: Final = 3
-"""How many turns in a row may fail for each agent of the cast before the run is given up; and how many turns in a row
-the only agent that could go on gets for a line that counts."""
+"""How many turns in a row may fail, for each agent of the cast, before the run is given up; and how many turns in a row
+the only agent that could continue gets for a line that counts."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
@@ -468,7 +468,7 @@ class _Run:
         self._append([result], turn=turn)
 
     def _due(self, turn: int) -> _Member | None:
-        """Whose turn it is. Where nobody is due any more, whoever has said nothing last is asked again."""
+        """The agent whose turn it is. If none is due any more, the one that just had nothing to say is asked again."""
         if self._paused is not None:
             return next(member for member in self.members if member.name == self._paused.agent)
         due = [member for member in self.members if member.is_due(turn)]
@@ -477,7 +477,7 @@ class _Run:
         return min(due, key=lambda each: each.acted, default=None)
 
     def _may_go_on(self, turn: int) -> bool:
-        """Whether somebody will be due in a later turn, though nobody says anything in this one."""
+        """Whether an agent will be due in a later turn although none speaks in this one."""
         ticks = any(member.manifest.schedule.tick_every is not None for member in self.members)
         return ticks or any(each > turn for each in self.ensemble.inject)
 
@@ -514,7 +514,7 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
-        """Why a line does not count; a verdict does in whatever words."""
+        """Why a line does not count; None if it does. A verdict always counts, however it is worded."""
         limit = self.ensemble.repetition
         if event.says_nothing and event.winner is None:
             return "it has nothing to say"
@@ -525,7 +525,7 @@ class _Run:
         return "it repeats others" if self._parrots(member, event.text) else None
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
-        """What to tell an agent whose line must be put in other words; None if the line is fine."""
+        """The instruction for an agent whose line must be reworded; None if the line is fine."""
         if turn.said is None:
             return None
         text, limits = turn.said.value.text, self.ensemble
@@ -540,7 +540,7 @@ class _Run:
         return None
 
     def _parrots(self, member: _Member, text: str) -> bool:
-        """Whether a line is one that its speaker has just heard from somebody else."""
+        """Whether a line repeats one that its speaker has just heard from another agent."""
         limit = self.ensemble.repetition
         heard = (each.text for each in member.memory.window if each.actor != member.name)
         return limit is not None and repetition(text, heard) >= limit
@@ -629,14 +629,14 @@ class _Run:
         )
 
     def _append(self, events: Sequence[NewEvent], *, turn: int) -> None:
-        """Append to the log, after what the user may have put there. Raises `UsageError` if another run plays it."""
+        """Append to the log, after any events of the user. Raises `UsageError` if another run is writing to it."""
         while not self.log.append(events, turn=turn, after=self._after):
             if any(event.actor != "user" for event in self._heard()):
                 raise UsageError(f"another run is playing the event log {self.log.url!r} (run_id {self.log.run_id!r})")
         self._hear(live=True)
 
     def _hear(self, *, live: bool = False) -> None:
-        """Take in what is new in the log."""
+        """Process the new events of the log."""
         for _ in self._heard(live=live):
             pass
 
@@ -682,7 +682,7 @@ class _Run:
             self.reason = "failed"
 
     def _pass_on(self, agent: str) -> None:
-        """Give a turn to those who would have heard what an agent did not say, so that nobody waits for it forever."""
+        """Give a turn to those who would have heard the line that was not said, so that none waits for it forever."""
         unsaid = self._grants.get(agent, frozenset())
         for member in self.members:
             member.waiting |= member.name != agent and not unsaid.isdisjoint(member.manifest.subscribes_to)

@@ -31,7 +31,7 @@ def stage_line(event: LogEvent) -> str:
 
 
 def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of the stage: what a terminal has room for."""
+    """The last lines of the stage, as many as fit on a terminal."""
     return (*shown, stage_line(event))[-lines:]
 
 
@@ -42,7 +42,7 @@ def transcript(lines: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AgentStats:
-    """What one agent has done and used; `repetition` and `drift` are sums over its utterances."""
+    """The activity and usage of one agent; `repetition` and `drift` are sums over its utterances."""
 
     utterances: int = 0
     raw: int = 0

@@ -38,6 +38,8 @@ _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", e
 _MAX_DETAIL: Final = 300
 _SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format", "output_format", "too many states")
 """Words that stand in every refusal of a schema seen so far, of eight providers; one of them is enough."""
+_CONTENT_WORDS: Final = ("image", "audio", "video", "multimodal", "multi-modal")
+"""Words of errors about content that a model does not take, which it does not take in any other form either."""
 _FAILED_ON_A_REPLY: Final = ("json_validate_failed", "tool_use_failed")
 """Codes of errors that are about a reply, whatever words they use."""
 _FORM_REFUSED: Final = (400, 422, 500)
@@ -131,7 +133,10 @@ def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
         return not isinstance(error, (ContentFilterError, _CUT))
     if _details(error).get("code") in _FAILED_ON_A_REPLY:
         return True
-    return form_sent and isinstance(error, ModelHTTPError) and error.status_code in _FORM_REFUSED
+    if not form_sent or not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
+        return False
+    words = str(error.body).lower()
+    return refuses_schema(error) or not any(word in words for word in _CONTENT_WORDS)
 
 
 def refuses_schema(error: Exception) -> bool:

@@ -1,6 +1,7 @@
 """A real local model through pydantic-ai: grammar, usage, and errors in plain words."""
 
 import asyncio
+import base64
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 from pydantic_ai import (
     Agent,
+    BinaryContent,
     NativeOutput,
     PromptedOutput,
     StructuredDict,
@@ -29,6 +31,10 @@ from flujo_aros.host.local import LocalModels
 from flujo_aros.host.local.engine import LocalSettings
 
 from .local_lab import needs_model, servers_of
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 # Younger than the oldest release that we work with: there a cut reply is the wider error.
 CUT = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.UnexpectedModelBehavior)
@@ -167,6 +173,16 @@ def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server
     for sentence, (_, words) in zip(with_model(use), NO_GRAMMAR, strict=True):
         assert sentence.startswith("llama.cpp cannot convert the JSON schema to a grammar (")
         assert words in sentence
+
+
+def test_an_image_is_refused_in_one_sentence():
+    async def use(models, model):
+        with pytest.raises(
+            ModelRequestRejectedError, match=r"takes text only \(image input is not supported\): use another"
+        ):
+            await Agent(model).run(["What is it?", BinaryContent(PIXEL, media_type="image/png")])
+
+    with_model(use)
 
 
 def test_tools_that_the_template_would_drop_are_refused():

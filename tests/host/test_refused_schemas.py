@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai import Agent, AgentRunResultEvent, BinaryContent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.fallback import FallbackModel
 
@@ -65,6 +65,21 @@ def test_refusals_of_providers_are_recognized(status, body):
 @pytest.mark.parametrize(("status", "body"), OTHERS)
 def test_other_errors_are_not_taken_for_refusals(status, body):
     assert not refuses_schema(ModelHTTPError(status, "m", body))
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["image input is not supported - hint: you may need to provide the mmproj", "Invalid audio format: x-wav"],
+)
+def test_an_image_that_the_model_does_not_take_is_one_error_and_is_not_sent_again(message):
+    model = ScriptedModel(ModelHTTPError(500, "m", {"message": message}), GOOD)
+    agent = AgentSpec(model="openai:x", output_schema=Item.model_json_schema(), output_mode="native")
+    run = Runner(Step("look", agent=agent), models=model).run_sync(
+        ["What is it?", BinaryContent(b"GIF89a", media_type="image/gif")]
+    )
+    assert (run.status.value, model.calls) == ("failed", 1)
+    assert run.steps[0].outcome.issues[0].message.endswith(message)
+    assert len(run.steps[0].outcome.issues) == 1
 
 
 async def by_run(agent):

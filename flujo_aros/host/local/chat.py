@@ -134,17 +134,25 @@ class LocalChatModel(OpenAIChatModel):
             plain, category = self._too_long(body), ModelContextWindowExceededError
         elif "JSON schema" in why or "grammar" in why:
             plain, category = _bad_schema(why), ModelRequestRejectedError
+        elif "input is not supported" in why:
+            plain, category = self._text_only(why), ModelRequestRejectedError
         else:
             return error
         rejection = ModelHTTPError.for_category(
             category,
-            status_code=error.status_code,
+            status_code=400,  # llama.cpp says 500 for some of them, which asking again would not help
             model_name=self.model_name,
             body={**body, "message": plain},
             headers=error.headers,
         )
         rejection.message = plain
         return rejection
+
+    def _text_only(self, why: str) -> str:
+        return (
+            f"The local model {self.model_name} takes text only ({why.partition(' - ')[0]}): use another model for "
+            "this step, or give it text."
+        )
 
     def _too_long(self, body: dict[str, Any]) -> str:
         return (

@@ -48,6 +48,8 @@ _BLOCK: Final = re.compile(
     ),
     re.S | re.I,
 )
+_BEGIN: Final = ("<", "◁", "[T", "[t", "[/")
+"""What these marks begin with: to look for it is ten times as fast as to look for them."""
 _OPENS: Final = re.compile(REASONING_OPENS, re.I)
 _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
@@ -71,6 +73,8 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'
     """
+    if not any(mark in text for mark in _BEGIN):
+        return text
     masked = _BLOCK.sub(_blank, text)
     if unopened:
         end = max((found.end() for found in _LEFT.finditer(masked)), default=0)

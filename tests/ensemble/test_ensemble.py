@@ -252,6 +252,18 @@ def test_a_tool_call_that_needs_an_approval_pauses_the_run_in_its_turn(
     assert figures["fox"]["utterances"] == 2
 
 
+def test_a_line_that_is_being_reworded_may_wait_too(refunded: Callable[[], list[str]]) -> None:
+    echo = line("Who has paid twice for one order?", "fox.said")
+    asked = ScriptedModel(line("Who has paid twice for one order?", "owl.said"), echo, refund("A-7"))
+    paused = shop(asked).run_sync("go").paused
+    assert paused is not None
+    lines = ScriptedModel(echo, line("Anybody else?", "owl.said"), line("Nobody else, then.", "fox.said"))
+    ended = asyncio.run(shop(lines).resume(paused, True))
+    fox = ended.output["stats"]["agents"]["fox"]
+    assert (refunded(), lines.calls, fox["reworded"], fox["skipped"]) == (["A-7"], 3, 1, 1)
+    assert (fox["requests"], ended.usage.requests) == (4, 6)
+
+
 def test_what_the_user_says_while_a_turn_waits_does_not_change_whose_turn_it_is(
     refunded: Callable[[], list[str]],
 ) -> None:

@@ -75,8 +75,7 @@ def open_engine(source: str | Path, noun: str, *, missing: str | None = None, wa
         connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last moments, never the file
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA foreign_keys = ON")
-        if sqlite3.sqlite_version_info < (3, 42):  # there unixepoch('subsec'), a default in tables of DBOS, is NULL
-            connection.create_function("unixepoch", 1, _milliseconds)
+        add_functions(connection)
 
     if is_file:
         event.listen(engine, "connect", prepare)
@@ -146,6 +145,12 @@ def _keep_private(file: Path, noun: str) -> None:
             return
     if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
         _log.warning("every user of this machine can read the %s %s: chmod 600 makes it private", noun, file)
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Add what tables of DBOS need and an old SQLite lacks: before 3.42 their default `unixepoch('subsec')` is NULL."""
+    if sqlite3.sqlite_version_info < (3, 42):
+        connection.create_function("unixepoch", 1, _milliseconds)
 
 
 def _milliseconds(_precision: str) -> float:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import socket
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from dbos import error as engine_errors
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.database import add_functions
 from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
@@ -444,6 +446,9 @@ class Durable:
             raise UsageError("the durable database is not open: call durable.prepare() before the transaction begins")
         if not sa.inspect(connection).has_table(RUNS.name):
             raise UsageError(f"the transaction is on another database than {self.store.shown}, which keeps the runs")
+        raw = connection.connection.dbapi_connection
+        if isinstance(raw, sqlite3.Connection):
+            add_functions(raw)
         task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
         self._submit(connection, task, self.register(runner), queue, priority, partition)
         return self.handle(task.run_id)

@@ -27,6 +27,7 @@ from flujo_aros.contract import (
     WrittenEvent,
     fold,
     mask_reasoning,
+    parse_json,
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
@@ -1055,7 +1056,8 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
             found := re.fullmatch(r"(\*\*|__|[*_`\"'“‘])(.+?)(\1|[”’])[.!]?", body, re.S)
         ):
             break
-        body = found[2].strip()
+        decoded = parse_json(body) if "\\" in body and body[0] == '"' else None
+        body = (decoded if isinstance(decoded, str) else found[2]).strip()
         code = "emphasis" if found[1] in ("**", "__", "*", "_", "`") else "quotes"
         edits.append(Edit(code, Risk.LOSSLESS, 0, len(text), body, "$"))
     return body, edits

@@ -22,6 +22,7 @@ SCHEMA = {"type": "object", "required": ["age"], "properties": {"age": {"type": 
         ('{"age": 1} no: {"age": 3}', '{"age": 3}'),
         ("[True, None]", "[true, null]"),
         (' {"age":  3.10} ', '{"age":  3.10}'),
+        ('```json\n"caf\\u00e9"\n```', '"café"'),
         ("no JSON here\n", "no JSON here"),
         ('{"age": ', '{"age":'),
     ],

@@ -133,7 +133,10 @@ def _elsewhere(key: str) -> Hint | None:
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
     inner = [(kind, name) for kind, block in BLOCKS.items() for name in ("loop", "map") if key in _inner(block, name)]
-    return Hint(f" here; in a step of kind: {inner[0][0]} it stands under `{inner[0][1]}:`") if inner else None
+    if not inner:
+        return None
+    places = " or ".join(f"`{name}:`" for _, name in inner)
+    return Hint(f" here; in a step of kind: {' or '.join(kind for kind, _ in inner)} it belongs under {places}")
 
 
 def _inner(block: type[Block], name: str) -> Mapping[str, Any]:

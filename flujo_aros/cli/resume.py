@@ -87,6 +87,10 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
     if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
         state = _state_of(str(state)) or state
         db = None if state.exists() else known_db()
+        if db is None and not state.exists() and not state.suffix:
+            raise UsageError(
+                f"STATE: no run {str(state)!r} waits in {PAUSED}; give its state file, or --db for a database"
+            )
     if db is not None:
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -47,7 +47,7 @@ def print_summary(result: RunResult, console: Console) -> None:
 
 
 def _table(result: RunResult, console: Console) -> Table:
-    rows = [dict(zip(_COLUMNS, _cells(step), strict=True)) for step in result.steps]
+    rows = [dict(zip(_COLUMNS, _cells(step, len(repairs)), strict=True)) for step, repairs in _repairs(result)]
     total = dict(zip(_COLUMNS, _total(result), strict=True))
     unused: tuple[str, ...] = () if result.usage.requests else ("calls", "tokens", "cost")
     if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
@@ -77,17 +77,17 @@ def _width(columns: list[str], rows: list[dict[str, Text]]) -> int:
     return min(widths[0], _FOLDED) + sum(widths[1:]) + 2 * (len(widths) - 1)
 
 
-def _cells(step: StepResult[object]) -> Iterator[Text]:
+def _cells(step: StepResult[object], repairs: int) -> Iterator[Text]:
     yield Text(step.name)
     yield worded(step.status.value)
     yield worded(step.trust)
     yield worded(step.input_trust)
-    yield from _figures(len(_repairs(step)), step.usage, step.seconds)
+    yield from _figures(repairs, step.usage, step.seconds)
 
 
 def _total(result: RunResult) -> Iterator[Text]:
     yield from (Text("total"), Text(), worded(result.trust) if result.trust else Text(), Text())
-    yield from _figures(sum(len(_repairs(step)) for step in result.steps), result.usage, result.seconds)
+    yield from _figures(sum(len(repairs) for _, repairs in _repairs(result)), result.usage, result.seconds)
 
 
 def _figures(repairs: int, usage: Usage, seconds: float) -> Iterator[Text]:
@@ -96,12 +96,15 @@ def _figures(repairs: int, usage: Usage, seconds: float) -> Iterator[Text]:
     yield Text(seconds_words(seconds))
 
 
-def _repairs(step: StepResult[object]) -> tuple[Repair, ...]:
-    return tuple(step.outcome.repairs) if isinstance(step.outcome, Accepted) else ()
+def _repairs(result: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
+    """The steps with their repairs, each once: a step with steps inside of it may have the outcome of the last one."""
+    groups = {step.name.rpartition("/")[0] for step in result.steps}
+    for step in result.steps:
+        yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
 
 
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
-    repaired = [(step.name, edit) for step in result.steps for edit in numbered(_repairs(step))]
+    repaired = [(step.name, edit) for step, repairs in _repairs(result) for edit in numbered(repairs)]
     if repaired:
         shown = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
         rows = [repair_rows(shown, console.width - 2)]

@@ -152,10 +152,14 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "there is no built-in 'flujo.builtins.wrapdict'; did you mean",
         ),
         ("  - {name: s, uses: imports.kid}", "there is no import 'kid'; name the file under `imports:`"),
+        (
+            "  - {name: s, uses: agents.a, body: []}",
+            "unknown key 'body' here; in a step of kind: loop or map it belongs under `loop:` or `map:`",
+        ),
         ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
         (
             "  - {name: s, uses: agents.a, max_loops: 3}",
-            "unknown key 'max_loops' here; in a step of kind: loop it stands",
+            "unknown key 'max_loops' here; in a step of kind: loop it belongs under `loop:`",
         ),
         ("  - {kind: loop, name: s, loop: {body: []}}", "t.yaml:3:40: loop.body should be a list of steps"),
         ("  - {kind: loop, name: s, loop: {body: [{name: b, uses: agents.b}]}}", "there is no agent 'b'"),

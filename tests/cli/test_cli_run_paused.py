@@ -63,6 +63,14 @@ def test_an_id_that_several_paused_runs_have_is_refused(aros: Aros, asking: str)
     assert (ended.exit_code, ended.stderr) == (2, "error: STATE: 2 paused runs begin with 'aa': aa1, aa2\n")
 
 
+def test_a_run_that_does_not_wait_is_said_not_to(aros: Aros) -> None:
+    ended = aros("resume", "last", "--answer", "yes")
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        "error: STATE: no run 'last' waits in .aros/paused; give its state file, or --db for a database\n",
+    )
+
+
 def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:
     aros("run", asking, "-i", "hello", "--state", "state.json")
     ended = aros("resume", "state.json", "--answer", "perhaps")

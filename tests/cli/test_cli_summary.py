@@ -49,6 +49,13 @@ def row(text: str, name: str) -> list[str]:
     return re.split(r"\s{2,}", line.strip())
 
 
+def test_the_repairs_of_a_step_inside_of_another_count_once() -> None:
+    text = report(replace(TRIAGE, name="each"), replace(TRIAGE, name="each/0"), replace(TRIAGE, name="each/0/triage"))
+    assert [row(text, name)[3] for name in ("each ", "each/0 ", "each/0/triage")] == ["-", "-", "2"]
+    assert row(text, "total")[2] == "2"
+    assert text.count("```json set aside") == 1
+
+
 def test_table_has_one_row_for_each_step_and_a_total() -> None:
     text = report(TRIAGE, REPLY, NOTIFY)
     assert row(text, "step") == ["step", "status", "trust", "repairs", "calls", "tokens in + out", "cost", "time"]

@@ -14,8 +14,10 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, UsageError
 from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Verdict, evaluate_sync
+from flujo_aros.evals.many import Stop
 from flujo_aros.pipeline.changed import with_ladder
 from flujo_aros.testing import ScriptedModel
+from flujo_aros.usage import Usage
 
 SCHEMA = {
     "type": "object",
@@ -221,6 +223,13 @@ def test_equal_failures_in_a_row_stop_it_with_their_reason() -> None:
     assert found.stopped.startswith("5 cases in a row failed for the same reason: ")
     assert "no key for" in found.stopped
     assert len(evaluate_sync(Call("f", function=fail), cases, max_same_failures=None).results) == 30
+
+
+@pytest.mark.parametrize(("cost", "words"), [("0.00081", "$0.00081"), ("0.5000", "$0.5"), ("12.3456", "$12.35")])
+def test_the_cost_that_stops_it_is_said_to_be_no_less_than_the_limit(cost: str, words: str) -> None:
+    stop = Stop(max_cost=Decimal("0.0005"))
+    stop.ended(Usage(1, cost=Decimal(cost)), None)
+    assert stop.reason == f"{words} were spent (the limit is $0.0005)"
 
 
 def test_cost_and_failures_stop_it() -> None:

@@ -211,15 +211,13 @@ def prompt_cut(exchange: Exchange) -> str:
 
 
 def better_mode(exchange: Exchange) -> str | None:
-    """The output mode that the profile of the model speaks for, where another one was asked for."""
+    """`native` where the profile of the model says that it supports it, and another output mode was asked for."""
     request = exchange.request
     if request is None:
         return None
     mode = request.model_request_parameters.output_mode
-    profile = profile_of(request.model)
-    if mode == "tool" and profile.get("supports_tools") is False:
-        return "native" if profile.get("supports_json_schema_output") else "prompted"
-    return "native" if mode in ("prompted", "tool") and profile.get("supports_json_schema_output") else None
+    able = profile_of(request.model).get("supports_json_schema_output")
+    return "native" if able and mode in ("prompted", "tool") else None
 
 
 def run_context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
-from pydantic_ai import Agent, NativeOutput, PromptedOutput
+from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelConnectionError,
@@ -44,6 +44,16 @@ REPAIR = Ladder(stages=(LlmRepair(attempts=2),))
 class Item(BaseModel):
     name: str
     qty: int
+
+
+def never(text: str) -> str:
+    """An output validator that accepts nothing."""
+    raise ModelRetry(f"{text} will not do")
+
+
+def look() -> str:
+    """Look around."""
+    return "a pen"
 
 
 def run(script, contract=CONTRACT, ladder=None, **spec):
@@ -133,6 +143,44 @@ def test_a_reply_that_holds_no_output_is_said_in_words(reply, mode, words):
     outcome = run(Script(reply), ladder=Ladder(stages=()), output_mode=mode).outcome
     assert outcome.reason is Reason.NO_JSON
     assert words in outcome.issues[0].message
+
+
+@pytest.mark.parametrize(
+    ("replies", "output", "reason", "code", "words"),
+    [
+        ([""], str, Reason.NO_JSON, "no_output", "the model wrote nothing"),
+        ([call("{}", "finish")], str, Reason.NO_JSON, "no_output", "called finish instead of giving its output"),
+        ([call("{}", "finish")], Item, Reason.NO_JSON, "no_output", "called finish, which it does not have"),
+        ([call("{}", "look"), ModelHTTPError(500, "m")], str, Reason.PROVIDER, "http_500", "HTTP 500"),
+        ([call("{}", "look"), ModelHTTPError(500, "m")], Item, Reason.PROVIDER, "http_500", "HTTP 500"),
+    ],
+)
+def test_the_last_reply_of_an_agent_of_ones_own_is_blamed_only_where_it_ended_the_run(
+    replies, output, reason, code, words
+):
+    agent = Agent(Script(*replies, *replies[-1:] * 3).model, output_type=output, tools=[look])
+    contract = CONTRACT if output is Item else None
+    outcome = asyncio.run(run_agent(agent, "hello", contract, Ladder(stages=()))).outcome
+    assert (outcome.reason, outcome.issues[0].code) == (reason, code)
+    assert words in outcome.issues[0].message
+
+
+def test_text_that_an_output_validator_never_accepts_is_not_called_nothing():
+    agent = Agent(Script(*["no pens"] * 3).model)
+    agent.output_validator(never)
+    outcome = asyncio.run(run_agent(agent, "hello", None)).outcome
+    assert (outcome.reason, outcome.issues[0].code) == (Reason.NO_JSON, "no_output")
+    assert "output retries" in outcome.issues[0].message
+    assert outcome.text == "no pens"
+
+
+@pytest.mark.parametrize("mode", [ToolOutput, PromptedOutput])
+@pytest.mark.parametrize(("schemas", "better"), [(True, "native"), (False, None)])
+def test_native_output_is_recommended_only_where_the_model_supports_it(mode, schemas, better):
+    bad = call(BAD) if mode is ToolOutput else BAD
+    model = Script(bad, GOOD, profile=ModelProfile(supports_json_schema_output=schemas)).model
+    agent = Agent(model, output_type=mode(Item), capabilities=[Aros(ladder=REPAIR)])
+    assert asyncio.run(agent.run("hello")).metadata["aros"].get("better_mode") == better
 
 
 def test_without_a_contract_the_outcome_is_the_text():

@@ -1167,7 +1167,8 @@ class Parser:
         """Move past white space and comments."""
         text = self.text
         while True:
-            pos = self.pos = self._blank_end(self.pos)
+            blank = grammar.BLANK.match(text, self.pos)
+            pos = self.pos = blank.end() if blank else self.pos
             char = text[pos : pos + 1]
             if self.growing:
                 self._await_skipped(pos)

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
     ANY,
@@ -973,17 +973,9 @@ class Search(Generic[T]):
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
         """What in the text around the value speaks against it."""
         others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
-        span = Span(candidate.start, candidate.end)
-        return prose_rest(
-            self.text[: self.scanner.ended_at], span, others, self.shape, lambda: self._json_of(candidate)
-        )
-
-    def _json_of(self, candidate: Candidate[T]) -> Any:
-        """The JSON of the value that a candidate came to."""
-        return as_json(
-            None if candidate.valid is None else candidate.valid.value,
-            candidate.draft.value if candidate.draft else None,
-        )
+        span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
+        value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
+        return prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
         """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""

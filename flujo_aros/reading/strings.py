@@ -277,7 +277,7 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     text = around.text
     if around.role == "element":
         return text[after] in "\"'“{[" and after > at + 1
-    ahead = _key_at(around, after)
+    ahead = KEY_BEHIND.match(around.text, after, growing=around.growing)
     if ahead is None:
         return False
     if after == at + 1 and text[max(start, at - _LOOK_BACK) : at].rstrip().endswith(","):
@@ -291,11 +291,6 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     return (
         after > at + 1 or around.knows(around.shape, name) or _VALUE.match(text, _skip(text, ahead.end())) is not None
     )
-
-
-def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
-    """A key and its colon, where a string may have ended before it."""
-    return KEY_BEHIND.match(around.text, pos, growing=around.growing)
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
@@ -326,7 +321,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return False
     if char == ",":
         return True
-    ahead = _key_at(around, after)
+    ahead = KEY_BEHIND.match(around.text, after, growing=around.growing)
     if ahead is None:
         return _member_without_colon(around, after)
     word = ahead["b"]

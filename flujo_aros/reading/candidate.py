@@ -43,21 +43,21 @@ ESCAPED: Final = expression(
     r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
     r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
 )
-"""All of a value is escaped (`{\\"a\\": 1}`), or written with HTML entities."""
+"""The whole value is escaped (`{\"a\": 1}`) or written with HTML entities."""
 ESCAPED_WITHIN: Final = 600
-"""How far behind the begin of a value that may show."""
+"""How many characters into a value that may become visible."""
 
 ELIDED_ITEM: Final = expression(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
-"""Dots in the place of an item beside others, or of a key: they mean that something was left out."""
+"""An ellipsis in place of an item or a key: something was left out."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
-"""Edits of brackets: what belongs where is then known from the items alone."""
+"""Edits of brackets. With one of these, only the items show what belongs where."""
 CODE_OF: Final = attrgetter("code")
 
 
 class Region:
-    """What a value that cannot be read takes up: reading goes on behind it, never inside it."""
+    """The extent of a value that cannot be read: reading goes on after it, never inside it."""
 
     def __init__(self, start: int, least: int, *, fenced: bool) -> None:
         self.least = least
@@ -67,7 +67,7 @@ class Region:
         self.seen = start
 
     def end(self, text: str) -> int | None:
-        """Where it ends: with its last closer, or with its fence; None where neither has come."""
+        """Where it ends: after its last closing bracket or at its fence, or None if neither has arrived."""
         for found in _MARKS.finditer(text, self.seen):
             char = found[0]
             self.seen = found.end()
@@ -88,34 +88,34 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """A candidate of a text that grows: its parser, what is shown of it, and what may yet speak against it."""
+    """A candidate of a streamed reply: its parser, its preview, and what may still rule it out."""
 
     parser: Parser
     preview: JsonPreview
     quoted: bool
-    """There is a quotation mark before it: whether it is a quotation is seen at its end."""
+    """A quotation mark precedes it: only its end shows whether it is a quotation."""
     value: object = NOTHING
-    """The JSON of what it came to, where that is known."""
+    """The JSON of its value, once known."""
     region: Region | None = None
     """It cannot be read: where it ends."""
     begun: bool = False
-    """More than its bracket has been read."""
+    """More than its opening bracket has been read."""
     _escaped: bool = False
     _escaped_to: int = 0
-    """Whether it looks as if all of it were escaped, and how much of it has been looked at for that."""
+    """Whether it looks escaped as a whole, and how much of it has been checked for that."""
     _string: int = -1
     _looked_to: int = 0
     _lines: bool = False
     _begins: bool = False
-    """The open string that is watched for lines in it, and in these for the begin of another answer."""
+    """The open string that is searched for line breaks, and after these for the start of another answer."""
 
     def waits_at(self) -> int:
-        """Where what is not certain begins."""
+        """Where the part that may still change begins."""
         opened = self.parser.opened
         return opened.start if opened is not None else self.parser.certain[0]
 
     def read_on(self, text: str) -> Parsed | Failure | None:
-        """What it comes to; None: more of the text is needed."""
+        """The candidate it became, or None if more of the text is needed."""
         parsed = self.parser.go_on(text)
         if not self.begun:
             stack = self.parser.stack
@@ -123,13 +123,13 @@ class Following:
         return parsed
 
     def may_be_escaped(self, text: str, start: int) -> bool:
-        """Whether it looks as if all of it were escaped, which only its end can show."""
+        """Whether it looks escaped as a whole, which only its end can confirm."""
         if self._escaped_to < ESCAPED_WITHIN:
             self._escaped, self._escaped_to = ESCAPED.match(text, start) is not None, len(text) - start
         return self._escaped and bool(self.parser.edits)
 
     def may_be_broken(self, text: str) -> bool:
-        """Whether another answer could begin in what the parser waits over."""
+        """Whether another answer could begin in the text that the parser is holding back."""
         opened = self.parser.opened
         if opened is None:
             return _BEGINS.search(text, self.parser.certain[0]) is not None
@@ -147,13 +147,13 @@ class Following:
         return self._lines and self._begins
 
     def let_go(self) -> None:
-        """Keep no hold of the text: it is about to grow."""
+        """Release the text before it grows."""
         self.parser.text = self.preview.text = ""
 
 
 @dataclass(slots=True)
 class Candidate(Generic[T]):
-    """A part of the text, what it was read as, and why it lost if it did."""
+    """A part of the text, the value read from it, and the reason if it was rejected."""
 
     start: int
     end: int
@@ -167,13 +167,13 @@ class Candidate(Generic[T]):
     cut: bool = False
     draft: Draft | None = None
     rewritten: Risk | None = None
-    """Read by the quick way, so that its nodes and edits are still to be made; the highest risk among these."""
+    """Read by the fast path, so its nodes and edits are not built yet; the highest risk among the edits."""
     following: Following | None = None
-    """How it is read while the text grows."""
+    """The parser state while the text streams in."""
 
     @property
     def bent(self) -> bool:
-        """Whether brackets had to be added, changed or taken away to read it."""
+        """Whether brackets had to be added, changed or removed to read it."""
         return not BRACKETS.isdisjoint(map(CODE_OF, self.edits))
 
     @property
@@ -182,29 +182,31 @@ class Candidate(Generic[T]):
         return self.valid is not None and self.reason is None
 
     def lose(self, reason: Reason, *issues: Issue) -> Candidate[T]:
-        """Mark it as lost."""
+        """Mark it as rejected."""
         self.reason, self.issues = reason, issues
         return self
 
     def unread(self) -> Candidate[T]:
-        """The same place, not yet read."""
+        """A candidate at the same place, not read yet."""
         return Candidate(self.start, self.start + 1, self.rank, following=self.following)
 
     def words(self) -> str:
-        """Why it lost, in one line."""
+        """Why it was rejected, in one line."""
         why = self.reason.value if self.reason else "fits"
         first = f", {self.issues[0].path}: {self.issues[0].message}" if self.issues else ""
         return f"at {self.start}-{self.end}: {why}{first}"
 
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
-    """The value of JSON that satisfies the contract as it is and trips no guard, else None. Never raises."""
+    """The value if the text is JSON that satisfies the contract unchanged and triggers no guard, else None. Never
+    raises.
+    """
     verdict = judge_json(text, contract)
     return verdict if isinstance(verdict, Valid) else None
 
 
 def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
-    """As `read_strict`; `Invalid` where it is JSON and not such a value, None where it trips a guard or is not JSON."""
+    """As `read_strict`; `Invalid` where it is JSON and not such a value, or None if it trips a guard or is not JSON."""
     values, shape = contract.values, contract.values.shape
     if ("\\" in text and SUSPECT_ESCAPE.search(text)) or shape.has_only_aliases:
         return None
@@ -221,14 +223,14 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
 
 
 def _echoes(value: object, contract: Contract[Any]) -> bool:
-    """Whether an object looks like a schema, or has the frame of one around it."""
+    """Whether an object looks like a schema, or like data wrapped in a schema."""
     if not is_dict(value) or contract.shape.anything or "properties" in contract.shape.keys:
         return False
     return isinstance(value.get("properties"), dict) or value == contract.json_schema
 
 
 def _uses_alias(value: object, shape: Shape) -> bool:
-    """Whether a key is an alias of another, in a value that may have any keys."""
+    """Whether a key is an alias of another one, in an object that may have any keys."""
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
@@ -244,7 +246,7 @@ def _uses_alias(value: object, shape: Shape) -> bool:
 def judge(
     candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk
 ) -> Candidate[T]:
-    """Coerce and validate what was parsed; the candidate holds the result."""
+    """Coerce and validate the parsed value and store the result in the candidate."""
     if isinstance(parsed, Failure):
         candidate.end = max(parsed.at, candidate.start + 1)
         candidate.cut = parsed.reason is Reason.TRUNCATED
@@ -289,7 +291,7 @@ def judge(
 
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
-    """Whether there are dots in the place of an item or a key; most texts have none to look at closely."""
+    """Whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
     dots = text.find("...", start, end) >= 0 or text.find("…", start, end) >= 0
     return dots and ELIDED_ITEM.search(text, start, end) is not None
 
@@ -329,7 +331,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
 
 
 def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
-    """The value of what was repaired in place, where coercion would leave all of it as it is; else None."""
+    """The value after local repairs if coercion would leave all of it unchanged, else None."""
     codes = {edit.code for edit in found.edits}
     if "unquoted-value" in codes or (worst(found.edits) or Risk.LOSSLESS) > ceiling:
         return None
@@ -347,7 +349,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 
 def _holds_mixed_list(value: Any) -> bool:
-    """Whether there are lists beside other items, so that a bracket that was repaired may have belonged elsewhere."""
+    """Whether lists have other items beside them, so that a repaired bracket may have belonged elsewhere."""
     pending = [value]
     while pending:
         here = pending.pop()
@@ -364,7 +366,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 def _split_text(parsed: Parsed, text: str) -> Issue | None:
-    """Text without quotes that may have been cut in two: at a comma within a line of a list, or by a comment."""
+    """Unquoted text that may have been split in two: at a comma on a line of a list, or by a comment."""
     bare = [edit for edit in parsed.edits if edit.code == "unquoted-value"]
     if not bare:
         return None
@@ -384,17 +386,17 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
 
 
 def _one_a_line(text: str, start: int, end: int) -> bool:
-    """Whether the items of the list around have lines of their own."""
+    """Whether the items of the enclosing list are on lines of their own."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 
 
 _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
-"""What the validator calls, at the object, what an issue of ours names at the key."""
+"""Keys that are missing: the validator reports them at the object, our own issues at the key."""
 
 
 def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:
-    """What the validator finds wrong at other places, so that one answer can correct all."""
+    """The validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
     paths = {issue.path for issue in known}
     keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
@@ -403,9 +405,9 @@ def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> li
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Whether a word without quotes may be a placeholder: what the coercion then judges at its place."""
+    """Whether an unquoted word may be a placeholder, which coercion then decides at its place."""
     for edit in candidate.edits:
-        if edit.code == "key-value-lines":
+        if edit.code in ("key-value-lines", "list-items"):
             return True
         if edit.code == "unquoted-value":
             key = _KEY_BEFORE.search(text, max(0, edit.start - _LONGEST_KEY), edit.start)
@@ -419,7 +421,7 @@ _KEY_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
 
 
 def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:
-    """Whether what was parsed needs no conversion at all: the common case, and the quick one."""
+    """Whether the parsed value needs no conversion at all: the common case, and the fast one."""
     risk = worst(parsed.edits)
     if (
         contract.shape.has_risks
@@ -441,7 +443,7 @@ def _is_echo(node: Node, shape: Shape) -> bool:
 
 
 def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
-    """The edits that are riskier than is allowed at their place (`x-aros: {risk: …}`), or anywhere."""
+    """The edits that exceed the risk allowed at their place (`x-aros: {risk: …}`), or overall."""
     if not shape.has_risks:
         return [edit for edit in candidate.edits if edit.risk > ceiling]
     over: list[Edit] = []
@@ -456,7 +458,7 @@ def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Ed
 
 
 def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate[T]:
-    """Reject a candidate because of edits that are riskier than the caller allows."""
+    """Reject a candidate whose edits exceed the allowed risk."""
     words = ", ".join(sorted({edit.code for edit in over}))
     return candidate.lose(
         Reason.MALFORMED, Issue("$", "risk", f"reading it takes repairs above the allowed risk: {words}")

@@ -1,11 +1,12 @@
-"""A reply of `key: value` lines instead of JSON, flat or nested as in YAML, if all required keys are in it.
+"""Read a reply of lines in place of JSON: `key: value` lines, flat or nested as in YAML, or one Markdown list.
 
-What is read is what nobody could read in another way: keys that the schema knows, indentation that fits, each key once.
-Anything else makes it None, and the reading is rejected: this is no reader of YAML.
+Only unambiguous lines are read: every required key, each key once, consistent indentation; of a list, all items in one
+row. Anything else gives None, and the reply is rejected: this is not a YAML parser.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.parser import Failure, Parser
+from flujo_aros.reading.phrases import CORRECTS, DECLINES, ELIDES
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 
 _LINE: Final = expression(
@@ -33,10 +35,14 @@ _KEY: Final = expression(
     r"(?P<quote>[\"']?)(?P<key>[^\W\d][\w -]{0,60}?|[\w.-]{1,60})(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z"
 )
 _FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
+_ITEM: Final = expression(r"^(?P<indent>[ \t]*)(?P<mark>[-*•+–]|(?P<number>\d{1,3})[.)])[ \t]+(?P<value>\S.*)", re.M)
+_ANNOUNCED: Final = expression(r"\s*[^.!?。！？\n]{1,80}[:：][\s*_]*")
+_EMPHASIS: Final = expression(r"\*\*|__|`")
+_BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:
-    """An object from lines like `key: value`, or None. Every required key must be there, each key once."""
+    """The object written as `key: value` lines, or None. Every required key must be there, and each key only once."""
     if not shape.required and not (shape.items and shape.items.required):
         return None
     if text.count("\n") > _MAX_LINES:
@@ -45,8 +51,49 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     return nested or (_read_flat(text, shape) if shape.required else None)
 
 
+def read_items(text: str, shape: Shape) -> Node | None:
+    """A list of scalars from a Markdown list of at least two items, or None.
+
+    One short line may announce it and other paragraphs may follow it. The items are one row with one mark, numbered
+    without a gap. A task list says which items are meant, and a second list may be another answer: both make it None.
+    """
+    element = shape.element(0)
+    if not shape.allows("array") or shape.prefix or any(shape.allows(kind) for kind in ("object", "string")):
+        return None
+    if element.anything or element.allows("object") or element.allows("array") or text.count("\n") > _MAX_LINES:
+        return None
+    found = list(_ITEM.finditer(text))
+    if len(found) < 2 or not _stand_alone(text, found):
+        return None
+    marks = {item["indent"] + item["mark"].replace(item["number"] or "\n", "1") for item in found}
+    numbers = [int(item["number"]) for item in found if item["number"]]
+    if len(marks) > 1 or numbers not in ([], list(range(1, len(found) + 1))):
+        return None
+    items: list[Node] = []
+    for item in found:
+        raw = item["value"].rstrip()
+        if _BOX.search(raw) or CORRECTS.search(raw) or ELIDES.search(raw):
+            return None
+        node = _scalar(raw, item.start("value"), element)
+        if node is None or node.kind in (ARRAY, OBJECT) or (node.kind == BARE and _EMPHASIS.search(node.value)):
+            return None
+        items.append(node)
+    return Node(ARRAY, items, found[0].start("mark"), items[-1].end)
+
+
+def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
+    """Whether nothing but blank lines is between the items, and the text around them does not belong to them."""
+    gaps = [text[one.end() : two.start()] for one, two in itertools.pairwise(items)]
+    before, after = (_FENCE.sub("", part) for part in (text[: items[0].start()], text[items[-1].end() :]))
+    return (
+        not "".join(gaps).strip()
+        and (not before.strip() or (_ANNOUNCED.fullmatch(before) is not None and not DECLINES.search(before)))
+        and (not after.strip() or re.match(r"\s*\n[ \t]*\n", after) is not None)
+    )
+
+
 def _read_flat(text: str, shape: Shape) -> Node | None:
-    """A line between the keys that is not such a line makes it None: it might belong to the value above it."""
+    """Any other line between the keys makes the result None, because it might belong to the value above it."""
     members: dict[str, Member] = {}
     at, pending = 0, False
     lines = text.split("\n")
@@ -57,7 +104,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) if found else None
         if found is None or name is None:
             if members and _CLOSERS.fullmatch(line):
-                return None  # the end of an object that was never opened: its values may be anything
+                return None  # the end of an object whose opening brace is missing: its values may be anything
             pending = pending or (bool(members) and bool(line.strip()))
             continue
         if name in members or pending or not found["value"].strip():
@@ -75,14 +122,14 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
 
 
 def _without_emphasis(found: re.Match[str]) -> str:
-    """The value behind the colon; in `**Key:** value` the marks belong to the key."""
+    """The value after the colon; in `**Key:** value` the asterisks belong to the key."""
     value = found["value"]
     mark = found["open"]
     return value.removeprefix(mark).lstrip() if mark and not found["close"] and value.startswith(mark) else value
 
 
 def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
-    """The value of one line; None where it is a placeholder, or is not certain."""
+    """The value of one line, or None if it is a placeholder or uncertain."""
     raw = raw.rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
@@ -115,7 +162,7 @@ def _decoded(raw: str) -> str | None:
 
 
 class _Line(NamedTuple):
-    """One line: how far it is indented, what is on it, and where that begins in the text."""
+    """One line: its indentation, its content, and where the content begins in the text."""
 
     indent: int
     body: str
@@ -123,7 +170,7 @@ class _Line(NamedTuple):
 
 
 class _Nested:
-    """Lines that are nested by indentation: mappings, lists and block texts, as YAML writes them."""
+    """Lines nested by indentation: mappings, lists and block scalars, as in YAML."""
 
     def __init__(self, text: str, shape: Shape) -> None:
         self.text = text
@@ -132,7 +179,7 @@ class _Nested:
         self.at = 0
 
     def read(self) -> Node | None:
-        """The object or list; None where the lines are anything but that."""
+        """The object or list, or None if the lines are anything else."""
         if not self._find():
             return None
         node = self._block(self.lines[0].indent, self.shape, 0)
@@ -150,7 +197,7 @@ class _Nested:
         return node.kind == OBJECT and bool(shape.required) and shape.required <= names
 
     def _find(self) -> bool:
-        """Find the lines: those of the only fence, or from the first known key on to the last that can belong to it."""
+        """Find the lines: those in the only fence, or from the first known key to the last line that may belong."""
         begin, end = 0, len(self.text)
         fences = list(_FENCE.finditer(self.text))
         if len(fences) == 2:
@@ -189,7 +236,7 @@ class _Nested:
         )
 
     def _goes_on(self, rest: str) -> bool:
-        """Whether there are known keys behind the end of the lines as well."""
+        """Whether known keys also occur after the end of the lines."""
         return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
 
     def _block(self, indent: int, shape: Shape, depth: int) -> Node | None:
@@ -242,13 +289,13 @@ class _Nested:
 
     @staticmethod
     def _member(shape: Shape, name: str) -> Shape:
-        """The shape of a member, past the null of an optional one."""
+        """The shape of a member, without the null of an optional one."""
         part = shape.member(name)
         objects = [branch for branch in part.branches if branch.properties or branch.items]
         return objects[0] if len(objects) == 1 else part
 
     def _value(self, raw: str, start: int, indent: int, shape: Shape, depth: int) -> Node | None:
-        """What follows a key or a dash: on its line, or on the lines below that are indented further."""
+        """The value after a key or a dash: on its line, or on more deeply indented lines below."""
         below = self.lines[self.at] if self.at < len(self.lines) else None
         if re.fullmatch(r"[|>][+-]?", raw):
             return self._text(raw, start, indent)
@@ -259,7 +306,7 @@ class _Nested:
         return Node(LITERAL, None, start, start)
 
     def _text(self, mark: str, start: int, indent: int) -> Node | None:
-        """A block text; blank lines and deeper indentation in it are kept as they are."""
+        """A block scalar, with its blank lines and deeper indentation."""
         first = self.at
         while self.at < len(self.lines) and self.lines[self.at].indent > indent:
             self.at += 1

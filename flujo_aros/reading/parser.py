@@ -1,4 +1,4 @@
-"""The tolerant parser: from characters to a tree of nodes that know their place in the text.
+"""The tolerant parser: from characters to a tree of nodes that know their position in the text.
 
 One object reads the whole grammar, with an explicit stack of open containers, so that depth is bounded and nothing
 recurses. What is plain JSON is read by one regular expression for each member or element (`_members`, `_elements`);
@@ -10,7 +10,7 @@ in more than one way is a `Failure`. Values are never completed, dropped or made
 Work is linear in the text: each look ahead is bounded by a constant, or made at most a fixed number of times.
 
 The parser reads a text that is complete (`parse`) and one that still grows (`go_on`): it is the same parser, which
-then stops before the first thing that more text could change, and goes on from there when more has come.
+then stops before the first thing that more text could change, and goes on from there when more has arrived.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _SPELLED: Final = {True: "true", False: "false", None: "null"}
 
 
 class Failure(NamedTuple):
-    """Why the text cannot be read, and from which character on."""
+    """Why the text cannot be read, and from which character."""
 
     reason: Reason
     code: str
@@ -81,14 +81,14 @@ class Failure(NamedTuple):
 
 
 class Stop(Exception):
-    """Reading cannot go on; caught by the parser, never seen outside."""
+    """Parsing cannot continue. Caught by the parser, never raised to callers."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
 
 
 class _Pause(Exception):
-    """What was damaged is read; caught by `parse_from`, never seen outside."""
+    """The damaged part has been read. Caught by `parse_from`, never raised to callers."""
 
 
 class Parsed(NamedTuple):
@@ -114,18 +114,18 @@ class Frame:
         self.kind = kind
         self.start = start
         self.items: list[Any] = []
-        """`Member`s of an object, `Node`s of a list."""
+        """The `Member`s of an object or the `Node`s of a list."""
         self.shape = shape
         self.keys = shape.keys
         self.plain = plain
         self.bare = False
-        """Has a key without quotes."""
+        """It has an unquoted key."""
         self.key = ""
         self.key_at = 0
 
 
 class Parser:
-    """Reads one value from `start`, an opening bracket, guided by the shape of what is asked for."""
+    """Reads one value from the opening bracket at `start`, guided by the expected shape."""
 
     def __init__(
         self,
@@ -143,38 +143,38 @@ class Parser:
         self.pos: int = start
         self.root_shape = shape
         self.guided = not shape.anything
-        """A schema says what is asked for."""
+        """A schema is given."""
         self.max_depth = max_depth
         self.ends = ends
         """The text is known to be complete."""
         self.doubled = doubled
         """Braces are written twice (`{{"a": 1}}`)."""
         self.growing = growing
-        """More of the text may come: what it could change waits."""
+        """More text may arrive: anything it could change waits."""
         self.counts = counts
         """The keys of the root that count, where the rest is optional: see `LenientParser`."""
         self.opened: Opened | None = None
-        """The string at whose open end a growing text was last left."""
+        """The unterminated string in which a streamed reply last stopped."""
         self.certain: tuple[int, int, int, int] = (start, 0, 0, 0)
-        """Where to go back to when more text is needed: position, edits, comma and looks of the last certain thing."""
+        """The last safe state to return to when more text is needed: position, edits, comma and lookahead work."""
         self.stack: list[Frame] = []
         self.edits: list[Edit] = []
         self.comma: int = 0
-        """Where the last comma between items was read."""
+        """Position of the last comma between items."""
         self.looked = 0
-        """How many characters were looked through to count brackets."""
+        """How many characters were scanned to count brackets."""
         self.balanced = False
-        """As many closers are left as containers are open: no bracket is missing from here on."""
+        """As many closing brackets remain as containers are open: from here on, no bracket is missing."""
         self.around: list[Frame] = []
         self.until = maxsize
-        """Where it was put down in the middle of a text, and from where on it may stop: see `parse_from`."""
+        """Where it was started in the middle of a text, and from where it may stop: see `parse_from`."""
         self.expects_item = False
         self.scans = max_depth >= DEPTH and not doubled and not growing
-        """What is valid JSON may be read by the C scanner, which knows one limit of depth only, its own."""
+        """The C scanner may read parts that are valid JSON. It supports only one depth limit, its own."""
         self.scanned = 0
-        """How many characters it has looked through in vain."""
+        """How many characters it has scanned without success."""
         self.cut = False
-        """What was read touches the end of the text."""
+        """The value read so far touches the end of the text."""
         self.doubtful = False
         self.root: Node | None = None
         self.plain: Any = None
@@ -189,9 +189,9 @@ class Parser:
             return stop.failure
 
     def parse_from(self, pos: int, comma: int, frames: list[Frame], until: int) -> Parsed | Failure | None:
-        """Read on from `pos`, where an item is expected, behind the comma at `comma`, with these containers open.
+        """Read on from `pos`, where an item is expected, after the comma at `comma`, with these containers open.
 
-        None: at or behind `until`, something has been repaired, and what follows is an item of one of these
+        None: at or after `until`, something has been repaired, and what follows is an item of one of these
         containers.
         """
         self.pos, self.comma, self.stack = pos, comma, [*frames]
@@ -204,26 +204,26 @@ class Parser:
             return stop.failure
 
     def _pauses(self) -> bool:
-        """Whether what was repaired lies behind, in the innermost of the containers that it was put down in."""
+        """Whether the damaged part lies behind, in the innermost container that parsing started in."""
         depth = len(self.stack)
         if len(self.edits) > _MOST_IN_ONE_PLACE:
-            raise self._stop("more damage than one place has", "everywhere")
+            raise self._stop("the damage exceeds what is repaired locally", "everywhere")
         behind = bool(self.edits) and self.edits[-1].start < self.pos
         return behind and depth <= len(self.around) and self.stack[-1] is self.around[depth - 1]
 
     def tree_so_far(self) -> Node | None:
-        """The value, with all containers closed that are open."""
+        """The value, with all open containers closed."""
         while self.stack:
             self._pop()
         return self.root
 
     def go_on(self, text: str) -> Parsed | Failure | None:
-        """Read on in a text that has grown; None: it takes more of the text to go on. Never raises."""
+        """Continue in streamed text; None if more text is needed. Never raises."""
         self.text = text
         if self.opened is not None and open_still(text, self.opened):
             return None
         if self.opened is not None and self.opened.seen < 0:
-            self.opened = None  # the quick way has not been tried with the first quote in sight
+            self.opened = None  # the fast path has not been tried with the first quote in sight
         try:
             return self._run()
         except Stop as stop:
@@ -311,7 +311,7 @@ class Parser:
         return found[3], found.start(3)
 
     def _plain(self, found: re.Match[str], first: int) -> Node:
-        """The node of a common scalar; the groups from `first` on: double quotes, single quotes, number, word."""
+        """The node of a common scalar. The groups from `first`: double quotes, single quotes, number, word."""
         group = found.lastindex or first
         start, end = found.span(group)
         raw = found[group]
@@ -339,13 +339,13 @@ class Parser:
     def _number_node(self, raw: str, start: int) -> Node:
         number = read_number(raw)
         if number is None:
-            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to be kept exactly")
+            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to represent exactly")
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _await_member(self, frame: Frame) -> None:
         """Wait where all that has come may become a common member.
 
-        A string is shown while it is open, and waits as one where more text may yet show the quick way that it ends.
+        An open string is shown, and waits in case more text proves that it ends here.
         """
         if self.doubled or self.opened is not None:
             return
@@ -520,7 +520,7 @@ class Parser:
         return bool(name) and (not outer.keys or self._knows(outer, str(name)))
 
     def _close_before_key(self, frame: Frame) -> bool:
-        """Close the list behind its last element; the comma that follows, if there is one, belongs outside."""
+        """Close the list after its last element; the comma that follows, if any, belongs to an outer container."""
         last: Node = frame.items[-1]
         if self.comma < last.end:  # there is none: it is missing outside, not here
             self.comma = last.end
@@ -596,7 +596,7 @@ class Parser:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, shape: Shape, *, member: bool) -> bool:
-        """Read one value; False when a container opened (or the text ended) and the caller must look at the stack."""
+        """Read one value. False if a container was opened (or the text ended) and the caller must look at the stack."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in ("{", "["):
@@ -629,7 +629,7 @@ class Parser:
         end = self.text.find(")", self.pos, self.pos + 2_000)
         if end < 0:
             self._need(self.pos + 2_000)
-            raise self._stop("a parenthesis is never closed", "unexpected")
+            raise self._stop("an opening parenthesis is never closed", "unexpected")
         inner = Parser(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
         if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
             raise self._stop("a parenthesis that does not enclose a tuple of values", "unexpected")
@@ -640,7 +640,7 @@ class Parser:
         return True
 
     def _call(self, call: re.Match[str]) -> Node:
-        """`ObjectId("…")`, `NumberLong(5)`: one argument in a call is that argument."""
+        """`ObjectId("…")`, `NumberLong(5)`: a call with one argument is read as the argument."""
         start = self.pos
         self.pos = call.end()
         if self.text[self.pos] in QUOTES:
@@ -683,7 +683,7 @@ class Parser:
         return end
 
     def _cut_string(self, start: int) -> Node:
-        """A string that never ends: what is left of the text, LOSSY."""
+        """A string that never ends: the rest of the text, LOSSY."""
         quote = self.text[start]
         raw = self.text[start + 1 :]
         self.pos = len(self.text)
@@ -769,7 +769,7 @@ class Parser:
         return self._word(raw, pos, shape, at_end=at_end)
 
     def _behind_bare_word(self) -> bool:
-        """Whether the element before has no quotes either: the string may as well have begun there."""
+        """Whether the previous element is unquoted too: the string may as well have begun there."""
         frame = self.stack[-1]
         return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
 
@@ -783,7 +783,7 @@ class Parser:
                 self._log(number.code, number.risk, pos, end, str(number.value))
             return Node(NUMBER, number.value, pos, end)
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
-            return self._not_finite(raw, pos, f"{raw} is no JSON number")
+            return self._not_finite(raw, pos, f"{raw} is not a JSON number")
         if raw[:1] in ":=" or not any(map(str.isalnum, raw)):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
@@ -795,11 +795,11 @@ class Parser:
         return Node(BARE, raw, pos, end)
 
     def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs them)
-        """A number that is none, or too large to be one."""
+        """A token that is not a valid number, or a number that is too large."""
         raise self._stop(why, "non_finite")
 
     def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
-        """The end of a number or literal behind which the next item begins without a comma."""
+        """The end of a number or literal that is followed by the next item without a comma."""
         found = grammar.SCALAR.match(self.text, pos)
         if found is None:
             return None
@@ -845,13 +845,13 @@ class Parser:
             return at
 
     def _await_word(self, start: int, found: re.Match[str] | None) -> None:
-        """Wait for the end of a word, and where a semicolon may yet end it, in a text that grows."""
+        """Wait for the end of a word, and where a semicolon may yet end it, in a streamed reply."""
         self._need(found.end() if found else len(self.text))
         if self.growing and found and ";" in self.text[start : found.start()]:
             self._need(found.end() + 80)
 
     def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
-        """A comma inside `1,234,567`, where the schema wants a number (without a schema it is anybody's guess)."""
+        """A comma inside `1,234,567`, where the schema wants a number (without a schema it is ambiguous)."""
         wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
         self._need(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
@@ -875,7 +875,7 @@ class Parser:
     # --- between items ------------------------------------------------------------------------------------------------
 
     def _separator(self, closer: str) -> bool:
-        """Move past the comma before the next item; False when the container ended instead."""
+        """Move past the comma before the next item. False if the container ended instead."""
         quick = self._quick_separator(closer)
         if quick is not None:
             return quick
@@ -950,7 +950,7 @@ class Parser:
         if grammar.ELLIPSIS.match(self.text, self.pos):
             raise self._stop("an ellipsis stands for something that was left out", "elided")
         if self.text.startswith("```", self.pos):
-            raise self._stop("the text goes on nowhere after a comma", "unexpected")
+            raise self._stop("nothing follows the comma", "unexpected")
         return True
 
     def _note_trailing_comma(self, frame: Frame) -> None:
@@ -968,7 +968,7 @@ class Parser:
     # --- containers ---------------------------------------------------------------------------------------------------
 
     def _scan(self, shape: Shape) -> Scanned | None:
-        """The container that begins here, read by the C scanner; None where the parser has to read it itself."""
+        """The container that begins here, read by the C scanner, or None if the parser has to read it itself."""
         text, start = self.text, self.pos
         if not self.scans or text[start] not in "{[":
             return None
@@ -978,7 +978,7 @@ class Parser:
             self.scans = self.scanned <= 2 * len(text)
             return None
         if self.stack and self._char_behind(found.end) not in _AFTER_CONTAINER:
-            return None  # the last string in it may go on behind what looks like its end: `"{"a"} b"`
+            return None  # the last string in it may go on after what looks like its end: `"{"a"} b"`
         fits = fit(found.plain, shape)
         if fits & FOREIGN_KEYS and not self.balanced:
             return None  # one of them may belong to an object around, whose closer is at the wrong place
@@ -988,7 +988,7 @@ class Parser:
         return found
 
     def _scan_root(self) -> bool:
-        """Read the whole value by the C scanner."""
+        """Read the whole value with the C scanner."""
         start = self.pos
         found = self._scan(self.root_shape)
         if found is None:
@@ -1000,7 +1000,7 @@ class Parser:
         return True
 
     def _scan_elements(self, frame: Frame) -> bool:
-        """Read the containers that follow one another in a list, as far as they are valid JSON."""
+        """Read consecutive containers of a list with the C scanner, as long as they are valid JSON."""
         text, shape = self.text, frame.shape
         items, plain = frame.items, frame.plain
         found = self._scan(shape.element(len(items)))
@@ -1089,7 +1089,7 @@ class Parser:
         return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
-        """The text is over and containers are open: their closers are missing, or the text was cut."""
+        """The text is over and containers are still open: their closing brackets are missing, or the text was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
@@ -1100,7 +1100,7 @@ class Parser:
         return False
 
     def _is_whole(self) -> bool:
-        """Whether only closers are missing where a reply ends by itself; behind a comma no field may be missing."""
+        """Whether only closing brackets are missing in a complete reply. After a comma, a field may be missing too."""
         last = self.text[: self.pos].rstrip()[-1:]
         if last != ",":
             return last not in ":[{"
@@ -1110,9 +1110,10 @@ class Parser:
     def _mismatch(self, char: str) -> bool:
         """A closer of the wrong kind: meant for this container, or for the one around it, or for nothing.
 
-        What follows decides: as many closers must be left as containers are open. With `[[1, 2}, 3]` one closer is left
-        behind `}`, and one list is open if the brace closes the inner one: it is a wrong closer. In `{"a": [1, 2}` none
-        is left: the list was not closed, and the brace is that of the object. In `[1, 2}, 3]` the brace closes nothing.
+        What follows decides: as many closing brackets must remain as containers are open. With `[[1, 2}, 3]` one closer
+        is left after `}`, and one list is open if the brace closes the inner one: it is a wrong closer. In
+        `{"a": [1, 2}` none is left: the list was not closed, and the brace is that of the object. In `[1, 2}, 3]` the
+        brace closes nothing.
         """
         left = self._surplus(self.pos + 1)
         depth = len(self.stack)
@@ -1141,7 +1142,7 @@ class Parser:
         end = min(len(self.text), start + _LOOK)
         self.looked += end - start
         if self.looked > _LOOK + 4 * len(self.text):
-            raise self._stop("too many brackets do not fit together", "wrong-closer")
+            raise self._stop("too many brackets do not match", "wrong-closer")
         surplus = depth = 0
         for found in grammar.brackets(self.text, start, end):
             if found[0] in "{[":
@@ -1159,7 +1160,7 @@ class Parser:
         return found.end() if found else pos
 
     def _char_behind(self, pos: int) -> str:
-        """The first character from `pos` on that is not blank; empty at the end of the text."""
+        """The first non-blank character from `pos` on; empty at the end of the text."""
         at = self._blank_end(pos)
         return self.text[at : at + 1]
 
@@ -1192,7 +1193,7 @@ class Parser:
                 return
 
     def _await_skipped(self, pos: int) -> None:
-        """Wait where the text ends here, or in a comment, an escape or a fence."""
+        """Wait if the text ends here, or in a comment, an escape or a fence."""
         text = self.text
         await_mark(text, pos, growing=True)
         char = text[pos]
@@ -1211,7 +1212,7 @@ class Parser:
     # --- looks ahead --------------------------------------------------------------------------------------------------
 
     def _need(self, at: int) -> None:
-        """Wait until the character at `at` is there, in a text that grows."""
+        """Wait until the character at `at` is there, in a streamed reply."""
         if self.growing and at >= len(self.text):
             raise NeedMoreInput
 
@@ -1219,7 +1220,7 @@ class Parser:
         return grammar.KEY_AHEAD.match(self.text, pos, growing=self.growing)
 
     def _key_ahead(self, pos: int) -> bool:
-        """Whether a key and its colon follow; one of several words must be known to the schema."""
+        """Whether a key and its colon follow. A key of several words must be known to the schema."""
         ahead = self._look_for_key(pos)
         if ahead is None:
             return False
@@ -1267,5 +1268,5 @@ class Parser:
 
 
 def _in_pairs(raw: str) -> bool:
-    """Whether the single quotes at the end of a bare word belong to it: `check 'ok'`."""
+    """Whether the single quotes at the end of an unquoted word belong to it: `check 'ok'`."""
     return raw[-1] == "'" and "\\" not in raw and raw.count("'") % 2 == 0 and " '" in raw

@@ -1,8 +1,8 @@
-"""The words by which a reply retracts, disowns or abbreviates what it says: the one list, by language.
+"""Phrases with which a reply retracts, disowns or abbreviates what it says, by language.
 
 English, German, French, Spanish, Chinese and Japanese; corrections also in Italian, Portuguese, Dutch, Russian and
 Korean. Structure decides before words do (`remainder`); these lists only make a reading stricter: a missing phrase
-costs what it would have caught, a wrong one costs a refusal. Every expression takes time linear in the text.
+misses a retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flujo_aros.reading.lookahead import expression
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a string, for looking one up."""
+    """The words of a string, for lookup."""
     return frozenset(words.split())
 
 
@@ -25,7 +25,7 @@ class Phrases:
     """A list of expressions that are looked for together.
 
     Each search asks a linear automaton first, made of the same expressions without their look-around: most texts have
-    none of the phrases, which it says at once. Both are compiled when first needed.
+    none of the phrases, and it finds that out at once. Both are compiled when first needed.
     """
 
     def __init__(self, *parts: str) -> None:
@@ -37,11 +37,11 @@ class Phrases:
 
     @cached_property
     def exact(self) -> re.Pattern[str]:
-        """What decides."""
+        """The expression that decides."""
         return re.compile(self.source, re.I | re.M)
 
     def may_match(self, text: str) -> bool:
-        """Whether a match is possible: never wrong where it says no."""
+        """Whether a match is possible: no false negatives."""
         if text.isascii():
             return self._in_ascii(text)
         try:
@@ -103,7 +103,7 @@ def _without_lookaround(source: str) -> str:
 
 
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
-"""What an apology after an answer may be about without retracting it."""
+"""What an apology after an answer may be about without retracting the answer."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
     r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
@@ -111,7 +111,7 @@ _START: Final = (
 """The start of a sentence."""
 
 CORRECTS: Final = Phrases(
-    # English: what opens a sentence that takes something back
+    # English: the beginning of a sentence that retracts something
     _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
     r"|whoops|correction"
     r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
@@ -200,7 +200,7 @@ CORRECTS: Final = Phrases(
     r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
     r"\b(?:es|son|está|están) (?:en realidad|de hecho|más bien)\b",
     r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
-    # Italian, Portuguese, Dutch, Russian, Korean: what opens a correction
+    # Italian, Portuguese, Dutch, Russian, Korean: the beginning of a correction
     _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
     r"|ho sbagliato|in realtà"
     r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
@@ -232,7 +232,7 @@ SAMPLE: Final = Phrases(
     r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
     r"例えば|サンプル|テンプレート|見本|例[:：]|の例|形式は",
 )
-"""Mentions an example or a form."""
+"""Mentions an example or a template."""
 
 DECLINES: Final = Phrases(
     r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m"
@@ -265,10 +265,10 @@ ASKS: Final = Phrases(
     r"请(?:提供|给|发|分享|粘贴|告诉|补充|上传)|需要您|需要更多",
     r"(?:提供|送|教え|共有|入力|貼り付け)[^。\n]{0,6}(?:ください|いただけ|くださ)|必要です",
 )
-"""Asks for what would be needed for an answer."""
+"""Asks for information needed to answer."""
 
 INVENTS: Final = Phrases(
-    # The whole of a sentence says that what stands there is no answer: an example, a form, made up.
+    # The sentence says that the value is not an answer: an example, a template, made up.
     r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
     r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
     r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
@@ -290,7 +290,7 @@ INVENTS: Final = Phrases(
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
-"""Says that the answer is an example, a form or made up."""
+"""Says that the answer is an example, a template or made up."""
 
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
@@ -343,6 +343,7 @@ NEVER: Final = Phrases(
     r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "
     r"|output |response )*(?:format|structure|schema|shape|output|answer|response)(?: (?:would|could|might|should) "
     r"(?:look(?: like)?|be))?)?\s*[:：.]?\Z",
+    r"\A(?:not (?:this|that|these|those)(?: ones?)?|(?:for|as an) (?:example|instance)|e\.?g\.?)\s*[:,]?\Z",
     r"\A(?:hier (?:ist|ein) )?(?:ein |eine |das |die )?(?:beispiel(?:ausgabe|antwort)?|muster|vorlage)\s*:?\Z",
     r"\A(?:voici )?(?:un |le )?(?:exemple|modèle)(?: (?:de |du )(?:format|réponse|sortie))?\s*:?\Z",
     r"\A(?:aquí (?:tienes|hay|está) )?(?:un |el |una )?(?:ejemplo|plantilla)(?: del? (?:formato|salida|respuesta))?"
@@ -355,13 +356,13 @@ NEVER: Final = Phrases(
     r"这不是|错误的|不正确的|并非",
     r"ではありません|ではない|間違った|誤った",
 )
-"""Directly before the only value: it is not the answer even so."""
+"""Directly before the only value: it is still not the answer."""
 
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:error|fatal error|exception|traceback \(most recent call last\)|fehler|erreur|エラー|错误)"
     r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
 )
-"""Behind a value: the report of an error follows it."""
+"""After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"
@@ -392,7 +393,7 @@ ELIDES: Final = Phrases(
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
 )
-"""Replaces something that was left out."""
+"""Stands in place of something that was left out."""
 
 ABSENT: Final = Phrases(
     r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
@@ -401,7 +402,7 @@ ABSENT: Final = Phrases(
     r"\b(?:nicht (?:genannt|angegeben|vorhanden|erwähnt|enthalten)\w*|optional\w*|leere?n?|absents?|facultati\w+"
     r"|opcional\w*|no (?:aparece|figura|se menciona)\w*)\b|未提(?:及|供)|可选|記載(?:が)?な|任意",
 )
-"""Says that there was nothing to report: leaving it out lost nothing."""
+"""Says that there was nothing to report, so leaving it out lost nothing."""
 
 ASSERTS: Final = Phrases(
     _START + r"(?:please )?(?:make (?:it|that|this)|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
@@ -422,14 +423,14 @@ ASSERTS: Final = Phrases(
     r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
     r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
 )
-"""Asserts that something differs from what was said: counts if a value follows that the answer does not have."""
+"""Asserts that something differs from what was said. It counts if it is followed by a value that the answer lacks."""
 
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
     r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b",
 )
-"""A pronoun and a copula that open a sentence: they assert a choice that follows."""
+"""A pronoun and a copula that open a sentence: together they assert the choice that follows."""
 
 DENIES: Final = Phrases(
     r"(?:(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de|plutôt que"
@@ -443,7 +444,7 @@ CONDITION: Final = Phrases(
     r"\b(?:si|lorsque|quand|pourrait|par exemple|cuando|podría|por ejemplo)\b",
     r"如果|若|可以是|可能|例如|もし|場合|例えば",
 )
-"""Speaks of what could be, not of what is."""
+"""Speaks of possibilities, not of facts."""
 
 LABEL_AT_END: Final = Phrases(
     r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"
@@ -460,13 +461,13 @@ ANNOUNCED: Final = Phrases(
 """A line that announces another answer."""
 
 TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし")
-"""Where a sentence turns to its main point."""
+"""Where a sentence reaches its main point."""
 
 TURNS: Final = Phrases(r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)")
 """Directly after a value: another one replaces it."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
-"""Says that something was not done: no value is given."""
+"""Says that something was not done, so no value is given."""
 
 BEARS: Final = Phrases(
     r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"

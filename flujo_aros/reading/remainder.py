@@ -1,4 +1,4 @@
-"""What is left over of a reply must be harmless: the one place that judges what the value does not contain.
+"""Judges the remainder of a reply, the text that the value does not contain: it must be harmless.
 
 Reading selects a value. Everything else that the model wrote is one of three things:
 
@@ -34,11 +34,11 @@ from flujo_aros.reading.scanner import CODE_FENCES
 
 
 class Likeness(IntEnum):
-    """How likely a key was meant for a field."""
+    """How likely it is that a key was meant for a field."""
 
     NONE = 0
     LIKE = 1
-    """It may have been meant: enough to refuse, not enough to rename."""
+    """Possible: enough to reject, not enough to rename."""
     SURE = 2
 
 
@@ -67,11 +67,11 @@ _NEUTRAL: Final = _stems(
     "is has are the of a an in on at num number nr count list items array field value val attr code name date time"
     " text str string my your current run data info details"
 )
-"""Words that do not tell fields apart."""
+"""Words that do not distinguish fields."""
 _GENERIC: Final = _stems(
     "id name type date time value text number key code status data item list info title count kind"
 )
-"""Words that many fields share: alone they identify none of them."""
+"""Words that many fields share and that identify none of them alone."""
 _UNITS: Final = _stems(
     "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
     " percent pct cent eur usd gbp chf jpy cny kb mb gb tb bytes c f celsius fahrenheit kelvin w kw kwh mw hz khz mhz"
@@ -91,9 +91,9 @@ _ANTONYMS: Final = tuple(
         )
     )
 )
-"""Pairs of words that turn a name into that of another thing."""
+"""Pairs of words with opposite or contrasting meanings: names that differ by them are different fields."""
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
-"""What is appended to a name without a separator: `lineno`, `hostname`."""
+"""Suffixes appended to a name without a separator: `lineno`, `hostname`."""
 _OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
 # Field names that stand for the same thing in many schemas. A pair is enough to refuse, never to rename.
 _SYNONYMS: Final = tuple(
@@ -225,7 +225,7 @@ def likeness(key: str, name: str) -> Likeness:
 
 
 def _is_negation(key: str, name: str) -> bool:
-    """Whether a key is a field's name with a word before it that turns it around: `uninsured`, `not_insured`."""
+    """Whether a key is a field's name with a negating word before it: `uninsured`, `not_insured`."""
     return any(fold(key) == prefix + fold(name) for prefix in _NEGATIONS)
 
 
@@ -233,7 +233,7 @@ _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 
 
 def _are_akin(one: str, two: str) -> bool:
-    """Whether two words share so long a prefix that they may be forms of one word: `toxic`, `toxicity`."""
+    """Whether two words share a prefix long enough to be forms of one word: `toxic`, `toxicity`."""
     short, long = sorted((one, two), key=len)
     if len(short) == _LEAST_ROOT - 1 and long.startswith(short):
         return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
@@ -246,7 +246,7 @@ def _are_akin(one: str, two: str) -> bool:
 
 
 def _is_abbreviated(short: str, long: str) -> bool:
-    """Whether a word may be another one without its vowels: `mgr`, `manager`."""
+    """Whether one word may be the other without its vowels: `mgr`, `manager`."""
     if len(short) < 3 or len(long) < 5 or short[0] != long[0] or _abbreviation(short) != _abbreviation(long):
         return False
     letters = iter(long)
@@ -254,7 +254,7 @@ def _is_abbreviated(short: str, long: str) -> bool:
 
 
 def _abbreviation(word: str) -> tuple[str, str]:
-    """The first letter of a word and its last consonant, which its abbreviation has too."""
+    """The first letter and the last consonant of a word, which its abbreviation shares."""
     return word[0], next((letter for letter in reversed(word) if letter not in _VOWELS), "")
 
 
@@ -268,7 +268,7 @@ def _are_synonyms(mine: set[str], its: set[str]) -> bool:
 
 
 def _is_typo(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether a typing error turns one into the other, in one of the words or in the whole."""
+    """Whether a typo turns one name into the other, in one of the words or in the whole."""
     if len(mine) == len(its):
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if len(odd) == 1 and _slipped(*odd[0]):
@@ -305,7 +305,7 @@ def _distance(one: str, two: str) -> int:
 
 
 class Names:
-    """Field names by what a key must have in common with one to be like it, for objects with too many pairs to try."""
+    """Field names indexed by what a similar key must share with them, for objects with too many pairs to compare."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_trait: dict[object, list[str]] = {}
@@ -314,13 +314,13 @@ class Names:
                 self._by_trait.setdefault(trait, []).append(name)
 
     def near(self, key: str) -> list[str]:
-        """Every name that `likeness` finds like a key, and some more."""
+        """Every name that `likeness` matches to a key, and some more."""
         found = (name for trait in _traits(key) for name in self._by_trait.get(trait, ()))
         return list(dict.fromkeys(found))
 
 
 def _traits(name: str) -> set[object]:
-    """What two names have in common, in part, if one is like the other: a word, a root, a synonym, most letters."""
+    """Features of a name of which similar names share at least one: a word, a root, a synonym, most letters."""
     words, folded = words_of(name), fold(name)
     traits: set[object] = {folded[len(prefix) :] for prefix in ("", *_NEGATIONS) if folded.startswith(prefix)}
     for word in words:
@@ -335,20 +335,20 @@ def _traits(name: str) -> set[object]:
 
 
 def _misspellings(word: str) -> set[object]:
-    """What two words have in common that differ by one slip, or by two if they are long."""
+    """Features shared by two words that differ by one typo, or by two if they are long."""
     found: set[object] = {word}
     if len(word) < _LONG:
         found |= {word[:at] + word[at + 1 :] for at in range(len(word))}
     if _LONG - 2 <= len(word) <= 2 * _LONG:
         kept = (combinations(range(len(word)), len(word) - lost) for lost in (1, 2))
         found |= {"".join(word[at] for at in places) for each in kept for places in each}
-    if len(word) >= 2 * _LONG - 3:  # two slips leave three letters in a row as they were
+    if len(word) >= 2 * _LONG - 3:  # two typos leave three consecutive letters unchanged
         found |= {(word[at : at + 3],) for at in range(len(word) - 2)}
     return found
 
 
 _LONG: Final = 8
-"""From this length on a word may have two slips."""
+"""Words of at least this length may have two typos."""
 
 
 # --- members that no field takes -------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ class Placement(NamedTuple):
 
     name: str = ""
     unsure: str = ""
-    """The field it may have been meant for: the reading fails."""
+    """The field that may have been meant, so that the reply is rejected."""
 
 
 def place(
@@ -372,8 +372,8 @@ def place(
     """The field that an undeclared member was meant for.
 
     `empty` are the declared fields without a value, `near` those of them whose names may be like its key, `written`
-    the keys that stand for each. `fits` says whether a value can be read as that of a field. A name decides first,
-    then what the value is made of.
+    the keys that stand for each. `fits` says whether a value can be read as that of a field. The name decides first,
+    then the contents of the value.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
@@ -405,7 +405,7 @@ def place(
 
 
 def is_telling(shape: Shape) -> bool:
-    """Whether the values of a field are distinctive enough to be recognized whatever their key."""
+    """Whether the values of a field are distinctive enough to be recognized under any key."""
     parts = (shape, *shape.branches)
     return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
@@ -419,7 +419,7 @@ _WORKING: Final = _stems(
     " source sources confidence certainty explanation assumption assumptions key point points entity entities finding"
     " findings debug log trace"
 )
-"""Words of keys by which a model speaks of its own work."""
+"""Words of keys under which a model comments on its own work."""
 
 
 _TYPES_OF_SCALARS: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -436,7 +436,7 @@ _PRIVATE: Final = frozenset("_$@#")
 
 
 def _is_blank(node: Node) -> bool:
-    """Whether a value has nothing that could be lost."""
+    """Whether a value is empty, so that nothing could be lost."""
     return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
 
 
@@ -448,7 +448,7 @@ def _objects_of(shape: Shape) -> Iterator[Shape]:
 
 
 def _is_made_for(node: Node, shape: Shape) -> bool:
-    """Whether an object, or each of a list of them, has the keys of the objects that a field holds, and no others."""
+    """Whether an object, or every object in a list, has exactly the keys of the objects that a field holds."""
     if node.kind == ARRAY and node.value:
         lists = [shape, *shape.branches]
         return any(
@@ -464,7 +464,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
 
 
 def _tells_its_field(node: Node, shape: Shape) -> bool:
-    """Whether a value is distinctive enough to belong to a field whatever its key: a list, a date, a choice."""
+    """Whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
         return shape.allows(kind) and not shape.anything
@@ -495,7 +495,7 @@ _NOTHING_BEFORE: Final = expression(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z"
 _NOTHING_BEHIND: Final = expression(r"[\s`~]*\Z")
 """At most the closing fence of the value."""
 _QUOTED_LINE: Final = expression(r"^[ \t]*>[^\n]*", re.M)
-"""Somebody else's words."""
+"""Quoted text."""
 _OPEN_FENCE: Final = expression(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
 _SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
@@ -522,7 +522,7 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
 
 
 def is_disowned(text: str, start: int, floor: int) -> bool:
-    """Whether the words before a value say that it is not the answer: the old one, an example, what it is not."""
+    """Whether the words before a value say that it is not the answer: an old value, an example, a counterexample."""
     label = label_before(text, start, floor)
     return phrases.DISOWNS.search(label) is not None and phrases.OWNS.search(label) is None
 
@@ -534,10 +534,10 @@ def is_aside(text: str, start: int, floor: int) -> bool:
 
 
 def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
-    """Why the selected one of several different answers may not be the one meant; None if it is.
+    """Why the selected one of several different answers may be the wrong one, or None if it is right.
 
-    `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it, or
-    they are offered side by side.
+    `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it or
+    the answers are offered as alternatives.
     """
     ends = [0, *sorted(span.end for span in (*others, chosen))]
     floor = max(end for end in ends if end <= chosen.start)
@@ -549,7 +549,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     every = sorted((*others, chosen))
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
-            return "several answers are offered side by side"
+            return "several answers are offered as alternatives"
     for other in others:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
             return "another answer follows the one in the better place"
@@ -567,7 +567,7 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
 
 
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
-    """What in the text around a value speaks against it; None if all of it is harmless.
+    """Evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
     `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
     needed to compare. Takes time linear in the text.
@@ -589,7 +589,7 @@ def _has_words(text: str) -> bool:
 
 
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
-"""What speaks without words: something was left out, is wrong, or becomes something else."""
+"""Evidence that needs no words: something was left out, is crossed out, or becomes something else."""
 
 
 def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
@@ -708,7 +708,7 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 
 
 def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
-    """A sentence that contradicts the value that was read."""
+    """A sentence that contradicts the value."""
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk
     asserts = _may_assert(prose)
@@ -750,7 +750,7 @@ def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
 
 
 def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Whether a sentence gives the field that it names another value than it has."""
+    """Whether a sentence gives the field that it names a value other than the answer's."""
     said = _said_of(sentence, name.start(), shape)
     if said is not None:
         return accepted() == [not said]
@@ -759,7 +759,7 @@ def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: C
 
 
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
-    """What a sentence says of a boolean whose name is at `at` (`is not vegan`); None: nothing."""
+    """What a sentence says about the boolean whose name is at `at` (`is not vegan`), or None if it says nothing."""
     if not shape.allows("boolean") or shape.allows("string"):
         return None
     before = sentence[max(0, at - _NEAR_WORDS) : at]
@@ -768,7 +768,7 @@ def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
 
 
 def _value_after(sentence: str, at: int) -> str:
-    """What a sentence assigns to the field whose name ends at `at`; empty: nothing."""
+    """The value that a sentence assigns to the field whose name ends at `at`; empty if none."""
     bears = phrases.BEARS.search(sentence, at, at + 60)
     far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
     return "" if bears is None or far else sentence[bears.end() :]
@@ -777,7 +777,7 @@ def _value_after(sentence: str, at: int) -> str:
 def _names_another_choice(
     sentence: str, leaves: Callable[[], dict[str, list[Any]]], names: Mapping[str, Shape]
 ) -> bool:
-    """Whether a sentence in Chinese, Japanese or Korean names a choice of the schema that the answer does not have."""
+    """Whether a Chinese, Japanese or Korean sentence names a choice of the schema that the answer does not have."""
     if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
         return False
     for name, shape in names.items():
@@ -802,7 +802,7 @@ _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
 def _may_assert(sentence: str) -> bool:
-    """Whether a text has words of a denial or an assertion at all."""
+    """Whether a text contains any word of denial or assertion."""
     lists = (phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS)
     return any(each.search(sentence) for each in lists) or "s/" in sentence
 
@@ -842,7 +842,7 @@ _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence ends in a choice of the contract that the answer does not have, and names none that it has."""
+    """Whether a sentence ends with a choice of the contract that the answer lacks and names none that it has."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
     if any(_stands_in(choice, sentence) for choice in choices & held):
@@ -868,7 +868,7 @@ _VALUE_TOKEN: Final = expression(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\
 
 
 def _is_held(token: str, held: set[str]) -> bool:
-    """Whether a number or code is in the answer, or part of a value of it."""
+    """Whether a number or code is in the answer, or is part of a value in it."""
     if not any(map(str.isdigit, token)):
         return False
     return any(token.rstrip(".,") in part for part in held)
@@ -879,7 +879,7 @@ def _said(part: Any) -> str:
 
 
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
-    """All scalars of a value, by the folded spellings of their keys."""
+    """All scalars of a value, by the normalized spelling of their keys."""
     found: dict[str, list[Any]] = {}
     pending: list[tuple[Any, Shape]] = [(value, shape)]
     while pending:
@@ -902,7 +902,7 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
 
 
 def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
-    """Whether a sentence gives a field, named before `at`, another value than it has."""
+    """Whether a sentence gives a field, named before `at`, a value other than the answer's."""
     choices = _choices(shape)
     if choices and accepted:
         named = {

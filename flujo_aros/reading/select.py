@@ -48,7 +48,7 @@ from flujo_aros.reading.enum_match import boolean_word
 from flujo_aros.reading.event import LenientParser, event_of, is_example
 from flujo_aros.reading.fast_path import rewrite, splices
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
-from flujo_aros.reading.lines import read_lines
+from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.lookahead import NeedMoreInput, expression
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
@@ -101,17 +101,17 @@ _QUOTES: Final = "\"'“”‘’«»„"
 
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
-"""How many candidates are tried the quick way: each look goes to the end of the text."""
+"""How many candidates are tried on the fast path: each attempt scans to the end of the text."""
 NESTED: Final = 2
 
 Pick = Literal["last", "first", "error"]
 
 
 class Options(NamedTuple):
-    """What a reading allows, and what is known of its text."""
+    """The options of a call, and what is known of its text."""
 
     risk: Risk | None = None
-    """The riskiest repair allowed; None: what the contract allows."""
+    """The highest risk allowed, or None for the contract's own limit."""
     truncated: bool | None = None
     pick: Pick = "last"
     max_depth: int = DEPTH
@@ -123,7 +123,7 @@ class Options(NamedTuple):
 class Search(Generic[T]):
     """One reading of one text: its candidates, each tried against the contract, and the decision between them.
 
-    The text is complete (`run`), or it still grows (`grow`). The loop and the rules are the same. In a text that grows
+    The text is complete (`run`), or it still grows (`grow`). The loop and the rules are the same. In a streamed reply
     a candidate is read as its characters come, and what more text could change waits; what only the whole text can
     decide leaves the search `blind`, with nothing more to show until the end.
     """
@@ -138,7 +138,7 @@ class Search(Generic[T]):
         risk, self.truncated, self.pick, self.max_depth, self.max_candidates, self.refused = options
         self.ceiling = contract.risk if risk is None else risk
         self.quick = self.max_depth >= DEPTH
-        """The C parsers know one limit of depth only, their own."""
+        """The C parsers support only one depth limit, their own."""
         self.nested = nested
         self.scanner = Scanner(text, contract.shape, growing=growing)
         self.found: list[Candidate[T]] = []
@@ -148,26 +148,26 @@ class Search(Generic[T]):
         self.before = 0
         """Where the last one ended."""
         self.rewrites: list[int] = []
-        """Where the quick way was tried."""
+        """Where the fast path was tried."""
         self.budget = 8 * len(text) + 4_096
-        # Of a text that grows:
+        # Of a streamed reply:
         self.growing = growing
         self.blind = False
-        """Only the whole text can show what the reply is."""
+        """Only the complete text can show what the reply is."""
         self.current: Candidate[T] | None = None
-        """The candidate whose end has not come."""
+        """The candidate whose end has not arrived."""
         self.answers: list[Candidate[T]] = []
-        """Those that fit."""
+        """The candidates that satisfy the contract."""
         self.latest: Candidate[T] | None = None
-        """The last that was read: what follows may yet speak against it."""
+        """The last candidate that was read; text after it may still rule it out."""
         self.unreadable: Candidate[T] | None = None
-        """The last that could not be read: what was shown of it stays until there is better."""
+        """The last candidate that could not be read. Its preview stays until there is a better one."""
         self.begun = False
         self.size = 0
         self.written: TextPreview | None = None
-        """The text itself, where that is the value."""
+        """The text itself, if that is the value."""
         self.unsure: list[int] = []
-        """Where candidates began that are no plain JSON: what follows may show that all of it is escaped."""
+        """Where candidates began that are not plain JSON: later text may show that all of it is escaped."""
         if growing and self._is_scalar():
             self.blind = True
             self.written = TextPreview(begun=True) if self._is_text() else None
@@ -190,7 +190,7 @@ class Search(Generic[T]):
         return self._reject()
 
     def _whole_object(self) -> Reading[T] | None:
-        """A text that is one JSON object, in which scalars alone have to be converted."""
+        """A text that is one JSON object in which only scalars have to be converted."""
         text, candidate = self.text, Candidate[T](0, len(self.text), LINES)
         if not self.refused or not (text[0] == "{" and text[-1] == "}"):
             return None
@@ -270,7 +270,7 @@ class Search(Generic[T]):
         return candidate
 
     def _read(self, candidate: Candidate[T]) -> Candidate[T] | None:
-        """Try a candidate, and find its end; None: only more of the text can show that."""
+        """Try a candidate and find its end, or return None if only more text can show that."""
         following = candidate.following
         if following is None:
             self._try(candidate)
@@ -292,7 +292,7 @@ class Search(Generic[T]):
         return candidate
 
     def _take(self, candidate: Candidate[T]) -> None:
-        """Note a candidate that has been read, and go on behind it."""
+        """Record a candidate that has been read, and continue after it."""
         self._look_back()
         if candidate.fits and self._is_fragment(candidate, self.before):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read"))
@@ -308,14 +308,14 @@ class Search(Generic[T]):
             self._show(candidate, counts=counts)
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
-        """Whether brackets amid words hold nothing, or the number of a source at the begin of a line."""
+        """Whether brackets amid words are empty, or hold a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
             return True
         return (self.shape.anything or "," not in self.text[start:end]) and is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
-        """Whether it directly follows what could not be read, or members that no bracket holds."""
+        """Whether it directly follows something unreadable, or members without brackets."""
         last = self.found[-1] if self.found else None
         broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
         if self.shape.anything and is_held(self.text, candidate.start, candidate.end):
@@ -332,7 +332,7 @@ class Search(Generic[T]):
     def _try(
         self, candidate: Candidate[T], *, quick: bool = True, read: tuple[Parser, Parsed | Failure] | None = None
     ) -> Candidate[T]:
-        """Read a candidate in the cheapest way that leaves no doubt; `read`: the parser has been there."""
+        """Read a candidate in the cheapest way that leaves no doubt. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
         extent = json_extent(text, start)
         end = extent.end
@@ -355,7 +355,7 @@ class Search(Generic[T]):
         return self._judged(candidate, *read)
 
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
-        """A few places repaired where they are, and the result taken strictly or not at all."""
+        """Repair a few places locally, and accept the result only if it is strictly valid."""
         text, start, shape = self.text, candidate.start, self.shape
         if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start):
             return False
@@ -369,7 +369,9 @@ class Search(Generic[T]):
         return False
 
     def _rewritten(self, candidate: Candidate[T], stop: int | None = None) -> bool:
-        """Common damage repaired everywhere at once, and taken strictly or not at all; `stop`: its known end."""
+        """Repair common damage everywhere at once, and accept the result only if it is strictly valid. `stop`: its
+        known end.
+        """
         text, start = self.text, candidate.start
         if start in self.rewrites or len(self.rewrites) >= _QUICK:
             return False
@@ -420,7 +422,7 @@ class Search(Generic[T]):
         return candidate
 
     def _unwrapped(self, candidate: Candidate[T]) -> bool:
-        """Whether a value fits that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
+        """Whether the value fits once its escapes (`{\"a\": 1}`) or HTML entities are decoded."""
         text, start = self.text, candidate.start
         if self.nested >= NESTED:
             return False
@@ -446,7 +448,7 @@ class Search(Generic[T]):
         return candidate.fits
 
     def _adopt(self, candidate: Candidate[T], outcome: Accepted[T], end: int, code: str) -> Candidate[T]:
-        """The candidate as what was read of the text inside of it."""
+        """The candidate, with the value read from the text inside it."""
         start = candidate.start
         candidate.end = end
         candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
@@ -456,24 +458,24 @@ class Search(Generic[T]):
         candidate.valid = Valid(outcome.value)
         return self._placed(candidate)
 
-    # --- a text that grows ----------------------------------------------------------------------------------------
+    # --- a streamed reply ----------------------------------------------------------------------------------------
 
     @property
     def waits_at(self) -> int:
-        """Where what is not certain begins."""
+        """Where the part that may still change begins."""
         following = self.current.following if self.current is not None else None
         return self.scanner.seen if following is None else following.waits_at()
 
     @property
     def in_open_text(self) -> bool:
-        """Whether reading on costs no more than what has come: the text ends inside a string, or nothing is read."""
+        """Whether continuing costs no more than the new text: it ends inside a string, or nothing is being read."""
         if self.blind:
             return True
         following = self.current.following if self.current is not None else None
         return following is not None and following.parser.opened is not None
 
     def grow(self, text: str) -> None:
-        """Read on in a text of which more has come."""
+        """Continue with the text that has arrived."""
         before, self.size = self.size, len(text)
         self.budget += 8 * (self.size - before)
         self.text = self.scanner.text = text
@@ -486,14 +488,14 @@ class Search(Generic[T]):
                 self.blind = begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
             self._read_on()
             self._look_back()
-        # Nobody else may hold the text when it grows: then its end grows in place.
+        # With a single reference to the text, CPython appends in place.
         self.text = self.scanner.text = ""
         for candidate in (self.current, self.latest):
             if candidate is not None and candidate.following is not None:
                 candidate.following.let_go()
 
     def shown(self) -> Preview | None:
-        """What is to be shown now, by the rule that decides at the end."""
+        """The current preview, chosen by the same rule as the outcome."""
         if self.written is not None:
             return self.written
         fitting = [candidate for candidate in self.answers if candidate.fits]
@@ -513,13 +515,13 @@ class Search(Generic[T]):
         return shown.following.preview
 
     def _wins(self, candidate: Candidate[T], best: Candidate[T] | None) -> bool:
-        """Whether a candidate that is still read is the answer, should it be one."""
+        """Whether a candidate that is still being read is the answer, if it turns out to be one."""
         if best is None:
             return True
         return candidate.rank < best.rank or (candidate.rank == best.rank and self.pick != "first")
 
     def _begins(self) -> bool:
-        """Whether the text has begun, and with something that can be followed."""
+        """Whether the text has begun with something that can be previewed."""
         body = self.text.lstrip()
         try:
             self.blind = self.blind or KEY_FIRST.matches(body, 0, growing=True)
@@ -529,7 +531,7 @@ class Search(Generic[T]):
         return self.begun
 
     def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
-        """A candidate whose end may not have come yet, as it is followed; one that has come whole is read at once."""
+        """A candidate that may be incomplete, prepared for a preview. A complete one is read at once."""
         text, start = self.text, candidate.start
         preview = JsonPreview(text, self.shape, self._rules(candidate))
         quoted = start > 0 and text[start - 1] in _QUOTES
@@ -541,7 +543,7 @@ class Search(Generic[T]):
         return candidate if following.value is NOTHING else whole
 
     def _parse_on(self, candidate: Candidate[T], following: Following) -> bool:
-        """Read what has come of a candidate; False: more of the text is needed, or all of it."""
+        """Read what has arrived of a candidate. False if more of the text, or all of it, is needed."""
         text, start, preview = self.text, candidate.start, following.preview
         parsed = following.read_on(text)
         if not isinstance(parsed, Failure):
@@ -571,7 +573,7 @@ class Search(Generic[T]):
         return True
 
     def _rules(self, candidate: Candidate[T]) -> Rules:
-        """How a candidate is shown, and whether anything of it is final before its end."""
+        """The preview of a candidate, and whether anything in it is final before its end."""
         contract, start = self.contract, candidate.start
         typed = isinstance(contract.values, TypeValues)
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
@@ -584,19 +586,19 @@ class Search(Generic[T]):
         only_objects = self._is_list() and self.text[start] == "{"
         blank = typed and self.shape is ANY
         of_a_line = candidate.rank == INLINE and self._is_known_line(start)
-        # Behind words an event may be the form of one in a sentence that declines: then those words are the event.
+        # After words an event may be the form of one in a sentence that declines: then those words are the event.
         words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
         said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
         finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
         return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=rewritten_fields(contract.values))
 
     def _is_known_line(self, start: int) -> bool:
-        """Whether it is on the line of a key that is asked for: the reply may be such lines."""
+        """Whether it is on the line of a requested key, so that the reply may consist of such lines."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
 
     def _show(self, candidate: Candidate[T], *, counts: bool) -> None:
-        """Show a candidate that has been read as what it came to."""
+        """Show the value of a candidate that has been read."""
         following = candidate.following
         if following is None:
             return
@@ -617,7 +619,7 @@ class Search(Generic[T]):
         return is_example(self.text, candidate.start, valid.value.text, contract)
 
     def _json_shown(self, candidate: Candidate[T]) -> object:
-        """The JSON of the value that a candidate came to."""
+        """The JSON of a candidate's value."""
         shown = NOTHING if candidate.following is None else candidate.following.preview.whole
         value: object = None if candidate.valid is None else candidate.valid.value
         if isinstance(self.contract, EventContract) and isinstance(value, WrittenEvent):
@@ -625,7 +627,7 @@ class Search(Generic[T]):
         return as_json(value, shown)
 
     def _look_back(self) -> None:
-        """Drop the last candidate where what follows it speaks against it: more members, or words on its line."""
+        """Drop the last candidate if the text after it rules it out: more members, or words on its line."""
         candidate = self.latest
         if candidate is None or not candidate.fits:
             return
@@ -640,7 +642,7 @@ class Search(Generic[T]):
     # --- whole texts ------------------------------------------------------------------------------------------
 
     def _whole_scalar(self) -> Reading[T] | None:
-        """A contract for text takes the text as it was written; one for a scalar takes nothing but the whole text."""
+        """A contract for text takes the text as written; one for a scalar takes only the whole text."""
         if not self._is_scalar():
             return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
@@ -684,7 +686,7 @@ class Search(Generic[T]):
         return self._decide([candidate]) if candidate.fits else self._reject()
 
     def _scalar_in_union(self) -> Reading[T] | None:
-        """A contract that takes a scalar among others: the whole text, if there is nothing else in it."""
+        """For a contract that allows scalars among other types: the whole text, if nothing else is in it."""
         if not self._is_empty():
             return None
         if self.shape.anything:
@@ -704,7 +706,7 @@ class Search(Generic[T]):
         return None if is_prose else found
 
     def _json_scalar(self, body: str) -> Reading[T] | None:
-        """A reply that is one JSON scalar, for a contract that takes it in a list or among others."""
+        """A reply that is one JSON scalar, for a contract that takes it in a list or among other types."""
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
             return None
@@ -714,7 +716,7 @@ class Search(Generic[T]):
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
-        """Where it is in the text; all of the text where reasoning was taken out of its middle."""
+        """Its position in the text; the whole text if reasoning was removed from the middle of it."""
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
@@ -723,7 +725,7 @@ class Search(Generic[T]):
         return self._decide([candidate]) if candidate.fits else None
 
     def _of_node(self, node: Node, edits: list[Edit], rank: int = LINES) -> Candidate[T]:
-        """A candidate that was found by other means than its bracket."""
+        """A candidate that was found without its bracket."""
         parsed = Parsed(node, node.end, edits, cut=False)
         return judge(Candidate(node.start, node.end, rank), parsed, self.text, self.contract, self.ceiling)
 
@@ -747,7 +749,7 @@ class Search(Generic[T]):
         return None if isinstance(verdict, Invalid) else verdict
 
     def _is_empty(self) -> bool:
-        """Whether no place holds anything like an answer."""
+        """Whether no place contains anything like an answer."""
         return all(candidate.reason is Reason.ECHOED_SCHEMA for candidate in self.found)
 
     def _again(self, inner: str) -> Reading[T]:
@@ -756,14 +758,14 @@ class Search(Generic[T]):
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
-        """A whole text that is one JSON string with JSON in it: the JSON inside is what was meant."""
+        """A whole text that is one JSON string containing JSON: the inner JSON is the answer."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
         return self._inside_quotes()
 
     def _inside_quotes(self) -> Reading[T] | None:
-        """The whole answer written as one JSON string, or put between quotes."""
+        """The whole answer written as one JSON string, or put in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := FENCED.fullmatch(text)) is not None:
             text = fence[1].strip()
@@ -786,7 +788,7 @@ class Search(Generic[T]):
         return self._only(quoted)
 
     def _block_quote(self) -> Reading[T] | None:
-        """The whole answer in a block quote: every line has its mark, but for words that announce it."""
+        """The whole answer in a block quote: every line is marked, except words that announce it."""
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
         body = lines[1:] if announced else lines
@@ -802,14 +804,20 @@ class Search(Generic[T]):
 
     def _lines(self) -> Reading[T] | None:
         inline = all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found)
-        node = read_lines(self.text, self.shape) if inline and self.truncated is not True else None
-        if node is None:
+        if not inline or self.truncated is True:
             return None
-        edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
+        text = mask_reasoning(self.text, unopened=True)
+        node = read_lines(text, self.shape)
+        if node is not None:
+            edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
+        elif (node := read_items(text, self.shape)) is not None:
+            edit = Edit("list-items", Risk.INFERRED, node.start, node.end, "[…]", "$")
+        else:
+            return None
         return self._only(self._of_node(node, [edit]))
 
     def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
-        """The outcome of a candidate beside which there is no other; None where it does not fit."""
+        """The outcome of the only candidate, or None if it does not fit."""
         self.found.append(candidate)
         return self._accept(candidate) if candidate.fits else None
 
@@ -844,13 +852,13 @@ class Search(Generic[T]):
         return self._accept(chosen)
 
     def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
-        """The candidates of the best class, and the one of them that `pick` asks for."""
+        """The candidates of the best rank, and the one of them that `pick` selects."""
         best = min(candidate.rank for candidate in fitting)
         group = [candidate for candidate in fitting if candidate.rank == best]
         return group, group[0] if self.pick == "first" else group[-1]
 
     def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
-        """What speaks against the chosen value: an answer that is cut, broken or does not fit."""
+        """What casts doubt on the chosen value: an answer that is cut off, broken or does not fit."""
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
         broken = self._broken_beside(chosen)
@@ -871,7 +879,7 @@ class Search(Generic[T]):
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
-        """A candidate that cannot be read, in one row with the chosen value."""
+        """A candidate that cannot be read, in a row with the chosen value."""
         for other in self.found:
             if other.reason in UNREADABLE:
                 one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
@@ -880,11 +888,11 @@ class Search(Generic[T]):
         return None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it is part of a program that is shown beside the answer."""
+        """Whether it is part of a program shown beside the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it was meant as an answer: an object with keys of the contract, or a list of such."""
+        """Whether it was meant as an answer: an object with keys of the contract, or a list of such objects."""
         value = candidate.draft.value if candidate.draft else None
         shape = self.shape
         if value is None and candidate.reason in UNREADABLE:
@@ -903,12 +911,12 @@ class Search(Generic[T]):
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
 
     def _in_lines(self, group: Sequence[Candidate[T]]) -> bool:
-        """JSON Lines, or values with commas between them, where any JSON is welcome."""
+        """JSON Lines, or values separated by commas, for a contract that accepts any JSON."""
         between = (self.text[one.end : two.start] for one, two in pairwise(group))
         return self.shape.anything and all("\n" in part or "," in part for part in between)
 
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
-        """Whether there are words between the answers (a fence is a wall too)."""
+        """Whether there are words between the answers (a fence separates them too)."""
         walls = FENCES if group[0].rank <= FENCE else BETWEEN
         return all(not walls.fullmatch(self.text, one.end, two.start) for one, two in pairwise(group))
 
@@ -971,14 +979,14 @@ class Search(Generic[T]):
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
-        """What in the text around the value speaks against it."""
+        """Evidence in the surrounding text that the value is not the answer."""
         others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         return prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
-        """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""
+        """The nodes, for the paths of the repairs. Rewritten text is parsed on first access."""
         if candidate.rewritten is None:
             return candidate.node, ()
         parsed = self._parser(candidate.start).parse()
@@ -994,7 +1002,7 @@ class Search(Generic[T]):
             return self._rejected(Reason.TOO_LARGE, (Issue("$", "candidates", "it has too many possible answers"),))
         if not self.found:
             if self.scanner.unclosed:
-                issue = Issue("$", "reasoning", "the reasoning never ends, and no answer follows it")
+                issue = Issue("$", "reasoning", "the reasoning never ends, so there is no answer after it")
                 return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
             declined = _DECLINED.search(self.text[:2_000])
             reason = Reason.REFUSED if declined else Reason.NO_JSON
@@ -1036,7 +1044,7 @@ def _value_of(candidate: Candidate[T]) -> T | None:
 
 
 def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
-    """The text without fence, quotes and emphasis around it."""
+    """The text without the fence, quotes and emphasis around it."""
     body = text.strip().lstrip("\ufeff").strip()
     edits: list[Edit] = []
     fence = FENCED.fullmatch(body)
@@ -1056,6 +1064,10 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
 
 
 def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
-    """A number if it is one without quotation marks, else a string."""
+    """A number if it is one without quotation marks, else a string; adds to `edits` what is odd about the number."""
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
-    return Node(STRING, body, start, end) if number is None else Node(NUMBER, number.value, start, end)
+    if number is None:
+        return Node(STRING, body, start, end)
+    if number.code:
+        edits.append(Edit(number.code, number.risk, start, end, str(number.value), "$"))
+    return Node(NUMBER, number.value, start, end)

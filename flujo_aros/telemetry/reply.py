@@ -176,7 +176,7 @@ def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
     for _, stop, edit in spans:
         ends.setdefault(stop, []).append(edit)
     edges = sorted({0, len(text), *(start for start, _, _ in spans), *ends})
-    open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first: what is inside of another stays seen
+    open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first: what is inside another stays seen
     if ends.get(0):
         yield Piece("", None, tuple(ends[0]))
     for start, stop in pairwise(edges):
@@ -201,6 +201,7 @@ WHY: Final = {
     "html-entities": "The answer was escaped as HTML.",
     "doubled-braces": "The braces were doubled, as in templates.",
     "key-value-lines": "The answer was written as lines of `key: value`.",
+    "list-items": "The answer was written as a Markdown list.",
     "envelope": "The answer was inside another object.",
     "trailing-comma": "JSON allows no comma after the last member.",
     "extra-comma": "There was an extra comma.",

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flujo_aros import Accepted, Reason, Rejected, StreamReader, read
 from flujo_aros.contract import Output
-from flujo_aros.outcome import Accepted, Reason, Rejected
-from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.reading.stream import StreamReader
 
 from .given import examples
 

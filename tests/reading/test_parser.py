@@ -94,7 +94,7 @@ def test_one_damaged_place_is_repaired_as_the_parser_repairs_it_in_the_whole(nam
             assert json.loads(found.json) == parsed.plain
             assert found.end == parsed.end
             assert [(edit[:5], edit.path) for edit in found.edits] == [
-                (edit[:5], path_of(list(steps_to(parsed.node, edit.start, {})))) for edit in parsed.edits
+                (edit[:5], path_of(steps_to(parsed.node, edit.start, {}))) for edit in parsed.edits
             ]
     assert repaired >= 1
 

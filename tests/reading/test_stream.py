@@ -13,13 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstraints, model_validator
 
+from flujo_aros import Accepted, Limits, Partial, Reason, Rejected, StreamReader, UsageError, read
 from flujo_aros.contract import BlockContract, Output
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Reason, Rejected
-from flujo_aros.reading.partial import Partial
-from flujo_aros.reading.read import Limits, read
 from flujo_aros.reading.runaway import before_runaway
-from flujo_aros.reading.stream import StreamReader
 
 from .given import examples
 

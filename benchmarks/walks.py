@@ -96,7 +96,7 @@ def replying(*replies: str) -> FunctionModel:
     """A model that gives these replies, over and over."""
     made = 0
 
-    def reply(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+    async def reply(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
         nonlocal made
         made += 1
         return ModelResponse(parts=[TextPart(replies[(made - 1) % len(replies)])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
@@ -26,12 +26,13 @@ from flujo_aros.host.schema_request import SchemaRequest, schema_request
 from flujo_aros.recovery import Ladder
 
 if TYPE_CHECKING:
-    # `dict` is invariant: a schema that was kept in a variable first would be no `dict[str, JsonValue]`.
+    # `dict` is invariant: a schema stored in a variable first would not be a `dict[str, JsonValue]`.
     JsonObject: TypeAlias = dict[str, Any]
 else:
     JsonObject = dict[str, JsonValue]
 
 T = TypeVar("T")
+MadeT = TypeVar("MadeT")
 
 OutputMode = Literal["auto", "prompted", "native", "tool"]
 
@@ -64,18 +65,20 @@ class AgentSpec(BaseModel):
 
     @property
     def is_direct(self) -> bool:
-        """Whether a single model request suffices: an agent without tools and capabilities needs no agent graph."""
+        """Whether a single model request suffices, because an agent without tools and capabilities needs no agent
+        graph.
+        """
         return not self.tools and not self.capabilities
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """The model and what is not left at its default, on a few words."""
+        """The model and the non-default options, in a few words."""
         yield None, self.model
         for name in sorted(self.model_fields_set - {"model"}):
             value = getattr(self, name)
             yield name, shorten(value, 60, placeholder=" …") if isinstance(value, str) else value
 
     def __eq__(self, other: object) -> bool:
-        """Whether both do the same, whatever they are called."""
+        """Whether both specs behave the same, whatever their names."""
         return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()  # which leaves the name out
 
     __hash__ = None  # type: ignore[assignment]  # its settings are mappings
@@ -90,14 +93,14 @@ class ModelSource(Protocol):
 
 
 def _serves(models: ModelSource, name: str) -> bool:
-    """Whether a source is asked for a name: `LocalModels` for its own names only, any other for all of them."""
+    """Whether a source is asked for a name: `LocalModels` only for its own prefix, any other source for all names."""
     only = getattr(models, "only", "")
     return isinstance(only, str) and name.startswith(only)
 
 
 @dataclass(frozen=True, slots=True)
 class HostedAgent(Generic[T]):
-    """An agent of one's own, which pydantic-ai runs, and what one run of it needs so that `Aros` is on it.
+    """A pydantic-ai agent, and what one run of it needs so that `Aros` is active.
 
     `schema_sent`: the provider is asked to enforce the schema.
     """
@@ -123,7 +126,7 @@ async def direct_agent(
     `repeated`: whoever runs it repeats it after provider errors. Raises `UsageError` for a model that cannot be had.
     """
     model = await named_model(spec.model, models, repeated=repeated)
-    return _kept().of_spec(spec, model, contract, ladder)
+    return _kept().once(_of_spec, spec, model, contract, ladder)
 
 
 async def agent_with_tools(
@@ -137,22 +140,22 @@ async def agent_with_tools(
 ) -> HostedAgent[T]:
     """The agent of a spec that has `tools` or capabilities, for pydantic-ai to run. Raises as `direct_agent`."""
     model = await named_model(spec.model, models, repeated=repeated)
-    return hosted_agent(_kept().with_tools(spec, model, tools), contract, ladder, spec.output_mode)
+    return hosted_agent(_kept().once(_with_tools, spec, model, *tools), contract, ladder, spec.output_mode)
 
 
 def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
-    """Raise `UsageError` for an agent that cannot be made: because of its tools, or of what a capability needs."""
+    """Raise `UsageError` for an agent that cannot be built, because of its tools or a requirement of a capability."""
     if tools or spec.capabilities:
-        _with_tools(spec, None, tools)
+        _with_tools(spec, None, *tools)
 
 
 def capability_names() -> tuple[str, ...]:
-    """The names of the capabilities that pydantic-ai makes from a spec."""
+    """The names of the capabilities that pydantic-ai can build from a spec."""
     return tuple(CAPABILITY_TYPES)
 
 
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
-    """The model of a name, from the source where one is given, else from pydantic-ai. Raises `UsageError`.
+    """The model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
 
     With `repeated` its provider's client does not repeat by itself: then whoever runs it does, counts and waits.
     """
@@ -182,64 +185,32 @@ _MOST_KEPT: Final = 128
 
 
 def _make_room(kept: dict[Any, Any]) -> None:
-    """Forget what was made first if there is too much: a model on this machine is another one in each run."""
+    """Drop the oldest entries of a cache that is too large. A local model is a new one in each run."""
     if len(kept) >= _MOST_KEPT:
         del kept[next(iter(kept))]
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The models and agents that were made in one event loop, since their connections can serve in no other.
+    """The models and agents created in one event loop, because their connections work in no other.
 
     A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
     """
 
     models: dict[tuple[str, bool], Model] = field(default_factory=dict[tuple[str, bool], Model])
-    agents: dict[tuple[int, ...], tuple[object, DirectAgent[Any]]] = field(
-        default_factory=dict[tuple[int, ...], tuple[object, DirectAgent[Any]]]
+    made: dict[tuple[object, ...], tuple[object, Any]] = field(
+        default_factory=dict[tuple[object, ...], tuple[object, Any]]
     )
-    """By the identities of what each was made of, which is kept beside so that they stay what they are."""
-    tooled: dict[tuple[int, ...], tuple[object, Agent[Any, Any]]] = field(
-        default_factory=dict[tuple[int, ...], tuple[object, Agent[Any, Any]]]
-    )
-    contracts: dict[tuple[int, ...], tuple[object, Contract[Any]]] = field(
-        default_factory=dict[tuple[int, ...], tuple[object, Contract[Any]]]
-    )
+    """Keyed by the identities of the inputs, which are stored too so that the identities stay valid."""
 
-    def with_checks(self, contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
-        """The contract with these checks, made once."""
-        key = (id(contract), *map(id, checks))
-        known = self.contracts.get(key)
-        if known is not None:
-            return known[1]
-        _make_room(self.contracts)
-        made = with_checks(contract, checks)
-        self.contracts[key] = (contract, *checks), made
-        return made
-
-    def with_tools(self, spec: AgentSpec, model: Model, tools: Sequence[Any]) -> Agent[Any, Any]:
-        """The agent of a spec with these tools, made once."""
-        key = (id(spec), id(model), *map(id, tools))
-        known = self.tooled.get(key)
-        if known is not None:
-            return known[1]
-        _make_room(self.tooled)
-        made = _with_tools(spec, model, tools)
-        self.tooled[key] = (spec, model, *tools), made
-        return made
-
-    def of_spec(
-        self, spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None
-    ) -> DirectAgent[T]:
-        """The agent of a spec, made once."""
-        parts = (spec, model, contract, ladder)
-        key = (id(spec), id(model), id(contract), id(ladder))
-        known = self.agents.get(key)
-        if known is not None:
-            return known[1]
-        _make_room(self.agents)
-        made = _of_spec(spec, model, contract, ladder)
-        self.agents[key] = parts, made
+    def once(self, make: Callable[..., MadeT], *parts: object) -> MadeT:
+        """The result of `make` for these very objects, created once."""
+        key = (make, *map(id, parts))
+        known = self.made.get(key)
+        if known is None:
+            _make_room(self.made)
+            known = self.made[key] = parts, make(*parts)
+        made: MadeT = known[1]
         return made
 
 
@@ -247,12 +218,16 @@ _by_loop: Final[dict[asyncio.AbstractEventLoop, _Kept]] = {}
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
-    """The contract with further checks: the same object each time, so that what is made for it need not be again."""
-    return _kept().with_checks(contract, checks) if checks else contract
+    """The contract with further checks: the same object each time, so that caches keyed by it work."""
+    return _kept().once(_with_checks, contract, *checks) if checks else contract
+
+
+def _with_checks(contract: Contract[T], *checks: Check) -> Contract[T]:
+    return with_checks(contract, checks)
 
 
 def _kept() -> _Kept:
-    """What is kept for the running event loop; that of loops which have been closed is forgotten."""
+    """The cache of the running event loop; caches of closed loops are dropped."""
     loop = asyncio.get_running_loop()
     kept = _by_loop.get(loop)
     if kept is None:
@@ -275,7 +250,7 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder
     return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
 
 
-def _with_tools(spec: AgentSpec, model: Model | None, tools: Sequence[Any]) -> Agent[Any, Any]:
+def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any, Any]:
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     try:
         return Agent.from_spec(
@@ -288,11 +263,11 @@ def _with_tools(spec: AgentSpec, model: Model | None, tools: Sequence[Any]) -> A
             deps_type=object,
         )
     except (UserError, ValueError, TypeError, ImportError) as error:  # as it refuses tools, options and what is missing
-        raise UsageError(f"the agent {spec.name!r} cannot be made: {error}") from error
+        raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
 
 
 def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
-    """How to ask for the schema of the contract; None where words in the instructions do."""
+    """How to ask for the schema of the contract, or None if it is described in the instructions."""
     if _is_asked_in_words(contract, mode):
         return None
     try:
@@ -304,7 +279,7 @@ def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"
 def hosted_agent(
     agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None, mode: OutputMode = "auto"
 ) -> HostedAgent[T]:
-    """A user's agent with `Aros` on it; one that promises text only is asked for the contract in this run."""
+    """A user's agent with `Aros` active. If its output type is only text, this run asks for the contract."""
     parts: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(parts.append)
     has_own = any(isinstance(part, Aros) for part in parts)
@@ -320,12 +295,12 @@ def hosted_agent(
 
 
 def _words(contract: Contract[Any]) -> str | None:
-    """What the prompt says about the output. Tags are named by the author of the prompt: only he knows what for."""
+    """What the prompt says about the output. Tags are explained by the author, who alone knows their purpose."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
 def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
-    """What pydantic-ai asks the model for: the schema as an object, or text where it cannot express it."""
+    """The output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
     if _is_asked_in_words(contract, mode):
         return str
     try:

@@ -42,7 +42,7 @@ from flujo_aros.host.ladder_run import (
     recover_text,
     run_of,
 )
-from flujo_aros.host.model import RecordOf, WatchedModel, WatchedStream
+from flujo_aros.host.model import WatchedModel, WatchedStream
 from flujo_aros.host.nested_call import was_cut
 from flujo_aros.host.output_types import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.host.partial_output import PartialOutput
@@ -93,10 +93,10 @@ class Aros(AbstractCapability[Any]):
     evidence: Evidence | None = None
     id: str | None = "aros"
     _runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord], init=False, repr=False, compare=False)
-    """The records of the runs that are under way, by their ids."""
+    """The records of the active runs, by run id."""
 
     def __post_init__(self) -> None:
-        current_settings()  # read their files now: in a run that would block the event loop
+        current_settings()  # load it now: during a run the file access would block the event loop
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 
@@ -115,7 +115,8 @@ class Aros(AbstractCapability[Any]):
         capture_content: bool = False,
         clean_history: bool = False,
     ) -> Aros:
-        """Make it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
+        """Build it from an agent spec: the contract as a JSON Schema, the ladder as its fields. Raises `UsageError`
+        with one sentence for each invalid option.
 
         Raises `UsageError` with one sentence for each invalid option.
         """
@@ -126,12 +127,12 @@ class Aros(AbstractCapability[Any]):
         )
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Inside of `Instrumentation`, so that what we do shows up under the spans of the run."""
+        """Inside `Instrumentation`, so that its work appears under the spans of the run."""
         return CapabilityOrdering(wrapped_by=[Instrumentation])
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Keep a record of this one run, emit its events, and write into its metadata what its output is worth."""
-        # Not in a copy of this object for each run: the host would put all capabilities in order once more.
+        """Keep a record of this run, emit its events, and describe its outcome in the run's metadata."""
+        # Not in a per-run copy of this object: the host would sort all capabilities again.
         run_id, record = ctx.run_id or "", claim_record()
         if self.evidence is not None:
             record.options = replace(record.options, evidence=self.evidence)
@@ -148,16 +149,12 @@ class Aros(AbstractCapability[Any]):
             self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """The model with its streams watched, so that a reply can be rescued from an error in mid-stream."""
+        """The model with its streams wrapped, so that a reply can be recovered from an error in mid-stream."""
         if isinstance(model, WatchedModel):
             return None
-        record = self._runs.get(_asking.get())
-        return self._watched(model, lambda _: record)
-
-    def _watched(self, model: Model, record_of: RecordOf) -> WatchedModel:
         return WatchedModel(
             model,
-            record_of,
+            self._runs.get(_asking.get()),
             buffered=self.buffer_stream,
             capture=self.capture_content,
             behind=self._put_behind,
@@ -170,7 +167,7 @@ class Aros(AbstractCapability[Any]):
         ctx: RunContext[Any],
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
-        """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
+        """Count the call, remember its settings for the calls of the ladder, and reject what cannot work."""
         _asking.set(ctx.run_id or "")
         record = self._record(ctx)
         contract = self._wanted(ctx, record)
@@ -182,11 +179,11 @@ class Aros(AbstractCapability[Any]):
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Take an error that the ladder can answer, or that carries the reply, for a reply; raise every other again."""
+        """Turn an error that the ladder can handle, or that carries the reply, into a reply. Re-raise any other."""
         response = None
         if isinstance(error, PROVIDER_FAULTS):
             record = self._record(ctx)
-            stream = record.exchange.stream  # of a reply that was shown: its error was judged by what came before it
+            stream = record.exchange.stream  # the reply was already shown; its error was handled by what came before it
             so_far = stream.so_far().parts if isinstance(stream, WatchedStream) else ()
             response = self._rescue(ctx, record, request_context.model_request_parameters, error, so_far)
         if response is None:
@@ -201,8 +198,8 @@ class Aros(AbstractCapability[Any]):
         error: Exception,
         so_far: Sequence[ModelResponsePart] = (),
     ) -> ModelResponse | None:
-        """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised."""
-        record = record or RunRecord()  # a durable engine may call from outside of a run
+        """The reply that an error of the provider replaced or ended, or None if the error is to be raised."""
+        record = record or RunRecord()  # a durable engine may call from outside a run
         nothing = ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)
         ladder_of = partial(self._ladder, record=record)
         return rescue(record, ladder_of, parameters, error, so_far, takes_nothing=nothing)
@@ -210,16 +207,19 @@ class Aros(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Find the call of an output tool that was meant: written as text, or with a wrong name."""
+        """Find an output tool call in disguise: written as text, or with a wrong name."""
         record = self._record(ctx)
         record.exchange.request, record.exchange.response = request_context, response
         parameters = request_context.model_request_parameters
-        thought = self._thought(response, parameters, record) if self._wants_an_answer(ctx) else None
-        if thought is not None:
+        thought = thought_in(response, parameters, record.exchange.wanted)
+        if thought is not None and self._wants_an_answer(ctx):
+            record.exchange.thought = True
+            for call in thought.tool_calls:
+                record.exchange.raw_arguments[call.tool_call_id] = str(call.args)
             return thought
         if parameters.output_tools:
             response = self._calls_meant(ctx, record, parameters, response).applied(response)
-        last = ctx.retry >= ctx.max_retries  # before that the host asks again
+        last = ctx.retry >= ctx.max_retries  # until then the host asks again
         if last and says_nothing(response) and self._asks_after_silence(ctx, record):
             named = self._wanted(ctx, record) is not None
             return with_blank(response, parameters, record.exchange.raw_arguments, is_text_read=named)
@@ -239,18 +239,6 @@ class Aros(AbstractCapability[Any]):
             parameters, self._wanted(ctx, record), ours, record.exchange.raw_arguments, record.exchange.passed_over, cut
         )
 
-    def _thought(
-        self, response: ModelResponse, parameters: ModelRequestParameters, record: RunRecord
-    ) -> ModelResponse | None:
-        """The response with the answer that stands in its thinking alone."""
-        found = thought_in(response, parameters, record.exchange.wanted)
-        if found is None:
-            return None
-        record.exchange.thought = True
-        for call in found.tool_calls:
-            record.exchange.raw_arguments[call.tool_call_id] = str(call.args)
-        return found
-
     async def wrap_output_validate(
         self,
         ctx: RunContext[Any],
@@ -259,7 +247,7 @@ class Aros(AbstractCapability[Any]):
         output: RawOutput,
         handler: WrapOutputValidateHandler,
     ) -> Any:
-        """Read the output; give the host what was accepted; climb the ladder for what was not."""
+        """Read the output. Pass an accepted value to the host and run the ladder for anything else."""
         record, with_context = self._record(ctx), ctx.validation_context is not None
         wanted = self._contract(record) or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
@@ -268,12 +256,12 @@ class Aros(AbstractCapability[Any]):
             return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)
         call = output_context.tool_call
         if call is not None and call.tool_call_id in record.exchange.passed_over:
-            return await handler(output)  # another call of the same response is the answer: the host refuses this one
+            return await handler(output)  # another call of the same response is the answer: the host rejects this one
         text = _text_of(output_context, output, record)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if accepted.trust is Trust.CLEAN and accepted.text == text:
-                return await handler(output)  # what the model wrote is valid as it stands
+                return await handler(output)  # the model's text is valid as written
             if isinstance(output, str):
                 return await handler(wire.text_of(accepted))
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
@@ -284,7 +272,7 @@ class Aros(AbstractCapability[Any]):
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
     ) -> Any:
-        """Read a text output, if a contract was named for it; the host, or the function, gets what was accepted."""
+        """Read a text output if it has a contract, and pass the accepted value to the host or the function."""
         own, record = contract_of(output_context.function_name), self._record(ctx)
         wanted = own or self._contract(record)
         plain = output_context.mode == "text" or own is not None
@@ -304,14 +292,14 @@ class Aros(AbstractCapability[Any]):
 
         return await self._recovered(ctx, record, wire, output, validate)
 
-    # The name is part of what engines keep for their workflows: it can never change.
+    # Engines store the name in their workflows, so it can never change.
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
-        """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
-        return await answer(ctx, self._known(ctx), question, capture=self.capture_content)
+        """Make one model call of a ladder. For a durable engine it is a separate step, never paid for twice."""
+        return await answer(ctx, self._record(ctx), question, capture=self.capture_content)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
-        """Say of a reply with no output in it why there is none; raise every other error again, ours as the host's."""
+        """Add the reason to an error about a reply without output. Re-raise any other error, our own as the host's."""
         record = self._record(ctx)
         if isinstance(error, OutputError) and error is record.error:
             record.error = AgentOutputError.of(error)
@@ -329,30 +317,26 @@ class Aros(AbstractCapability[Any]):
             raise error
         record.exchange.outcome = rejected
         record.texts.append(rejected.text)
-        found = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
+        found = output_error(rejected, record, record.spent(ctx.usage), _context(ctx, wanted))
         record.error = AgentOutputError.of(found)
         raise record.error from error
 
-    def _known(self, ctx: RunContext[Any]) -> RunRecord | None:
-        return self._runs.get(ctx.run_id or "")
-
     def _record(self, ctx: RunContext[Any]) -> RunRecord:
-        known = self._known(ctx)
-        return RunRecord() if known is None else known  # a durable engine may call hooks outside of a run
+        return self._runs.get(ctx.run_id or "") or RunRecord()  # a durable engine may call hooks outside of a run
 
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
         return self.contract if self.contract is not None else record.options.contract
 
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
-        """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
+        """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
         return agent_contract(ctx) or self._contract(record)
 
     def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
-        """Whether silence is no answer here."""
+        """Whether an empty reply is not an answer here."""
         return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
 
     def _asks_after_silence(self, ctx: RunContext[Any], record: RunRecord) -> bool:
-        """Whether silence is no answer here, and the ladder has a stage for it."""
+        """Whether an empty reply is not an answer here, and the ladder has a stage for it."""
         ladder = self._ladder(self._wanted(ctx, record) or _ANY, record)
         return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
 
@@ -364,7 +348,7 @@ class Aros(AbstractCapability[Any]):
             return await self.ask(ctx, Question.of(ask, run))
 
         def context() -> dict[str, Any]:
-            return run_context(ctx, self._wanted(ctx, record))
+            return _context(ctx, self._wanted(ctx, record))
 
         run = run_of(ctx, record, context, put, capture=self.capture_content, clean_history=self.clean_history)
         return run
@@ -380,7 +364,7 @@ class Aros(AbstractCapability[Any]):
         *,
         output_function: bool = False,
     ) -> Any:
-        """The value of an output. Raises `OutputError` where there is none."""
+        """The value of an output. Raises `OutputError` if there is none."""
         run, ladder = self._run(ctx, record), self._ladder(wire.contract, record)
         found = await recover(run, ladder, wire, text, validate, call_id=call_id, output_function=output_function)
         if isinstance(found.outcome, Accepted):
@@ -388,7 +372,8 @@ class Aros(AbstractCapability[Any]):
         raise run.error(found.outcome)
 
     async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
-        """The plain text of a step; where it was cut or repeats itself to its end, what the ladder makes of it.
+        """The plain text of a step. A truncated or runaway text goes through the ladder. Raises `OutputError` if it
+        stays incomplete.
 
         Raises `OutputError` where that is no whole text.
         """
@@ -401,7 +386,8 @@ class Aros(AbstractCapability[Any]):
         raise run.error(outcome)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
-        """The block that a reply lacks which has been shown already: it can only be put behind it.
+        """The missing block of a reply that has already been shown, which can only be appended. A buffered reply
+        becomes the same as in a run without a stream.
 
         A reply that is held back becomes what a run without a stream gives.
         """
@@ -431,11 +417,16 @@ class Aros(AbstractCapability[Any]):
 
 _ANY: Final = compile_contract({})
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
-"""The run whose request is made ready: the host names no provider when it asks for the wrapper of a model."""
+"""The run whose request is being prepared. The host does not name it when it asks for the wrapper of a model."""
+
+
+def _context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
+    """The context of an error that ends a run, with the caller's metadata."""
+    return {**(ctx.metadata or {}), **run_context(ctx.run_id, ctx.agent.name if ctx.agent else None, contract)}
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
-    """What the model wrote. An output tool called without arguments means an empty object to the host."""
+    """What the model wrote. For the host, an output tool called without arguments means an empty object."""
     call = output_context.tool_call
     written = record.exchange.raw_arguments.get(call.tool_call_id) if call else None
     if written is not None:
@@ -446,7 +437,8 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
 
 
 def spec_options(contract: Any, ladder: Any, flags: Mapping[str, Any]) -> tuple[Contract[Any] | None, Ladder | None]:
-    """The contract and the ladder that a spec describes.
+    """The contract and the ladder described by a spec. Raises `UsageError` naming the option, its value and the allowed
+    ones.
 
     Raises `UsageError` naming the option, what stands there and what may.
     """

@@ -1,4 +1,4 @@
-"""What a prompt may hold beside text: images, audio, video, documents and their URLs, as pydantic-ai knows them."""
+"""Non-text content in prompts: images, audio, video, documents and their URLs, as in pydantic-ai."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import UserContent
 
 Prompt: TypeAlias = "str | Sequence[UserContent]"
-"""What a model is asked: text, or a list of texts and content."""
+"""A prompt: text, or a list of text and content."""
 
 
 def is_content(value: object) -> bool:
-    """Whether a value is content that a model takes as it is, such as `BinaryContent` or `ImageUrl`."""
-    host = sys.modules.get("pydantic_ai.messages")  # without it nobody can have made such a value, and it loads slowly
+    """Whether a value is content that a model accepts directly, such as `BinaryContent` or `ImageUrl`."""
+    host = sys.modules.get("pydantic_ai.messages")  # until it is imported, no such value exists
     return host is not None and bool(host.is_multi_modal_content(value))
 
 
 def has_content(value: object) -> bool:
-    """Whether a value is such content, or a list or mapping with some in it, at any depth."""
+    """Whether a value is such content, or a list or mapping that contains some, at any depth."""
     return any(is_content(part) for part in _parts(value))
 
 
 def _parts(value: object) -> Iterator[object]:
-    """A value and all that is in its lists and mappings, without texts and numbers."""
+    """A value and everything in its lists and mappings, except strings and numbers."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -46,13 +46,13 @@ def _parts(value: object) -> Iterator[object]:
 
 
 _SAVED: Final = "$content"
-"""The only key of a mapping that stands for content in saved values, with the JSON of pydantic-ai as its value."""
+"""The only key of a mapping that represents content in saved values; its value is pydantic-ai's JSON."""
 _MAPPING: Final = "mapping"
-"""The kind of content that is none: a mapping of somebody else with that key."""
+"""A kind that means someone else's mapping with that key."""
 
 
 def with_saved_content(value: object) -> object:
-    """A value with its content as plain JSON, of which `with_live_content` makes content again.
+    """A value with its content as plain JSON, from which `with_live_content` restores the content.
 
     >>> from pydantic_ai import BinaryContent
     >>> with_saved_content(["What is this?", BinaryContent(b"GIF89a", media_type="image/gif")])[1]["$content"]["data"]
@@ -62,7 +62,7 @@ def with_saved_content(value: object) -> object:
 
 
 def with_live_content(value: object) -> object:
-    """What `with_saved_content` was given, from the plain JSON that it gave; without content, the JSON itself."""
+    """Restore what `with_saved_content` was given from the plain JSON that it returned."""
     return _live(value) if any(_is_marked(part) for part in _parts(value)) else value
 
 
@@ -95,22 +95,22 @@ def _live(value: object) -> object:
 
 
 def _content_type() -> TypeAdapter[object]:
-    from pydantic_ai.messages import MultiModalContent  # here: only a run with content needs it
+    from pydantic_ai.messages import MultiModalContent  # imported here: only a run with content needs it
 
     return TypeAdapter(MultiModalContent)
 
 
 _TYPES: Final = ("image/", "audio/", "video/", "application/pdf", "application/msword", "application/vnd.")
 _FILE, _URL = "$file", "$url"
-"""The only key of an object of JSON that names a file, or the address of content."""
+"""The only key of a JSON object that names a file, or the URL of content."""
 
 
 def _media_type(name: str) -> str | None:
-    """The media type of a file of this name, where models take such files as content.
+    """The media type of a file with this name, if models accept such files as content.
 
-    As pydantic-ai has it, not the system: providers refuse names that they do not know, such as `audio/x-wav`.
+    Uses pydantic-ai's names, not the system's, because providers reject unknown ones such as `audio/x-wav`.
     """
-    from pydantic_ai.messages import DocumentUrl  # here: a text needs no model host
+    from pydantic_ai.messages import DocumentUrl  # imported here: text needs no model host
 
     try:
         media_type = DocumentUrl(f"https://localhost/{quote(name)}").media_type
@@ -120,29 +120,27 @@ def _media_type(name: str) -> str | None:
 
 
 def content_file(file: Path) -> object | None:
-    """An image, audio, video or document as content for a model; None for any other file. Raises `OSError`.
-
-    Which it is, its name says.
+    """An image, audio, video or document as content for a model, or None for any other file, judged by its name. Raises
+    `OSError`.
 
     >>> content_file(Path("ticket.txt"))
     """
     media_type = _media_type(file.name)
     if media_type is None:
         return None
-    from pydantic_ai.messages import BinaryContent  # here: a text needs no model host
+    from pydantic_ai.messages import BinaryContent  # imported here: text needs no model host
 
     return BinaryContent.narrow_type(BinaryContent(file.read_bytes(), media_type=media_type))
 
 
 def content_at(url: str) -> object | None:
-    """The image, audio, video or document at an address, which the provider fetches; None for any other address.
-
-    Which it is, the end of its path says.
+    """The image, audio, video or document at a URL, which the provider fetches, or None for any other URL, judged by
+    the end of its path.
 
     >>> type(content_at("https://example.com/a.png?size=2")).__name__
     'ImageUrl'
     """
-    from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl  # here, as in `content_file`
+    from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl  # imported here, as in `content_file`
 
     media_type = _media_type(urlsplit(url).path)
     if media_type is None:
@@ -152,10 +150,11 @@ def content_at(url: str) -> object | None:
 
 
 def with_named_content(value: object, folder: Path) -> object:
-    """A value of JSON with what it names: content for `{"$file": "photo.png"}` and `{"$url": "https://…/a.png"}`.
+    """A JSON value with its references resolved: content for `{"$file": "photo.png"}` and
+    `{"$url": "https://…/a.png"}`.
 
-    A file that is no image, audio, video or document gives its text. Files are looked up in `folder`, and only there:
-    rows may come from anyone, and a model must not be shown other files of this machine. Raises `UsageError`.
+    Any other kind of file is replaced by its text. Files are looked up only in `folder`, because rows may come from
+    anyone and a model must not see other files of this machine. Raises `UsageError`.
 
     >>> with_named_content({"question": "Who?", "photo": {"$url": "https://example.com/a.png"}}, Path("."))["question"]
     'Who?'
@@ -178,7 +177,7 @@ def _named_file(name: str, folder: Path) -> object:
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise UsageError(
-            f"the file {name!r} is outside {str(folder)!r}: a row names only files in the folder of its rows"
+            f"the file {name!r} is outside {str(folder)!r}: a row may only name files in the folder of the rows file"
         )
     try:
         content = content_file(file)
@@ -187,7 +186,7 @@ def _named_file(name: str, folder: Path) -> object:
         raise UsageError(f"cannot read the file {name!r} in {str(folder)!r}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"the file {name!r} is not text in UTF-8, and by its name it is no image, audio, video or document"
+            f"the file {name!r} is not UTF-8 text, and its name is not that of an image, audio, video or document"
         ) from error
 
 
@@ -195,14 +194,14 @@ def _named_address(url: str) -> object:
     found = content_at(url) if url.startswith(("https://", "http://")) else None
     if found is None:
         raise UsageError(
-            f"{url!r} is not the address of an image, audio, video or document: it begins with no https://, or its "
-            "path ends in no known suffix, such as .png or .pdf"
+            f"{url!r} is not the URL of an image, audio, video or document: it must begin with https:// and its path "
+            "must end in a known suffix, such as .png or .pdf"
         )
     return found
 
 
 def mark_of(content: object) -> str:
-    """How records describe content that is not text: its type, size and hash, or its address, and never its bytes.
+    """How records describe non-text content: its type, size and hash, or its URL, but never its bytes.
 
     >>> from pydantic_ai import BinaryContent
     >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))
@@ -214,4 +213,4 @@ def mark_of(content: object) -> str:
     if isinstance(data, bytes):
         kind = str(getattr(content, "media_type", "data"))
         return f"[{kind}, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}]"
-    return f"[{type(content).__name__} {url.partition('?')[0]}]"  # the query holds the keys of signed addresses
+    return f"[{type(content).__name__} {url.partition('?')[0]}]"  # the query contains the signatures of signed URLs

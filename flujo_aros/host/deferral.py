@@ -1,4 +1,4 @@
-"""Tool calls that an agent leaves for somebody else: what is asked, and how the run goes on with the answers."""
+"""Deferred tool calls of an agent: the pending calls, and how the run continues with the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Decision: TypeAlias = "Approval | Result"
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a person says to a tool call: whether it may run, with other arguments, and if not, why."""
+    """A person's decision on a tool call: whether it may run, with which arguments, and if not, why."""
 
     approve: bool
     args: Mapping[str, Any] | None = None
@@ -26,14 +26,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool call that is executed elsewhere has given."""
+    """The result of a tool call that was executed elsewhere."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredCall:
-    """One tool call that waits: for an approval, or for a result from elsewhere.
+    """One deferred tool call, waiting for an approval or for a result from elsewhere.
 
     `schema` is that of the arguments, where the tool is known; `metadata` is what the tool says about the call.
     """
@@ -48,7 +48,7 @@ class DeferredCall:
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """The calls for which a run of an agent waits, and its conversation so far as plain JSON.
+    """The calls that a run of an agent waits for, and its conversation so far as plain JSON.
 
     `before` counts the messages that the run was given as its history.
     """
@@ -65,7 +65,7 @@ class Deferral:
         tools: Sequence[ToolDefinition],
         before: int,
     ) -> Deferral:
-        """The deferral of a run that pydantic-ai has ended with these requests."""
+        """The deferral of a run that pydantic-ai ended with these requests."""
         schemas = {tool.name: tool.parameters_json_schema for tool in tools}
 
         def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
@@ -80,7 +80,7 @@ class Deferral:
         return cls(tuple(calls), plain, before)
 
     def resumed(self, decisions: Mapping[str, Decision]) -> dict[str, Any]:
-        """The arguments with which `Agent.run` goes on, given what was decided on each call, by its id."""
+        """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
         results = DeferredToolResults()
         for call, said in decisions.items():
             if isinstance(said, Result):
@@ -94,16 +94,16 @@ class Deferral:
 
 
 class CallsDeferred(Exception):
-    """Raised when a run of an agent waits for somebody to decide on its tool calls. Control flow, not an error."""
+    """Raised when a run of an agent waits for decisions on its tool calls. Control flow, not an error."""
 
     def __init__(self, deferral: Deferral) -> None:
-        super().__init__("the agent waits for tool calls that were deferred")
+        super().__init__("the agent waits for deferred tool calls")
         self.deferral = deferral
 
 
 def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
-    """The agent, which may end with deferred tool calls whatever its output type says."""
-    # A custom `output_type` for the run would say the same, but takes a new schema for each run, and is refused where
+    """The agent, allowed to end with deferred tool calls whatever its output type."""
+    # A custom `output_type` for the run would do the same, but builds a new schema for each run, and is rejected where
     # the agent has output validators.
     schema = getattr(agent, "_output_schema", None)
     if schema is None or schema.allows_deferred_tools:
@@ -115,7 +115,7 @@ def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
 
 
 def without_deferral(like: Any) -> Any:
-    """An output type without `DeferredToolRequests` beside it; itself where that is not all that is left."""
+    """An output type without `DeferredToolRequests`, or the type itself if nothing else would be left."""
     several = cast("Sequence[Any]", like) if isinstance(like, (list, tuple)) else get_args(like)
     if DeferredToolRequests not in several:
         return cast("Any", like)

@@ -1,9 +1,9 @@
-"""One request to a model without the agent graph of pydantic-ai: the one function that every such call goes through.
+"""One model request without pydantic-ai's agent graph: the one function that every such call goes through.
 
-An agent of a blueprint has no tools, and neither has an ask of a ladder. Neither needs an agent graph: a request and a
-reading will do. `request_once` makes the request through pydantic-ai's own direct interface: deadlines, formats of the
-providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what it
-returns.
+An agent of a blueprint has no tools, and neither has an ask of a ladder. Neither needs an agent graph: one request and
+one reading suffice. `request_once` makes the request through pydantic-ai's own direct interface: deadlines, formats of
+the providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what
+it returns.
 
 A durable engine puts itself in between with `calls_made_by`. It gets each `Call` and answers with a `ModelResponse`:
 normally by `request_once(call)` inside one step of its own, on recovery with the response that it has recorded, which
@@ -45,22 +45,22 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit, is_heard, span
+from flujo_aros.events import AskFinished, AskStarted, Finish, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.run_state import RunRecord
 from flujo_aros.usage import Allowance, Usage
 
 TEXT: Final = ModelRequestParameters()
-"""A request for nothing but text."""
+"""A request for plain text."""
 
 Listen: TypeAlias = Callable[[StreamedResponse], Awaitable[ModelResponse]]
-"""Reads a stream to its end, or to where the rest of it is worth nothing, and gives the reply."""
+"""Reads a stream to its end, or until the rest is useless, and returns the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to a model: what is asked of whom, and in which form.
+    """One request to a model: the messages, the model, and the output format.
 
     `listen` reads the reply while it streams; without it nothing is streamed. `instrument` are the OpenTelemetry
     settings of the run; None stands for those of the process (`Agent.instrument_all`). `agent`, `stage` and `attempt`
@@ -84,7 +84,7 @@ class Call:
 
 
 class ModelCall(Protocol):
-    """Makes one request to a model: `request_once`, or something around it."""
+    """Makes one request to a model: `request_once`, or a wrapper around it."""
 
     async def __call__(self, call: Call, /) -> ModelResponse:
         """The whole reply. Raises what the provider raises."""
@@ -137,7 +137,7 @@ def calls_made_by(model_call: ModelCall) -> Generator[None]:
 
 
 async def make_call(call: Call) -> ModelResponse:
-    """Make one request, by `request_once` or by what `calls_made_by` has put in its place."""
+    """Make one request, by `request_once` or by the replacement from `calls_made_by`."""
     return await _made_by.get()(call)
 
 
@@ -150,7 +150,8 @@ def with_instructions(parameters: ModelRequestParameters, messages: Sequence[Mod
 
 
 def count(response: ModelResponse, usage: RunUsage, own: RunUsage, limits: UsageLimits | None) -> None:
-    """Count a response into the usage of a run, and into what the run has used by itself (`own`).
+    """Count a response into the usage of a run and into the run's own usage (`own`). Raises `UsageLimitExceeded` if the
+    run exceeds its limits.
 
     Raises `UsageLimitExceeded` where the run has used more than it may.
     """
@@ -167,7 +168,7 @@ def count(response: ModelResponse, usage: RunUsage, own: RunUsage, limits: Usage
 
 
 def price(response: ModelResponse) -> None:
-    """Write into a response what it has cost, as far as that is known: of one that broke off, what came of it."""
+    """Set the cost of a response, as far as it is known; for one that broke off, of the part received."""
     used = response.usage
     if used.cost is not None:
         return
@@ -180,7 +181,7 @@ def price(response: ModelResponse) -> None:
 
 
 def check_limits(usage: RunUsage, limits: UsageLimits, response: ModelResponse | None = None) -> None:
-    """Raise `UsageLimitExceeded` where a run has used more than it may."""
+    """Raise `UsageLimitExceeded` if a run exceeds its limits."""
     limits.check_tokens(usage)
     limits.check_cost(usage, warn_if_cost_unavailable=False)
     if response is not None and limits.per_request_input_tokens_limit is not None:
@@ -188,7 +189,7 @@ def check_limits(usage: RunUsage, limits: UsageLimits, response: ModelResponse |
 
 
 def text_in(response: ModelResponse) -> str:
-    """The text that a response gives as its answer; what was written before a search of the provider's is a thought."""
+    """The answer text of a response; text before a provider-side search counts as thinking."""
     text = before = compacted = ""
     for part in response.parts:
         if isinstance(part, (TextPart, SpeechPart)):
@@ -200,62 +201,15 @@ def text_in(response: ModelResponse) -> str:
     return text or before or compacted
 
 
-def ask_span(
-    stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool, system: str = ""
-) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this model call."""
-    started = AskStarted(
-        stage=stage,
-        attempt=attempt,
-        model=model,
-        constrained=constrained,
-        prompt=prompt,
-        system=system,
-        capture=capture,
-    )
-    return span(started)
-
-
-def report_passed(stage: str, why: str, model: str) -> None:
-    """Emit that something was not done as asked, and why."""
-    emit(StagePassed(stage=stage, why=why, model=model))
-
-
-def report_ask(
-    finish: Finish,
-    stage: str,
-    *,
-    attempt: int,
-    model: str,
-    usage: Usage,
-    seconds: float,
-    finish_reason: str | None,
-    fault: str | None,
-    first_seconds: float | None = None,
-) -> None:
-    """Report how a model call ended, whatever happened to it."""
-    finish(
-        AskFinished(
-            stage=stage,
-            attempt=attempt,
-            usage=usage,
-            model=model,
-            seconds=seconds,
-            finish_reason=finish_reason,
-            fault=fault,
-            first_seconds=first_seconds,
-        )
-    )
-
-
 FIRST: Final = "first"
 
 
 class FirstCall:
-    """One call of the agent's own, which happens inside of it once the caller's allowance lets it.
+    """One call of the agent's own, which happens inside it once the caller's allowance lets it.
 
     `response` is what came of it, as far as it came, and `first_at` when the first piece of a stream came: who makes
-    the call puts them there. A class and not a generator: there is one for each step, and mostly nobody listens.
+    the call puts them there. A class and not a generator, for speed: there is one for each step, and usually no
+    observer.
     """
 
     def __init__(
@@ -269,7 +223,8 @@ class FirstCall:
     ) -> None:
         self.response: ModelResponse | None = None
         self.first_at: float | None = None
-        self._asked = model, messages, parameters
+        self.parameters = parameters
+        self._model, self._messages = model, messages
         self._record = record
         self._capture = capture
         self._settle: Callable[[Usage], None] | None = None
@@ -284,17 +239,16 @@ class FirstCall:
         if record is not None:
             record.exchange.began, record.exchange.seconds = self._began, None
         if is_heard():
-            model, messages, parameters = self._asked
-            native, prompt = parameters.output_mode == "native", text_of(messages, for_records=True)
-            around = ask_span(
-                FIRST,
+            started = AskStarted(
+                stage=FIRST,
                 attempt=self._attempt,
-                model=model.model_name,
-                constrained=native,
-                prompt=prompt,
-                system=text_of(messages, system_only=True),
+                model=self._model.model_name,
+                constrained=self.parameters.output_mode == "native",
+                prompt=text_of(self._messages, for_records=True),
+                system=text_of(self._messages, system_only=True),
                 capture=self._capture,
             )
+            around = span(started)
             self._reported = around, around.__enter__()
         return self
 
@@ -305,7 +259,7 @@ class FirstCall:
         if record is not None:
             record.exchange.seconds = perf_counter() - self._began
         if self._settle is None and self._reported is None:
-            return  # nobody asks what it has used: a price is long to find
+            return  # no one asks for its usage, and a price takes long to look up
         used = self.usage
         if self._settle is not None:
             self._settle(used)
@@ -320,7 +274,7 @@ class FirstCall:
 
     @property
     def usage(self) -> Usage:
-        """What the call has used; nothing was measured of one that failed."""
+        """The usage of the call; that of a failed call was not measured."""
         return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
 
     @property
@@ -328,28 +282,28 @@ class FirstCall:
         return 1 if self._record is None else self._record.tally.own_calls
 
     def _report(self, finish: Finish, used: Usage, fault: str | None) -> None:
-        report_ask(
-            finish,
-            FIRST,
+        ended = AskFinished(
+            stage=FIRST,
             attempt=self._attempt,
-            model=self._asked[0].model_name,
             usage=used,
+            model=self._model.model_name,
             seconds=perf_counter() - self._began,
             finish_reason=None if self.response is None else self.response.finish_reason,
             fault=fault,
             first_seconds=None if self.first_at is None else self.first_at - self._began,
         )
+        finish(ended)
 
 
 def _fault_of(raised: BaseException | None) -> str | None:
-    """Why a call has failed, in one line."""
+    """Why a call failed, in one line."""
     if raised is None:
         return None
     return sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else "interrupted"
 
 
 async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:
-    """What the allowance gives for the call; one that it refuses, or that is broken off before, was never made."""
+    """The allowance's result for the call. A call that is refused or cancelled before that was never made."""
     granted = False
     try:
         settle = await allowance.reserve()
@@ -361,10 +315,10 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
 
 
 def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:
-    """What the requests of a conversation say in words: instructions, system prompts, and user prompts where wanted.
+    """The text of the requests in a conversation: instructions, system prompts, and optionally user prompts.
 
-    For records, an image or other content is a line that describes it, and the last request says what its tools have
-    returned. Otherwise only words count.
+    For records, images and other content are described in a line, and the last request includes the results of its
+    tools. Otherwise only text counts.
     """
     said: list[str] = []
     for message in messages:
@@ -376,17 +330,16 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
             if isinstance(part, SystemPromptPart):
                 said.append(part.content)
             elif isinstance(part, UserPromptPart) and not system_only:
-                pieces = (part.content,) if isinstance(part.content, str) else part.content
-                said.extend(
-                    piece if isinstance(piece, str) else mark_of(piece)
-                    for piece in pieces
-                    if isinstance(piece, str) or (for_records and is_content(piece))
-                )
+                for piece in (part.content,) if isinstance(part.content, str) else part.content:
+                    if isinstance(piece, str):
+                        said.append(piece)
+                    elif for_records and is_content(piece):
+                        said.append(mark_of(piece))
     return "\n\n".join(filter(None, [*said, *(_returned(messages) if for_records else ())]))
 
 
 def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """What the last request says about the reply before it: the results of tools, and why it could not be used."""
+    """What the last request says about the reply before it: tool results, and why the reply could not be used."""
     calls = {
         part.tool_call_id: part.args_as_json_str()
         for message in messages[-2:-1]
@@ -401,13 +354,13 @@ def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """What the call that gave a response has used."""
+    """The usage of the call that produced a response."""
     used = response.usage
     return Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
 
 
 def cost_of(response: ModelResponse) -> Decimal | None:
-    """What a response has cost in US dollars; None where no price is known."""
+    """The cost of a response in US dollars, or None if no price is known."""
     if response.usage.cost is not None:
         return response.usage.cost
     if not response.model_name:

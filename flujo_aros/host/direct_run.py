@@ -1,4 +1,4 @@
-"""A run of an agent without tools: one request to its model, one reading, and the ladder where the reply is no use."""
+"""Runs an agent without tools: one request, one reading, and the ladder if the reply is unusable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings, Instrumente
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from flujo_aros.contract import BlockContract, Contract, TaggedContract
+from flujo_aros.contract import BlockContract, Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.direct import (
@@ -42,7 +42,7 @@ from flujo_aros.host.nested_call import was_cut
 from flujo_aros.host.reporting import clean_history
 from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.schema_request import TOOL, SchemaRequest, first_form, next_form, refuse_misfit
+from flujo_aros.host.schema_request import TOOL, SchemaRequest, in_some_form, refuse_misfit, run_context
 from flujo_aros.host.spans import AgentSpan, instrumentation_for
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
@@ -56,14 +56,14 @@ _PUT_OFF: Final = (
     "it; remove the background mode from its model_settings, or give the step your own pydantic-ai agent"
 )
 _DONE: Final = "Final result processed."
-"""What pydantic-ai answers to the call of an output tool."""
+"""pydantic-ai's answer to an output tool call."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectAgent(Generic[T]):
     """An agent without tools, as its requests go out.
 
-    `request` is how its schema is asked for; None where its contract is asked for in the instructions, or has none.
+    `request` is how its schema is asked for, or None if its contract is asked for in the instructions, or has none.
     """
 
     name: str
@@ -76,13 +76,15 @@ class DirectAgent(Generic[T]):
 
     @property
     def parameters(self) -> ModelRequestParameters:
-        """What each request asks for."""
+        """The parameters of each request."""
         return TEXT if self.request is None else self.request.put_into(TEXT)
 
 
 @dataclass(slots=True)
 class DirectRun(Generic[T]):
-    """One run of such an agent. `history` is the conversation before it; `said` ends with what the run adds to it."""
+    """One run of such an agent. `history` is the conversation before it; `said` ends with the messages that the run
+    adds.
+    """
 
     agent: DirectAgent[T]
     record: RunRecord
@@ -96,12 +98,16 @@ class DirectRun(Generic[T]):
     run_id: str = field(default_factory=lambda: str(uuid4()))
     said: list[ModelMessage] = field(default_factory=list[ModelMessage])
     own: RunUsage = field(default_factory=RunUsage)
-    """What the agent's own requests have used, without those of the ladder."""
+    """The usage of the agent's own requests, without those of the ladder."""
+    conversation: str = ""
+    """The id of the conversation, taken from its history if there is one."""
 
     async def outcome(self) -> Outcome[T]:
-        """What the run comes to. Raises what the provider raises where no reply came of it."""
+        """The outcome of the run. Raises the provider's error if it leaves no reply."""
         instrument = await instrumentation_for(self.agent.model)
         self.said = list(self.history)
+        known = [message.conversation_id for message in self.history if message.conversation_id]
+        self.conversation = known[-1] if known else self.run_id
         if instrument is None:
             return await self._outcome(None)
         span = AgentSpan(
@@ -112,7 +118,7 @@ class DirectRun(Generic[T]):
             self.own,
             self.said,
             self.run_id,
-            self._conversation,
+            self.conversation,
         )
         refused: list[Outcome[T]] = []
 
@@ -132,26 +138,15 @@ class DirectRun(Generic[T]):
 
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
-        """What the run has added to its conversation."""
+        """The messages that the run added to its conversation."""
         return tuple(self.said[len(self.history) :])
-
-    @property
-    def _conversation(self) -> str:
-        known = (message.conversation_id for message in reversed(self.history) if message.conversation_id)
-        return next(known, self.run_id)
 
     def _run(self, instrument: InstrumentationSettings | None) -> Run:
         model = _bare(self.agent.model)
         return Run(self.record, model, self.usage, self.limits, self.said, self.deps, lambda: instrument, self._context)
 
     def _context(self) -> dict[str, Any]:
-        """What an error can say about the run."""
-        contract, known = self.agent.contract, {"run_id": self.run_id}
-        if self.agent.name:
-            known["agent"] = self.agent.name
-        if isinstance(contract, TaggedContract):
-            known["tag"] = contract.tag
-        return known
+        return run_context(self.run_id, self.agent.name, self.agent.contract)
 
     async def _outcome(self, instrument: InstrumentationSettings | None) -> Outcome[T]:
         agent, record = self.agent, self.record
@@ -181,7 +176,7 @@ class DirectRun(Generic[T]):
         return outcome
 
     def _say(self, message: ModelMessage) -> None:
-        message.run_id, message.conversation_id = self.run_id, self._conversation
+        message.run_id, message.conversation_id = self.run_id, self.conversation
         self.said.append(message)
 
     def _plain(self, message: ModelMessage) -> Outcome[T]:
@@ -189,11 +184,11 @@ class DirectRun(Generic[T]):
         return Accepted(text, Trust.CLEAN, "first", (), text)
 
     def ladder_of(self, contract: Contract[Any]) -> Ladder:
-        """The ladder of the agent, or the one that suits a contract."""
+        """The ladder of the agent, or the default one of the contract."""
         return self.agent.ladder or ladder_for(contract, current_settings())
 
     def _wire(self, contract: Contract[Any], text: str) -> Wire:
-        """What stands in the text: the contract, in the envelope around a value that is no object where it came so."""
+        """What the text contains: the contract, in the envelope around a non-object value if the reply has one."""
         key = None if self.agent.request is None else self.agent.request.key
         if key is not None and f'"{key}"' not in text and isinstance(read(text, contract.at_once), Accepted):
             key = None
@@ -206,7 +201,7 @@ class DirectRun(Generic[T]):
     # --- the request ---
 
     async def _reply(self, instrument: InstrumentationSettings | None) -> ModelResponse:
-        """The reply to the agent's own request, counted; an error that the ladder can answer is a reply."""
+        """The reply to the agent's own request, counted. An error that the ladder can handle counts as a reply."""
         agent, record = self.agent, self.record
         model = _bare(agent.model)
         self.limits.check_before_request(self.usage)
@@ -238,36 +233,34 @@ class DirectRun(Generic[T]):
     async def _in_some_form(
         self, context: ModelRequestContext, instrument: InstrumentationSettings | None
     ) -> ModelResponse:
-        """The reply to a request, which is made once more in words where the provider refuses the schema."""
+        """The reply to a request. If the provider rejects the schema, the request is repeated with the schema in the
+        prompt.
+        """
         record, model = self.record, context.model
-        form = first_form(model, context.model_request_parameters, record)
-        while True:
-            try:
-                async with FirstCall(model, context.messages, form, record) as call:
-                    listener = None if self.showing is None else _Listener(self, call, context, form, self.showing)
-                    call.response = await make_call(
-                        Call(
-                            model,
-                            context.messages,
-                            form,
-                            context.model_settings,
-                            listener,
-                            instrument,
-                            self.agent.name,
-                            attempt=record.tally.own_calls,
-                        )
+
+        async def asking(form: ModelRequestParameters) -> ModelResponse:
+            async with FirstCall(model, context.messages, form, record) as call:
+                listener = None if self.showing is None else _Listener(self, call, context, form, self.showing)
+                call.response = await make_call(
+                    Call(
+                        model,
+                        context.messages,
+                        form,
+                        context.model_settings,
+                        listener,
+                        instrument,
+                        self.agent.name,
+                        attempt=record.tally.own_calls,
                     )
-                return call.response
-            except PROVIDER_FAULTS as error:
-                words = next_form(error, model, form, record)
-                if words is None:
-                    raise
-                form = words
+                )
+            return call.response
+
+        return await in_some_form(model, context.model_request_parameters, record, asking)
 
     # --- the reply ---
 
     def _as_answer(self, response: ModelResponse) -> ModelResponse:
-        """The response with the answer where it belongs: out of the thinking, or in the call of the output tool."""
+        """The response with the answer where it belongs: outside the thinking, or in the output tool call."""
         record, parameters = self.record, self.record.exchange.parameters or TEXT
         revised = response
         thought = thought_in(response, parameters, record.exchange.wanted)
@@ -280,9 +273,9 @@ class DirectRun(Generic[T]):
         unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
         if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
             record.exchange.unknown_tool = unknown.issues[0]
-            # No provider takes back a call without its result: the model is told in words.
+            # No provider accepts a tool call without its result, so the model is told in text.
             revised = replace(revised, parts=[part for part in revised.parts if not isinstance(part, ToolCallPart)])
-        nothing = says_nothing(revised) and not text_in(revised)  # white space may have been shown
+        nothing = says_nothing(revised) and not text_in(revised)  # white space may already have been shown
         if record.exchange.fault is None and nothing and self._asks_after_silence():
             revised = with_blank(revised, parameters, record.exchange.raw_arguments, is_text_read=True)
         if revised is not response:
@@ -294,8 +287,9 @@ class DirectRun(Generic[T]):
         return contract is not None and self.ladder_of(contract).answers(Reason.NO_JSON)
 
     def _answer_in(self, response: ModelResponse) -> tuple[str, str | None]:
-        """What the model wrote as its answer, and the id of the call of the output tool that it is in."""
-        if self.record.exchange.parameters is None or not self.record.exchange.parameters.output_tools:
+        """The model's answer text, and the id of the output tool call that contains it."""
+        parameters = self.record.exchange.parameters or TEXT
+        if not parameters.output_tools:
             return text_in(response), None
         for part in response.parts:
             if isinstance(part, ToolCallPart) and part.tool_name == TOOL:
@@ -305,7 +299,7 @@ class DirectRun(Generic[T]):
         return text_in(response), None
 
     def _silence(self, response: ModelResponse) -> Rejected | None:
-        """Why there is no output in a reply; None where there is something to read."""
+        """Why there is no output in a reply, or None if there is something to read."""
         parameters = self.record.exchange.parameters or TEXT
         called = [call.tool_name for call in response.tool_calls]
         if parameters.output_tools:
@@ -317,7 +311,7 @@ class DirectRun(Generic[T]):
         return None
 
     async def _put_behind(self, run: Run, contract: BlockContract, text: str) -> str:
-        """The text with the block that it lacks: a reply that has been shown is only added to."""
+        """The text with its missing block. A reply that was already shown can only be appended to."""
         record = self.record
         wire = self._wire(contract, text)
         awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
@@ -332,7 +326,7 @@ class DirectRun(Generic[T]):
 
 @dataclass(slots=True)
 class _Listener(Generic[T]):
-    """Shows a reply while it streams, and ends the stream where the rest of it is worth nothing."""
+    """Shows a reply while it streams, and ends the stream once the rest is useless."""
 
     run: DirectRun[T]
     call: FirstCall
@@ -341,7 +335,7 @@ class _Listener(Generic[T]):
     showing: Showing
 
     async def __call__(self, live: StreamedResponse) -> ModelResponse:
-        """Read the stream, and give the reply as far as it came."""
+        """Read the stream and return the reply as far as it arrived."""
         run, record, parameters = self.run, self.run.record, self.context.model_request_parameters
         stream = WatchedStream(live, parameters)
 
@@ -364,12 +358,12 @@ def _bare(model: Model) -> Model:
 
 
 def _any(_contract: Contract[Any], _rejected: Rejected) -> bool:
-    """A reply that is no call of the output tool goes up the ladder: no host asks again."""
+    """A reply without an output tool call goes to the ladder, because no host asks again."""
     return True
 
 
 async def _as_read(accepted: Accepted[Any]) -> Any:
-    """Nobody but the contract and the checks has anything against a value here."""
+    """Only the contract and the checks validate a value here."""
     return accepted.value
 
 

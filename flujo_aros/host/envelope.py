@@ -1,4 +1,4 @@
-"""What really travels between host and model: the host may put an envelope around a value, and wants JSON text back."""
+"""The text between host and model: the host may wrap a value in an object, and expects JSON text back."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejec
 ENVELOPE: Final = "response"
 """The key under which the host asks for a value that is not an object."""
 _TYPED: Final = ("text", "block", "event")
-"""The contracts whose values are no plain JSON."""
+"""The contracts whose values are not plain JSON."""
 
 
 class PlainValues:
-    """The values of a contract as the plain JSON that gives them, optionally under the key of an envelope.
+    """The values of a contract as the plain JSON that produces them, optionally under the key of an envelope.
 
     A host validates by itself, so it must be given JSON: a typed value written back as JSON may differ from what was
     read (secret strings, excluded fields, computed fields).
@@ -52,7 +52,7 @@ class PlainValues:
         self.shape: Shape = inner.shape if key is None else compile_shape(self.json_schema)
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
-        """Judge a JSON text as it stands; None: it is not JSON."""
+        """Judge a JSON text as written. None if it is not JSON."""
         plain: Any = parse_json(text)
         if plain is NOT_JSON:
             return None
@@ -65,12 +65,12 @@ class PlainValues:
         return Valid(plain)
 
     def typed(self, plain: Any) -> Valid[Any] | None:
-        """The value that was made of exactly this plain one when it was read, once; None: validate it again."""
-        latest, self._latest = self._latest, None  # the next one, and no reply is kept alive
+        """The typed value created from exactly this plain value when it was read, once. None: validate again."""
+        latest, self._latest = self._latest, None  # used once, so that no reply is kept alive
         return Valid(latest[1]) if latest is not None and latest[0] is plain else None
 
     def strict(self, value: object) -> Valid[Any] | None:
-        """The value, if it satisfies everything as it stands, or None."""
+        """The value if it satisfies everything as written, or None."""
         if self.key is None:
             return None if self.inner.strict(value) is None else Valid(value)
         if not is_dict(value) or value.keys() != {self.key}:
@@ -91,7 +91,7 @@ class PlainValues:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What must stand in a text between host and model (`contract`), and how it becomes a value.
+    """What a text between host and model must contain (`contract`), and how it becomes a value.
 
     `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is that of
     the envelope that the host has put around it, if any. A contract of JSON gives plain JSON on the wire; one whose
@@ -103,11 +103,11 @@ class Wire:
     wanted: Contract[Any] | None = None
     key: str | None = None
     awaited: tuple[Check, ...] = ()
-    """The async checks of the contract, which no reading can judge."""
+    """The async checks of the contract, which reading cannot run."""
 
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
-        """The wire for a contract of the user's (`wanted`) or the host's."""
+        """The wire for a user's contract (`wanted`) or the host's own."""
         known = _wires.get((id(contract), wanted, key))
         if known is not None:
             return known[1]
@@ -126,7 +126,7 @@ class Wire:
         return cls(plain, contract if wanted else None, key)
 
     def text_of(self, accepted: Accepted[Any]) -> str:
-        """The text that the host gets for an accepted value."""
+        """The text passed to the host for an accepted value."""
         value = accepted.value
         if self.contract.mode == "text":
             return str(value)
@@ -137,7 +137,7 @@ class Wire:
         return to_json(value, inf_nan_mode="constants").decode()
 
     def settled(self, outcome: Outcome[Any], host_value: Any) -> Outcome[Any]:
-        """The outcome that the user sees: the typed value instead of plain JSON, paths without the envelope."""
+        """The outcome for the user: the typed value instead of plain JSON, and paths without the envelope."""
         if isinstance(outcome, Degraded):
             return replace(outcome, because=self._refused(outcome.because))
         if isinstance(outcome, Rejected):
@@ -149,7 +149,7 @@ class Wire:
         plain = outcome.value if self.key is None else outcome.value[self.key]
         values = self.contract.values
         verdict = (isinstance(values, PlainValues) and values.typed(plain)) or self.wanted.validate(plain)
-        if isinstance(verdict, Invalid):  # a validator of the user that does not always say the same
+        if isinstance(verdict, Invalid):  # a user's validator that is not deterministic
             return Rejected(Reason.INVALID, verdict.issues, outcome.text)
         value = verdict.value
         if self.key is None:
@@ -158,7 +158,7 @@ class Wire:
         return replace(outcome, value=value, repairs=repairs)
 
     def unsettled(self, outcome: Accepted[Any]) -> Accepted[Any]:
-        """The outcome as it is between host and model again, for a value that the user sees."""
+        """The outcome as seen between host and model, for a value that the user sees."""
         if self.contract is self.wanted:
             return outcome
         plain = to_jsonable_python(outcome.value, by_alias=True)
@@ -175,12 +175,12 @@ class Wire:
 
 
 _wires: Final[dict[tuple[int, bool, str | None], tuple[Contract[Any], Wire]]] = {}
-"""The wires that were made, by the identity of the contract, which is kept beside so that it stays what it is."""
+"""The wires created so far, by the identity of the contract, which is stored too so that the identity stays valid."""
 _MOST_WIRES: Final = 256
 
 
 def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
-    """A check of values as one of the plain JSON that gives them."""
+    """A check of typed values, as a check of their plain JSON."""
 
     def of_plain(plain: Any) -> Any:
         verdict = contract.validate(plain if key is None else plain[key])
@@ -197,7 +197,7 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
 
 
 def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
-    """What a text of this host output must satisfy.
+    """The contract for the text of this host output. `wanted` is the contract named by the user, if any.
 
     `wanted` is the contract that the user has named, if any. Else the host's own type is taken, so that its
     validators count; and only its JSON Schema where the type is not known, or where it can be judged by the host
@@ -217,13 +217,13 @@ def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_conte
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
-    """A schema of an object, as hosts want it: an own copy, in an envelope where it describes something else."""
+    """A copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
     own = copy.deepcopy(schema)
     return own if _followed(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
 
 
 def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
-    """The schema of an object that holds such a value under this key; definitions move to the new root."""
+    """The schema of an object that has such a value under this key; definitions move to the new root."""
     inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions", "$schema", "$id")}
     outer: JsonSchema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
     for name in ("$defs", "definitions"):
@@ -266,7 +266,7 @@ def _members(schema: JsonSchema) -> set[str]:
 
 
 def _followed(schema: JsonSchema) -> JsonSchema:
-    """The schema that a root `$ref` points to."""
+    """The target of a root `$ref`."""
     ref = schema.get("$ref")
     found = References(schema).resolve(ref) if isinstance(ref, str) else None
     return schema if found is None else found

@@ -1,4 +1,4 @@
-"""Which errors of a provider are data, what text they carry, and how they are said in one sentence.
+"""Which provider errors are data, which text they carry, and how they are described in one sentence.
 
 Everything that is not in `PROVIDER_FAULTS` passes through untouched: control flow (`ModelRetry`, `CallDeferred`,
 `ApprovalRequired`), `UsageLimitExceeded`, cancellation, and the errors of the caller's own code.
@@ -28,36 +28,34 @@ from flujo_aros.outcome import Issue, Reason
 from flujo_aros.redaction import Vault
 
 PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExceptionGroup)
-"""The errors that take the place of a reply."""
+"""Errors that replace a reply."""
 
 USED_UP: Final = (UsageLimitExceeded, LimitReached)
-"""What says that no more may be spent: nobody is meant to go on in spite of it."""
+"""Errors that say that the budget is used up, so that no one should continue."""
 
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
-"""The wider class is younger than the oldest release that we work with."""
+"""The wider class is newer than the oldest supported release."""
 _MAX_DETAIL: Final = 300
 _SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format", "output_format", "too many states")
-"""Words that stand in every refusal of a schema seen so far, of eight providers; one of them is enough."""
+"""Words found in every schema rejection seen so far, from eight providers; one of them is enough."""
 _CONTENT_WORDS: Final = ("image", "audio", "video", "multimodal", "multi-modal")
-"""Words of errors about content that a model does not take, which it does not take in any other form either."""
+"""Words of errors about content that a model does not accept, in this or any other output format."""
 _FAILED_ON_A_REPLY: Final = ("json_validate_failed", "tool_use_failed")
-"""Codes of errors that are about a reply, whatever words they use."""
+"""Error codes that are about a reply, whatever their message."""
 _FORM_REFUSED: Final = (400, 422, 500)
-"""The statuses of a request that the provider understands and cannot serve in this form (llama.cpp says 500)."""
+"""HTTP statuses of requests that the provider understands but cannot serve in this format (llama.cpp uses 500)."""
 _PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 _ENVELOPES: Final = ("chat.completion", "chat.completion.chunk", "text_completion", "response")
-"""What envelopes of the interfaces of OpenAI say that they are (`object`)."""
+"""The `object` types of reply envelopes in OpenAI's APIs."""
 _HOLD_THE_TEXT: Final = ("choices", "candidates", "output", "message", "content", "parts", "delta", "text")
-"""The keys of envelopes under which the text of a reply stands, the outer ones first."""
+"""The keys under which envelopes hold the text of a reply, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error of the provider that took the place of a reply, or ended one.
-
-    `text` is what the model had written, as far as the error or its stream has it. `broken_off`: a stream ended before
-    its time, so that the text may lack its end. `in_words`: the form that was asked for is the trouble, so that the
-    same model may well answer in words.
+    """A provider error that replaced or ended a reply. `text` is what the model had written, as far as the error or its
+    stream contains it. `broken_off`: a stream ended early, so the text may lack its end. `in_words`: the requested
+    output format caused the error, so the same model may answer in plain text.
     """
 
     error: Exception
@@ -67,12 +65,12 @@ class Fault:
 
     @property
     def refused(self) -> bool:
-        """Whether a filter of the provider is the reason."""
+        """Whether the provider's filter is the reason."""
         return isinstance(self.error, ContentFilterError)
 
 
 def model_text_in(error: Exception) -> str:
-    """The text that the model itself wrote, taken from an error of the provider; empty if there is none.
+    """The text that the model wrote, taken from a provider error; empty if there is none.
 
     It is in `failed_generation` (Groq and others), or in the body that the provider's class could not parse: bare, or
     in the envelope of a reply. A gateway's error page and the message of an error are not a model's text.
@@ -86,7 +84,7 @@ def model_text_in(error: Exception) -> str:
 
 
 def _details(error: Exception) -> Mapping[str, Any]:
-    """What the provider says about an error, as its data; empty where it says nothing."""
+    """The error's data as sent by the provider; empty if there is none."""
     # Inside a stream there is no HTTP status; the body may then stand on the error of the provider's own client only.
     whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     inner: object = whole.get("error", whole) if is_dict(whole) else None
@@ -103,7 +101,7 @@ def _text_of_body(body: str) -> str:
 
 
 def _is_envelope(body: Mapping[str, Any]) -> bool:
-    """Whether it is the reply of an interface with the text somewhere inside, and surely no value of a user's."""
+    """Whether it is a reply envelope of an API with text somewhere inside, and certainly not a user's value."""
     if body.get("object") in _ENVELOPES or (body.get("role") in ("assistant", "model") and "content" in body):
         return True
     listed: object = body.get("choices") or body.get("candidates")
@@ -112,7 +110,7 @@ def _is_envelope(body: Mapping[str, Any]) -> bool:
 
 
 def _text_within(node: object) -> str:
-    """The text in the envelope of a reply; empty where the envelope holds none."""
+    """The text in a reply envelope; empty if there is none."""
     if is_list(node):
         return "".join(map(_text_within, node))
     if not is_dict(node):
@@ -140,7 +138,7 @@ def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
 
 
 def refuses_schema(error: Exception) -> bool:
-    """Whether the provider will not take the JSON Schema itself: too large, too deep, or with words unknown to it."""
+    """Whether the provider rejects the JSON Schema itself: too large, too deep, or with unsupported keywords."""
     if isinstance(error, FallbackExceptionGroup):
         return any(refuses_schema(inner) for inner in error.exceptions)
     if not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
@@ -161,9 +159,9 @@ def reason_of(error: Exception) -> Reason:
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """How many seconds the provider wants to be left alone (`Retry-After`); None where it has not said so.
+    """How many seconds to wait according to the provider (`Retry-After`), or None if it does not say.
 
-    Of several models that failed, it is the one that may be asked first again.
+    If several models failed, it is the shortest wait.
     """
     if isinstance(error, FallbackExceptionGroup):
         waits = [retry_after_of(inner) for inner in error.exceptions]
@@ -172,7 +170,7 @@ def retry_after_of(error: Exception) -> float | None:
 
 
 def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
-    """What went wrong, as one sentence that says what to do where that is known.
+    """The error in one sentence, including what to do if that is known.
 
     `schema_sent` says that the request asked the provider to enforce a JSON Schema.
     """
@@ -206,7 +204,7 @@ def _code(error: Exception) -> str:
 
 
 def detail_of(error: Exception) -> str:
-    """What the provider says about an error in one line, without secrets of known kinds."""
+    """The provider's error message in one line, without secrets of known kinds."""
     words = _message_in(error.body) if isinstance(error, ModelHTTPError) else str(error)
     if isinstance(error, ContentFilterError):
         words = error.message  # what the host says beyond it is the whole response
@@ -216,7 +214,7 @@ def detail_of(error: Exception) -> str:
 
 
 def _message_in(body: object) -> str:
-    """The message in a body of the usual shapes `{"error": {"message": …}}`, `{"message": …}`; else the body."""
+    """The message in a body of the usual shapes `{"error": {"message": …}}`, `{"message": …}`, else the body."""
     if isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)
         inner = known.get("error", known.get("message"))

@@ -1,4 +1,4 @@
-"""One climb of a ladder inside the run of an agent: what the plan may know, who answers it, what the caller allows."""
+"""Runs a ladder inside the run of an agent: what the plan may know, who answers it, and the caller's limits."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ from flujo_aros.redaction import secrets_among, secrets_in, secrets_of
 from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
-"""The contracts that may end in a value where no further call may be made: a block or a verdict is made up."""
+"""Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
 _FILE: Final = 4_000
-"""What an image, or any other file, counts as, in characters."""
+"""The number of characters that an image or other file counts as."""
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 
@@ -69,7 +69,7 @@ def _none() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The run of an agent that is under way, as the ladder sees it: one object, handed on to everybody who needs it.
+    """The run of an agent in progress, as the ladder sees it: one object, passed on to everything that needs it.
 
     `messages` is the conversation of the run, and grows. `put` has one ask of a plan answered. `context` gives what
     an error can say about the run, and `instruments` its OpenTelemetry settings: most runs need neither.
@@ -88,7 +88,7 @@ class Run:
     clean_history: bool = False
 
     async def answer(self, ask: Ask) -> Reply:
-        """The reply to one ask: by `put`, or by a request of its own."""
+        """The reply to one ask: by `put`, or by a separate request."""
         return await (self.ask_directly(ask) if self.put is None else self.put(ask))
 
     async def ask_directly(
@@ -121,7 +121,7 @@ class Run:
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why the reply that is being validated ended; it is not in the history before its stream has ended."""
+        """Why the reply being validated ended. It is not in the history before its stream has ended."""
         last = self.messages[-1] if self.messages else None
         if isinstance(last, ModelResponse):
             return last.finish_reason
@@ -130,13 +130,13 @@ class Run:
 
     @property
     def uncounted(self) -> RequestUsage | None:
-        """The usage of the reply that is being validated, where it has not been counted yet: in its own stream."""
+        """The usage of the reply being validated, while it is not counted yet because its stream is open."""
         counted = bool(self.messages) and isinstance(self.messages[-1], ModelResponse)
         return None if counted or self.record.exchange.stream is None else self.record.exchange.stream.usage
 
     @property
     def spent(self) -> Usage:
-        """What the run has used, with the reply that is being validated and the calls that failed."""
+        """The usage of the run, including the reply being validated and failed calls."""
         counted, uncounted = copy(self.usage), self.uncounted
         if uncounted is not None:
             counted.incr(uncounted)
@@ -144,7 +144,7 @@ class Run:
         return self.record.spent(counted)
 
     def error(self, outcome: Any) -> OutputError:
-        """The error for an outcome without a value, which is kept in the record."""
+        """The error for an outcome without a value, which is stored in the record."""
         self.record.error = found = output_error(outcome, self.record, self.spent, self.context())
         if self.record.exchange.fault is not None:
             found.__cause__ = self.record.exchange.fault.error
@@ -160,7 +160,7 @@ def run_of(
     capture: bool = False,
     clean_history: bool = False,
 ) -> Run:
-    """The run of an agent whose host has this context."""
+    """The agent run that this host context belongs to."""
     return Run(
         record,
         run_model(ctx),
@@ -178,7 +178,7 @@ def run_of(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request of a plan as plain data, which a durable engine can store; the contract is only its JSON Schema."""
+    """One request of a plan as plain data for a durable engine to store, with the contract's JSON Schema."""
 
     prompt: str
     stage: str
@@ -211,31 +211,31 @@ class Question:
 
     @property
     def ask(self) -> Ask:
-        """The ask, for whoever answers it."""
+        """The ask, for the component that answers it."""
         contract = compile_contract(self.json_schema or {})
         said = tuple(self.said)
         return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
 
 
-async def answer(ctx: RunContext[Any], record: RunRecord | None, question: Question, *, capture: bool) -> Reply:
-    """Make the one model call of a question, with the usage, the limits and the instruments of the run."""
-    run = run_of(ctx, record or RunRecord(), capture=capture)
+async def answer(ctx: RunContext[Any], record: RunRecord, question: Question, *, capture: bool) -> Reply:
+    """Make the one model call of a question, with the usage, limits and instrumentation of the run."""
+    run = run_of(ctx, record, capture=capture)
     settings = cast("ModelSettings", question.settings)
     return await run.ask_directly(question.ask, question.conversation, settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Takes replies of a run up a ladder, within the limits of the run."""
+    """Runs replies through a ladder, within the limits of the run."""
 
     run: Run
     ladder: Ladder
     contract: Contract[Any]
     awaited: AwaitedChecks | None = None
-    """The checks that no plan can judge."""
+    """The checks that no plan can run."""
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
-        """What a reply comes to, by way of the ladder if need be."""
+        """The outcome of a reply, through the ladder if needed."""
         record = self.run.record
         fault = record.exchange.fault
         if fault is None:
@@ -251,7 +251,7 @@ class Climb:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)
         read = read_first(reply, self.contract, self.ladder, examples, capture=self.run.capture)
-        if self.ladder.ends_with(read):  # no plan is made for a reply that can be used
+        if self.ladder.ends_with(read):  # a usable reply needs no plan
             return read
         whole = replace(reply, usage=_used(record), seconds=_taken(record))
         return await self._climb(whole, read, examples)
@@ -276,7 +276,7 @@ class Climb:
         return found
 
     def without_asking(self) -> Climb:
-        """The same with nothing but the stages that make no call."""
+        """The same, with only the stages that make no call."""
         stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
         return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
 
@@ -294,7 +294,7 @@ class Climb:
             clock=monotonic,
             model=model.model_name,
             native="no" if refused else native_of(model, record.exchange.parameters, self.contract),
-            # A reply that an error has ended met no budget: more room would not have helped.
+            # A reply that an error ended did not reach its budget: more room would not have helped.
             max_tokens=settings.get("max_tokens")
             if record.exchange.fault is None or not record.exchange.fault.broken_off
             else None,
@@ -331,12 +331,12 @@ class Climb:
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
-"""What the host makes of an accepted value. Raises `ValidationError` where it has something against it."""
+"""The host's result for an accepted value. Raises `ValidationError` if it rejects the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a reply came to: the outcome that the user sees, and what the host has made of its value."""
+    """The result of a reply: the outcome for the user, and the host's version of its value."""
 
     outcome: Outcome[Any]
     value: Any = None
@@ -352,7 +352,7 @@ async def recover(
     call_id: str | None = None,
     output_function: bool = False,
 ) -> Recovered:
-    """Read a reply, take it up the ladder where it cannot be used, and write down what it came to.
+    """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
     `output_function`: a function of the user's makes the output of what was read, so that his checks come behind it.
     """
@@ -362,11 +362,10 @@ async def recover(
         theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
         awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
     climb = Climb(run, ladder, wire.contract, awaited)
-    text = text if text.strip() else ""  # as much as the host takes for a text when there is none
+    text = text if text.strip() else ""  # as much as the host accepts as text when there is none
     record.texts.append(text)
-    known = (
-        None if record.exchange.settled is None or record.exchange.settled[0] != text else record.exchange.settled[1]
-    )
+    seen = record.exchange.settled
+    known = None if seen is None or seen[0] != text else seen[1]
     outcome = await climb.outcome(text, finish) if known is None else known
     settled, value, refusal = await _validated(outcome, validate, wire, awaited)
     record.exchange.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
@@ -374,43 +373,42 @@ async def recover(
     if not refusal and isinstance(settled, Accepted) and not is_repaired(outcome, text):  # there is no more to report
         record.exchange.outcome = settled
         return Recovered(settled, value)
-    record.exchange.schema_ignored = not is_plain_json(outcome, text, wire) and _ignores_schema(record, text, finish)
+    record.exchange.schema_ignored = _ignores_schema(record, text, finish) and not is_plain_json(outcome, text, wire)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
-        # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
+        # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
         outcome = await climb.outcome(text, finish, refusal)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-    if refusal and wire.contract.mode == "event":  # nobody is asked any more: the verdict is left open
+    if refusal and wire.contract.mode == "event":  # no one is asked any more: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
             outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
-    settled = _with_cut(_with_silence(settled, text, record), record)
-    record.exchange.outcome = settled
-    if isinstance(outcome, Accepted) and is_repaired(outcome, text):
+    record.exchange.outcome = settled = _with_why(settled, text, record) if isinstance(settled, Rejected) else settled
+    if is_repaired(outcome, text):
         _annotate(run, outcome, call_id, wire)
     return Recovered(settled, value)
 
 
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
-    """What a plain text came to that was cut or repeats itself to its end; None for one that is complete as it is."""
+    """The outcome of a plain text that is truncated or a runaway, or None for a complete one."""
     record, finish = run.record, run.finish
     if not record.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
         return None
     record.texts.append(text)
     climb = Climb(run, record.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
     outcome = await climb.outcome(text, finish)
-    if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
+    if isinstance(outcome, Accepted):  # quoted text is not JSON here
         outcome = replace(outcome, value=outcome.text)
     record.exchange.outcome = outcome
     return outcome
 
 
 def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: FinishReason | None) -> str:
-    """What is to be put behind a reply that has been shown and lacks its block; empty where nothing is.
+    """The text to append to a reply that was shown without its block; empty if there is none.
 
-    `outcome` is what the reply came to. The text with what was added is settled by it: nobody reads it again.
+    `outcome` is what the reply came to. The completed text is final: it is not read again.
     """
     record.exchange.settled = (text, outcome)
     if not isinstance(outcome, Accepted) or outcome.origin == "first":
@@ -421,12 +419,12 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
     said = prose_of(text)
     cut = record.exchange.fault is not None or was_cut(finish)
     if said and cut_prose(text, "$.prose", truncated=cut) is not None:
-        return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end
+        return ""  # nothing appended to a truncated text completes it: another reply replaces it at the end
     found: Block = outcome.value
     added = json.dumps(found.fields, ensure_ascii=False)
     if said:
         found = Block(found.fields, said)
-    elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
+    elif outcome.trust is not Trust.SYNTHESIZED:  # there was no text before; now it follows the block
         added = outcome.text
     record.exchange.appended = f"\n\n{added}" if text.strip() else added
     whole = text + record.exchange.appended
@@ -435,10 +433,10 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
 
 
 def _annotate(run: Run, repaired: Accepted[Any], call_id: str | None, wire: Wire) -> None:
-    """Write into the response what was made of it."""
+    """Write the result into the response."""
     record = run.record
-    if record.outcome is not None:
-        record.exchange.summary = summary_of(record.outcome, record, content=run.capture)
+    if record.exchange.outcome is not None:
+        record.exchange.summary = summary_of(record.exchange.outcome, record, content=run.capture)
         annotate_message(record, run.messages, record.exchange.summary)
     # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
     # what was thought is there already.
@@ -447,27 +445,27 @@ def _annotate(run: Run, repaired: Accepted[Any], call_id: str | None, wire: Wire
 
 
 def _used(record: RunRecord) -> Usage:
-    """What the call has used whose reply is to be read."""
+    """The usage of the call whose reply is being read."""
     own, known = record.exchange.response, record.exchange.used
-    if own is None and isinstance(record.exchange.stream, WatchedStream):  # it has not been put into the history yet
+    if own is None and isinstance(record.exchange.stream, WatchedStream):  # it is not in the history yet
         return usage_of(record.exchange.stream.so_far())
     if own is None:
         return Usage() if record.exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
     if known is not None and known[0] is own:
         return known[1]
-    used = own.usage  # the host has put its price there by now, if there is one: nobody need search for it again
+    used = own.usage  # the host has stored its price there by now, if there is one, so it need not be looked up again
     return Usage(1, used.input_tokens, used.output_tokens, used.cost, used.unmeasured_requests)
 
 
 def _taken(record: RunRecord) -> float:
-    """How long the call took whose reply is to be read, so far if its stream has not ended."""
+    """The duration of the call whose reply is being read, so far if its stream is still open."""
     return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
 
 
 def run_model(ctx: RunContext[Any]) -> Model:
     """The model of the run. A realtime session has another kind, but no structured output that we would see."""
     if not _asks(ctx.model):
-        message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
+        message = f"Aros cannot ask {ctx.model.model_name!r} again: it does not take single requests"
         raise UsageError(message)
     return ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model
 
@@ -477,7 +475,7 @@ def _asks(model: object) -> TypeIs[Model[Any]]:
 
 
 def _size_of(messages: Sequence[ModelMessage]) -> int:
-    """About how many characters it takes to send these messages again."""
+    """The approximate number of characters needed to send these messages again."""
     return sum(
         len((message.instructions or "") if isinstance(message, ModelRequest) else "")
         + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
@@ -494,7 +492,7 @@ def _chars(content: object) -> int:
 
 
 def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> tuple[Check, ...]:
-    """The checks that an outcome has gone through; those of its contract only where the whole of it was read."""
+    """The checks that an outcome has passed; those of its contract only if all of it was read."""
     read = (wire.wanted or wire.contract).checks if is_read else ()
     return read if awaited is None else (*read, *awaited.checks)
 
@@ -502,7 +500,7 @@ def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> t
 async def _validated(
     outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
 ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
-    """The outcome for the user, what the host makes of its value, and what host or checks have against it.
+    """The outcome for the user, the host's version of its value, and the objections of the host or the checks.
 
     Control flow of the host passes through.
     """
@@ -528,55 +526,41 @@ async def _validated(
     return found, value, ()
 
 
-def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
-    """The outcome, with a word on why there was nothing to read if that is so."""
-    response, parameters = record.exchange.response, record.exchange.parameters
-    if (
-        text.strip()
-        or not isinstance(outcome, Rejected)
-        or response is None
-        or parameters is None
-        or record.exchange.fault
-        or record.exchange.unknown_tool
-    ):
-        return outcome
-    silent = no_output_in(response, parameters)
-    return outcome if silent is None else replace(outcome, issues=silent.issues)
-
-
-def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
-    """The outcome, with a word on the prompt if the model seems not to have seen all of it."""
-    cut = prompt_cut(record.exchange) if isinstance(outcome, Rejected) else ""
-    if not cut or not isinstance(outcome, Rejected):
-        return outcome
-    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", cut)))
+def _with_why(rejected: Rejected, text: str, record: RunRecord) -> Rejected:
+    """The rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been cut."""
+    exchange, issues = record.exchange, rejected.issues
+    response, parameters = exchange.response, exchange.parameters
+    known = exchange.fault or exchange.unknown_tool
+    if not text.strip() and not known and response is not None and parameters is not None:
+        silent = no_output_in(response, parameters)
+        issues = issues if silent is None else silent.issues
+    cut = prompt_cut(exchange)
+    return replace(rejected, issues=(*issues, Issue("$", "prompt_cut", cut)) if cut else issues)
 
 
 def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
-    """Whether a text is JSON, as it stands, that satisfies its contract."""
+    """Whether a text is JSON that satisfies its contract as written."""
     return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_repaired(outcome, text)
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
-    """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
-    asked = (
-        record.exchange.parameters is not None
-        and record.exchange.parameters.output_mode == "native"
-        and not record.exchange.schema_refused
-    )
-    return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
+    """Whether a grammar would have prevented this reply: it is not JSON at all, although it was not cut."""
+    parameters = record.exchange.parameters
+    if parameters is None or parameters.output_mode != "native" or record.exchange.schema_refused:
+        return False
+    return was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedChecks:
-    """Judges what is read of replies, for a plan that never awaits: what the checks say goes into its next reply."""
+    """Runs the checks on replies for a plan that never awaits: their issues go into its next reply."""
 
     checks: Sequence[Check]
     wire: Wire
     _known: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
 
     async def judged(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """The outcome that the user sees, after the checks; a verdict that was left open is only cleaned."""
+        """The outcome for the user, after the checks. A verdict without a winner is only cleaned."""
         if not self.checks or not isinstance(outcome, Accepted):
             return outcome
         if not is_settled(outcome):
@@ -587,7 +571,7 @@ class AwaitedChecks:
         return with_judgement(outcome, (value, (), cleaned))
 
     async def heard(self, reply: Reply, contract: Contract[Any]) -> Reply:
-        """A reply to an ask for this contract, with what the checks have against it."""
+        """A reply to an ask for this contract, with the objections of the checks."""
         if not self.checks or self.wire.wanted is None or contract is not self.wire.contract:
             return reply
         outcome = read_reply(reply, contract)
@@ -607,10 +591,10 @@ class AwaitedChecks:
 
 
 def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
-    """The event with a text in each field that the host has something against; None where it is about more.
+    """The event with a string in each field that the host rejects, or None if the objection is about anything else.
 
-    A number or a boolean is written as a text. Prose gets an empty text, and so does, where this is the `last` chance,
-    a field that was left out: until then the model is asked for it, once.
+    A number or a boolean becomes a string. Prose gets an empty string, and so does a missing field if this is the
+    `last` chance; before that, the model is asked for it once.
     """
     event = accepted.value
     if not isinstance(event, Event) or not isinstance(contract, EventContract):
@@ -633,7 +617,7 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
 def _text_for(value: Any, *, made_up: bool) -> str | None:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    if isinstance(value, str) or not made_up:  # a string that is refused is not repaired by another string
+    if isinstance(value, str) or not made_up:  # a rejected string is not repaired by another string
         return None
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
@@ -648,10 +632,10 @@ def _field_repair(value: Any, text: str, path: str) -> Repair:
 
 @dataclass
 class SecretsAtHand:
-    """What the caller has named, and what says by its name or its label that it is secret.
+    """The caller's secrets, and values that are secret by their name or label.
 
-    Looked for in the environment, the deps of the run, the settings of the model (such as headers), and the prompt.
-    Nothing of it is looked for before a repair prompt is made.
+    Searches the environment, the deps of the run, the model settings (such as headers) and the prompt, but only when a
+    repair prompt is built.
     """
 
     deps: object

@@ -1,4 +1,4 @@
-"""Limits per minute of a provider: what a call would use is reserved before it, what it has used replaces that."""
+"""Limits per minute of a provider: an estimate is reserved before each call, and replaced by its usage after it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 @dataclass(slots=True)
 class Reserved:
-    """A call that counts for its minute: when it was made, and what it has used, or is taken to use until it ends."""
+    """A call counted in its minute: when it was made, and its usage, or its estimate until it ends."""
 
     at: float
     tokens: int
@@ -32,9 +32,8 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class PerMinute:
-    """The most that may be used of one provider in a minute; None: no limit. `cost` in US dollars.
-
-    `reply_tokens` is what a reply is taken to have until it is known.
+    """Limits on the use of one provider per minute; None means no limit. `cost` is in US dollars. `reply_tokens` is the
+    estimate for a reply until its usage is known.
 
     >>> PerMinute.parse("openai:requests=500,tokens=200000")
     ('openai', PerMinute(requests=500, tokens=200000, cost=None, reply_tokens=500))
@@ -53,7 +52,7 @@ class PerMinute:
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, PerMinute]:
-        """The provider and its limits in `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
+        """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
         provider, colon, rest = text.partition(":")
         try:
             given = dict(part.split("=", 1) for part in rest.split(",") if part)
@@ -68,14 +67,14 @@ class PerMinute:
         return provider, cls(cost=cost, **numbers)
 
     def tokens_for(self, size: int) -> int:
-        """What to reserve for a call with a prompt of so many characters."""
+        """The amount to reserve for a call with a prompt of this many characters."""
         return size // _CHARS_PER_TOKEN + self.reply_tokens
 
     def wait(self, used: Sequence[Reserved], now: float, tokens: int) -> float | None:
-        """None if a call of so many tokens may be made now, else the seconds until there may be room.
+        """None if a call of this many tokens may be made now, else the seconds until there may be room.
 
-        `used` are the calls of the last minute, oldest first. A call whose cost is not known counts as the average of
-        the others. One that exceeds the limit by itself is made alone.
+        `used` are the calls of the last minute, oldest first. A call of unknown cost counts as the average of the
+        others. A call that exceeds the limit by itself is made alone.
 
         >>> PerMinute(requests=1).wait([Reserved(at=100.0, tokens=50)], now=130.0, tokens=50)
         30.0
@@ -96,10 +95,11 @@ class PerMinute:
 
 
 class CallsPerMinute:
-    """Keeps the calls of this process within the limits of their providers, those that a provider sets itself too.
+    """Keeps the calls of this process within the limits of their providers, including those that a provider enforces.
 
-    A call that would exceed a limit waits. Where a provider answers HTTP 429, all calls to it wait as long as it asks
-    for, or ever longer where it does not say, and the call is made again; after the sixth time the error is raised.
+    A call that would exceed a limit waits. If a provider answers HTTP 429, all calls to it wait for the time it asks
+    for, or with increasing delays if it does not say, and the call is repeated; after the sixth time the error is
+    raised.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class CallsPerMinute:
         self._paused_until: dict[str, float] = {}
 
     async def make(self, model: str, size: int, make: Callable[[], Awaitable[CallMade]]) -> CallMade:
-        """Make a call of `PROVIDER:MODEL` with a prompt of so many characters, as soon as there is room for it."""
+        """Make a call of `PROVIDER:MODEL` with a prompt of this many characters, as soon as there is room for it."""
         provider = model.partition(":")[0]
         tries = 0
         while True:
@@ -132,7 +132,7 @@ class CallsPerMinute:
             self._paused_until[provider] = max(until, self._paused_until.get(provider, 0.0))
 
     async def _room(self, provider: str, size: int) -> Reserved | None:
-        """Wait until the provider may be asked, and reserve a call of it where it has a limit."""
+        """Wait until the provider may be called, and reserve a call if it has a limit."""
         limit, recent = self._limits.get(provider), self._used[provider]
         while True:
             now = self._clock()
@@ -150,7 +150,7 @@ class CallsPerMinute:
 
 
 def _wait_asked_for(record: Record, tries: int) -> float | None:
-    """How long a provider wants to be left alone; None where it has not said that it is asked too often."""
+    """How long to wait according to a provider, or None if it has not reported too many requests."""
     fault: dict[str, Any] = record.get("fault") or {}
     if fault.get("status_code") != _TOO_MANY:
         return None

@@ -1,4 +1,4 @@
-"""Shows a reply while the model writes it, and says openly when what counts is another text than what was shown."""
+"""Shows a reply while the model writes it, and reports when the final text differs from what was shown."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pydantic_ai.messages import (
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
-    TextPartDelta,
     ToolCallPart,
-    ToolCallPartDelta,
 )
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
+from flujo_aros.host.model import words_of
+from flujo_aros.host.response import written_in
 from flujo_aros.host.run_state import RunRecord
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.stream import StreamReader
 
 Live: TypeAlias = Callable[[LiveEvent], Awaitable[None]]
-"""Hears each piece of a reply as it comes. It is awaited, so that a slow listener slows the model down."""
+"""Receives each piece of a reply as it arrives. It is awaited, so a slow listener slows the model down."""
 
 
 class Showing:
@@ -40,7 +40,7 @@ class Showing:
         self.contract = contract
         self.shown = ""
         self._valued = self._restarted = False
-        """A value has been shown, and it was that of a text which no longer counts."""
+        """A value was shown, and it belonged to a text that has been replaced."""
         self._reader = self._new_reader()
         self._started: set[int] = set()
 
@@ -55,14 +55,14 @@ class Showing:
         self._started = set()
 
     async def take(self, event: AgentStreamEvent) -> None:
-        """Show what an event of a reply adds to it."""
+        """Show the text that an event adds to the reply."""
         if isinstance(event, PartStartEvent):
             await self._begin(event.index, event.part)
         elif isinstance(event, PartDeltaEvent) and event.index in self._started:
-            await self._show(_words_of(event.delta))
+            await self._show(words_of(event.delta))
 
     async def append(self, text: str) -> None:
-        """Show what is put behind a reply that has been shown."""
+        """Show text appended to a reply that has been shown."""
         self.shown += text
         await self.live(TextAppended(text=text))
 
@@ -71,20 +71,20 @@ class Showing:
         if words is None:
             return
         again = index in self._started
-        if again or not self._started:  # replaced, or the reply after a tool call: what was shown is not the answer
+        if again or not self._started:  # replaced, or the reply after a tool call: the text shown is not the answer
             await self._replace(words if again else "")
         self._started.add(index)
         if not again:
             await self._show(words)
 
     def _words_in(self, part: ModelResponsePart) -> str | None:
-        """What a part says to a person; None for what is no answer, such as the call of a tool of the agent's own."""
-        if isinstance(part, TextPart):
-            return part.content
+        """The text of a part that a person should see, or None if it is not an answer, such as a call of the agent's
+        own tool.
+        """
         parameters = self.record.exchange.parameters
         outputs = [tool.name for tool in parameters.output_tools] if parameters else []
-        if isinstance(part, ToolCallPart) and part.tool_name in outputs:
-            return part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else ""
+        if isinstance(part, TextPart) or (isinstance(part, ToolCallPart) and part.tool_name in outputs):
+            return written_in(part)
         return None
 
     async def _show(self, words: str) -> None:
@@ -115,7 +115,7 @@ class Showing:
         await self.live(TextReplaced(text=text))
 
     async def end(self, outcome: Outcome[Any]) -> None:
-        """Make what was shown the text of the outcome, and show the value."""
+        """Replace the text shown with that of the outcome, and show the value."""
         if isinstance(outcome, Rejected):
             return
         text = outcome.text
@@ -131,9 +131,3 @@ class Showing:
 
     def _new_reader(self) -> StreamReader[Any] | None:
         return None if self.contract is None else StreamReader(self.contract)
-
-
-def _words_of(delta: object) -> str:
-    if isinstance(delta, TextPartDelta):
-        return delta.content_delta
-    return delta.args_delta if isinstance(delta, ToolCallPartDelta) and isinstance(delta.args_delta, str) else ""

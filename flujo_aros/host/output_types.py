@@ -47,16 +47,16 @@ T = TypeVar("T")
 _PREFIX: Final = "aros_output_"
 _numbers: Final = itertools.count(1)
 _known: Final[WeakValueDictionary[str, Contract[Any]]] = WeakValueDictionary()
-"""The contract of each text function of ours, by its name: the only thing that pydantic-ai passes on of a function."""
+"""The contract of each text function, by its name: the only attribute of a function that pydantic-ai passes on."""
 _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_output", default=None)
 
 
 def output_type(contract: Contract[Any]) -> Any:
-    """A contract as the `output_type` of a pydantic-ai agent: what `contract.as_output()` gives.
+    """A contract as the `output_type` of a pydantic-ai agent: the result of `contract.as_output()`.
 
-    A type stands for itself and a schema for a `StructuredDict`, in the mode that suits the model; wrap it into
-    `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is a part of the text is a
-    `TextOutput`; without `Aros` on the agent, the host's own retries tell the model what was wrong.
+    A type stands for itself and a schema for a `StructuredDict`, in the mode that suits the model; wrap it in
+    `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is part of the text is a
+    `TextOutput`; without `Aros` on the agent, the host's own retries show the model its errors.
     """
     if isinstance(contract, (TaggedContract, BlockContract, EventContract)):
         return _text_output(contract)
@@ -71,9 +71,9 @@ def output_type(contract: Contract[Any]) -> Any:
 
 
 def _schema_type(schema: JsonSchema) -> Any:
-    """A type that the host asks for by this schema; None where it cannot."""
+    """A type with this schema for the host to request, or None if the host cannot express it."""
     if not schema or object_schema(schema) != schema:
-        return None  # the host would put it into an envelope, and not take it out again
+        return None  # the host would wrap it in an envelope and not unwrap it
     try:
         return StructuredDict(schema)
     except UserError:  # a recursive schema
@@ -89,10 +89,10 @@ def _checked(checks: tuple[Check, ...], value: Any) -> Any:
 
 
 class ContractOutput(TextOutput[T]):
-    """A text function of the host for one of our contracts, which gives the typed value when it is called."""
+    """A text function of the host for a contract, which returns the typed value when called."""
 
     async def __call__(self, text: str) -> T:
-        """The value in a text. Raises `ModelRetry` with what is wrong with it."""
+        """The value in a text. Raises `ModelRetry` with its errors."""
         value: T = await cast("Callable[[str], Awaitable[T]]", self.output_function)(text)
         return value
 
@@ -113,12 +113,12 @@ def _text_output(contract: Contract[T]) -> ContractOutput[T]:
 
 
 def contract_of(function_name: str | None) -> Contract[Any] | None:
-    """The contract behind a text function of the host, if it is one of ours."""
+    """The contract of a text function of the host, if it was created here."""
     return _known.get(function_name) if function_name else None
 
 
 def model_contract(like: Any) -> Contract[Any] | None:
-    """The event contract whose strict model this type is; a class derived from one has rules of its own."""
+    """The event contract whose strict model this type is; a subclass has its own rules."""
     found: Contract[Any] | None = vars(like).get(OF_CONTRACT) if isinstance(like, type) else None
     return found
 
@@ -132,7 +132,7 @@ def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
 
 
 def shown_contract(like: Any) -> Contract[Any] | None:
-    """What the replies of an agent with this output type look like while they grow; None for text and for choices."""
+    """The form of partial replies for this output type, or None for text and for several alternatives."""
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     single = _single(like)
@@ -146,7 +146,7 @@ def shown_contract(like: Any) -> Contract[Any] | None:
 
 
 def _single(like: Any) -> Any:
-    """The type inside of the host's markers for output modes, and without deferred calls beside it."""
+    """The type without the host's markers for output modes and without deferred calls."""
     like = without_deferral(like)
     if isinstance(like, (NativeOutput, PromptedOutput)):
         return cast("Any", like).outputs
@@ -155,7 +155,7 @@ def _single(like: Any) -> Any:
 
 @contextmanager
 def settled_as(accepted: Outcome[Any]) -> Generator[None]:
-    """Let our text functions give this value instead of reading the text once more."""
+    """Make the text functions return this value instead of reading the text again."""
     token = _settled.set(accepted if isinstance(accepted, Accepted) else None)
     try:
         yield

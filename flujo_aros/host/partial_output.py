@@ -1,4 +1,4 @@
-"""What the host is given to validate while a reply still streams: the value so far, as JSON."""
+"""The value so far, as JSON, for the host to validate while a reply is still streaming."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from flujo_aros.contract import Contract
 from flujo_aros.reading.stream import StreamReader
 
 _NOTHING: Final = " "
-"""No JSON: an empty text would mean an empty object to the host."""
+"""Not JSON. An empty string would mean an empty object to the host."""
 
 
 class PartialOutput:
-    """An output that the host wants validated again and again while it streams. Each piece of it is read once."""
+    """An output that the host validates again and again while it streams. Each piece of it is read once."""
 
     def __init__(self) -> None:
         self._contract: Contract[Any] | None = None
@@ -23,7 +23,7 @@ class PartialOutput:
         self._reader: StreamReader[Any] | None = None
 
     def json_of(self, text: str, contract: Contract[Any]) -> str:
-        """What can be shown of it, as JSON: also where it is damaged, or stands behind prose."""
+        """The value so far as JSON, even if the reply is damaged or begins with prose."""
         if self._reader is None or contract is not self._contract or not text.startswith(self._text):
             self._contract, self._reader = contract, StreamReader(contract)
             self._text, self._json = "", _NOTHING

@@ -1,9 +1,9 @@
-"""Model calls as recorded facts: what a durable engine keeps of each call, and how a recovered run gets it back.
+"""Model calls as recorded facts: what a durable engine stores for each call, and how a recovered run gets it back.
 
-A durable engine binds a `CallRecorder` around each attempt of a step. Inside, every call of the direct path and of a
-ladder goes through it (see `direct.calls_made_by`); the model of an agent of one's own is a `RecordedModel`, and its
-tools go through `RecordedTools`. The recorder makes the call, or gives what was recorded before a crash. Replies,
-faults of the provider and tool results are plain JSON. Without a recorder nothing here runs.
+A durable engine activates a `CallRecorder` for each attempt of a step. Then every call of the direct path and of a
+ladder goes through it (see `direct.calls_made_by`); the model of a pydantic-ai agent is a `RecordedModel`, and its
+tools go through `RecordedTools`. The recorder makes the call, or returns what was recorded before a crash. Replies,
+provider errors and tool results are plain JSON. Without a recorder, nothing in this module runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 
 Record: TypeAlias = dict[str, Any]
-"""What is kept of one call: plain JSON with exactly one of `reply`, `fault` and `value`."""
+"""The stored part of one call: plain JSON with exactly one of `reply`, `fault` and `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ Question: TypeAlias = Callable[[], str]
 
 
 class CallRecorder(Protocol):
-    """Makes each call of a step at least once, and keeps what came of it."""
+    """Makes each call of a step at least once, and stores its result."""
 
     @property
     def keeps_tools(self) -> bool:
-        """Whether the results of tools are kept, too, and not only the replies of models."""
+        """Whether the results of tools are stored as well as the replies of models."""
         ...
 
     async def call(
@@ -68,10 +68,11 @@ class CallRecorder(Protocol):
         size: int = 0,
         question: Question | None = None,
     ) -> Record:
-        """The record of the next call of this kind in the step: kept from before, or of `make`, kept from now on.
+        """The record of the next call of this kind in the step: a stored one, or the result of `make`, which is then
+        stored.
 
-        `model` and `size` (characters of the prompt) say what the call may cost before it is made; `question` gives
-        the same string for the same request to a model, in every process. `make` may be called again after a fault.
+        `model` and `size` (characters of the prompt) allow estimating the cost before the call; `question` is the same
+        string for the same request to a model in every process. `make` may be called again after a fault.
         """
         ...
 
@@ -80,13 +81,13 @@ _recorder: ContextVar[CallRecorder | None] = ContextVar("flujo_aros_call_recorde
 
 
 def recorder() -> CallRecorder | None:
-    """Who records the calls made here; None outside of durable runs."""
+    """The recorder of the calls made here, or None outside of durable runs."""
     return _recorder.get()
 
 
 @contextmanager
 def recorded_by(calls: CallRecorder) -> Generator[None]:
-    """Let every model call inside the block be recorded."""
+    """Record every model call inside the block."""
 
     async def direct(call: Call, /) -> ModelResponse:
         asked = _Request(call.model, call.messages, call.settings, call.parameters)
@@ -110,7 +111,7 @@ class _Request:
     parameters: ModelRequestParameters
 
     def question(self) -> str:
-        """A hash of the request, without what differs from run to run: times, and ids of runs, replies and calls."""
+        """A hash of the request without what differs between runs: times, and ids of runs, replies and calls."""
         parts = [named(self.model), self.messages, dict(self.settings or {}), self.parameters]
         plain = to_jsonable_python(parts, fallback=_of_kind, bytes_mode="base64")
         return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
@@ -134,14 +135,14 @@ def _of_kind(value: object) -> str:
 async def _recorded(
     calls: CallRecorder, ask: Callable[[], Awaitable[ModelResponse]], request: _Request, kind: str
 ) -> ModelResponse:
-    """The reply to a request, made now or recorded before. Raises what the provider raises, or has raised."""
+    """The reply to a request, made now or recorded earlier. Raises the provider's error, also a recorded one."""
     made: ModelResponse | None = None
     failed: Exception | None = None
 
     async def make() -> CallMade:
         nonlocal made, failed
         failed = None
-        token = _recorder.set(None)  # a model inside that is recorded itself is a part of this call
+        token = _recorder.set(None)  # a model inside that is recorded itself is part of this call
         try:
             made = await ask()
         except PROVIDER_FAULTS as error:
@@ -159,12 +160,12 @@ async def _recorded(
 
 
 def named(model: Model) -> str:
-    """The name of a model with that of its provider before it."""
+    """The name of a model with its provider's name as a prefix."""
     return f"{model.system}:{model.model_name}"
 
 
 class RecordedModel(WrapperModel):
-    """A model whose calls are made by the recorder bound where it is asked; elsewhere it is the wrapped model."""
+    """A model whose calls go through the active recorder. Without a recorder it behaves like the wrapped model."""
 
     async def request(
         self,
@@ -172,7 +173,7 @@ class RecordedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model, or take the reply that was recorded."""
+        """Ask the wrapped model, or return the recorded reply."""
         calls = recorder()
         if calls is None:
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
@@ -189,9 +190,9 @@ class RecordedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Open the stream of the wrapped model, or replay the reply that was recorded.
+        """Open the stream of the wrapped model, or replay the recorded reply.
 
-        The call is recorded when its stream has been read to the end; one that is left before is not.
+        The call is recorded once its stream has been read to the end, and not if reading stops earlier.
         """
         calls = recorder()
         if calls is None:
@@ -243,15 +244,15 @@ class RecordedModel(WrapperModel):
                 recording.cancel()
             await asyncio.wait([recording])
             if not recording.cancelled():
-                recording.result()  # raises what has kept the call from being recorded
+                recording.result()  # raises the error that prevented recording the call
 
 
 class _Ended:
-    """Knows the fault that has ended a stream, whoever reads the stream and whatever they make of the fault."""
+    """Remembers the error that ended a stream, whoever reads the stream and handles the error."""
 
     def __init__(self, stream: StreamedResponse) -> None:
         self.fault: Exception | None = None
-        # What `__aiter__` gives from now on: the host hands out the iterator that is kept here.
+        # Returned by `__aiter__` from now on: the host hands out the iterator stored here.
         stream._event_iterator = self._watched(aiter(stream))  # pyright: ignore[reportPrivateUsage]
 
     async def _watched(
@@ -266,7 +267,7 @@ class _Ended:
 
 
 class _Replayed(CompletedStreamedResponse):
-    """A recorded stream: its pieces at once, and at their end the error that had ended it."""
+    """A recorded stream: all its pieces at once, then the error that ended it."""
 
     def __init__(self, response: ModelResponse, fault: Exception | None, parameters: ModelRequestParameters) -> None:
         super().__init__(response, model_request_parameters=parameters, replay_events=True)
@@ -280,7 +281,7 @@ class _Replayed(CompletedStreamedResponse):
 
 
 class RecordedTools(AbstractCapability[Any]):
-    """Records what the tools of an agent of one's own return, so that a recovered run does not call them again."""
+    """Records what an agent's own tools return, so that a recovered run does not call them again."""
 
     async def wrap_tool_execute(
         self,
@@ -291,13 +292,13 @@ class RecordedTools(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """Run the tool, or take the result that was recorded. Control flow and errors of the tool pass unrecorded."""
+        """Run the tool, or return the recorded result. Control flow and errors of the tool are not recorded."""
         calls = recorder()
         if calls is None or not calls.keeps_tools or tool_def.kind == "output":
             return await handler(args)
 
         async def make() -> CallMade:
-            token = _recorder.set(None)  # what the tool asks of models is a part of this call
+            token = _recorder.set(None)  # what the tool asks of models is part of this call
             try:
                 with calls_made_by(request_once):
                     value = await handler(args)
@@ -313,7 +314,7 @@ class RecordedTools(AbstractCapability[Any]):
 
 
 def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]]) -> dict[str, Any]:
-    """With which arguments an agent of one's own is run so that its calls are recorded, where somebody records."""
+    """The arguments with which an agent is run so that its calls are recorded, if there is a recorder."""
     model = agent.model
     if recorder() is None or model is None:
         return {"capabilities": add}
@@ -336,7 +337,7 @@ def _reply(record: Mapping[str, Any]) -> ModelResponse:
 
 
 def _replayed(record: Mapping[str, Any]) -> tuple[ModelResponse, Exception | None]:
-    """What was recorded: a whole reply, or what there was of one and the error that ended it."""
+    """The recorded result: a complete reply, or a partial one and the error that ended it."""
     if "reply" in record:
         return _RESPONSE.validate_python(record["reply"]), None
     fault = cast("Mapping[str, Any]", record["fault"])
@@ -365,7 +366,7 @@ def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
 
 
 def _rebuilt(fault: Mapping[str, Any]) -> Exception:
-    """The error of the provider as it was recorded. Only errors of known types are made again."""
+    """The recorded provider error. Only errors of known types are restored."""
     if "inner" in fault:
         return FallbackExceptionGroup(str(fault["message"]), [_rebuilt(inner) for inner in fault["inner"]])
     named = getattr(exceptions, str(fault["type"]), None)
@@ -381,7 +382,7 @@ def _rebuilt(fault: Mapping[str, Any]) -> Exception:
 
 
 def _size(messages: Sequence[ModelMessage]) -> int:
-    """How long the prompt is, in characters: what a limit reserves before the call."""
+    """The length of the prompt in characters, from which a limit derives its reservation."""
     size = 0
     for message in messages:
         size += len(getattr(message, "instructions", None) or "")

@@ -1,4 +1,4 @@
-"""What is reported of a run: its events, the metadata of run and message, and a history without the repaired reply."""
+"""Reports a run: its events, the metadata of run and message, and a history without the repaired reply."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RunUsage
 
-from flujo_aros.events import (
-    AgentFinished,
-    AgentStarted,
-    is_heard,
-    span,
-)
+from flujo_aros.events import AgentFinished, AgentStarted, is_heard, span
 from flujo_aros.host.model import WatchedStream
 from flujo_aros.host.run_state import RunRecord, difference
 from flujo_aros.host.schema_request import better_mode, prompt_cut
-from flujo_aros.outcome import Accepted, Outcome, Rejected, Repair, Trust
+from flujo_aros.outcome import Accepted, Outcome, Rejected, Trust
 from flujo_aros.redaction import secrets_among
 
 KEY: Final = "aros"
@@ -31,10 +26,12 @@ KEY: Final = "aros"
 
 
 def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> dict[str, Any]:
-    """The outcome as plain JSON, without value and texts; what was repaired with its words only with `content`."""
+    """The outcome as plain JSON, without value and texts. The text of repairs is included only with `content`."""
     summary: dict[str, Any] = {"outcome": outcome.kind}
     if isinstance(outcome, Accepted):
-        repairs = [_repair(repair, content=content) for repair in outcome.repairs]
+        repairs = [repair.to_dict() for repair in outcome.repairs]
+        for repair in () if content else repairs:
+            del repair["before"], repair["after"]
         summary |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
     else:
         rejected = outcome if outcome.kind == "rejected" else outcome.because
@@ -54,15 +51,15 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
 
 
 def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
-    """Put it into the metadata of the run, beside what the caller has there."""
-    # The host has no public way for a capability to add metadata, and writing into the caller's own dict would
-    # leak into other runs.
+    """Add it to the metadata of the run, beside the caller's entries."""
+    # The host has no public way for a capability to add metadata, and writing to the caller's own dict would leak into
+    # other runs.
     state = result._state  # pyright: ignore[reportPrivateUsage]
     state.metadata = {**(state.metadata or {}), KEY: summary}
 
 
 def annotate_message(record: RunRecord, messages: list[ModelMessage], summary: dict[str, Any]) -> None:
-    """Put it into the metadata of the response that the output came from."""
+    """Add it to the metadata of the response that the output came from."""
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
         last.metadata = {**(last.metadata or {}), KEY: summary}
@@ -70,13 +67,13 @@ def annotate_message(record: RunRecord, messages: list[ModelMessage], summary: d
         record.exchange.stream.revise(metadata={KEY: summary})
 
 
-def is_repaired(outcome: Outcome[Any], text: str) -> bool:
+def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
     """Whether a value differs from what the model wrote."""
     return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
 
 
 def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, call_id: str | None) -> None:
-    """Let the accepted JSON take the place of what the model wrote."""
+    """Replace what the model wrote with the accepted JSON."""
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
         messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
@@ -97,16 +94,11 @@ def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None)
     return [replace(part, content=json) if part is texts[-1] else part for part in kept]
 
 
-def _repair(repair: Repair, *, content: bool) -> dict[str, Any]:
-    whole = repair.to_dict()
-    return whole if content else {key: whole[key] for key in ("code", "risk", "path", "span")}
-
-
 @contextmanager
 def agent_span(run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object) -> Generator[None]:
-    """Everything inside belongs to this run of an agent; nothing is emitted where nobody listens.
+    """Everything inside belongs to this run of an agent. Nothing is emitted without an observer.
 
-    `hidden` may hold secrets under names that say so, such as dependencies and model settings.
+    `hidden` are objects that may contain secrets in fields named as such, for example dependencies and model settings.
     """
     if not is_heard():
         yield

@@ -1,4 +1,4 @@
-"""The answer in a response: in a tool call that was meant, in the thinking, in an error, or nowhere."""
+"""Finds the answer in a response: in a misplaced tool call, in the thinking, in an error, or nowhere."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from flujo_aros.settings import current_settings
 
 @dataclass(frozen=True, slots=True)
 class CallsMeant:
-    """Finds the calls of output tools that were meant in a response.
+    """Finds output tool calls that a response intended to make.
 
-    `ours` says of text that does not read as arguments whether it goes up the ladder nevertheless, where there is one
-    tool only; the host asks again otherwise. What a model wrote is kept in `written`, by the id of the call made of it.
+    If there is only one tool, `ours` decides whether text that cannot be read as its arguments goes to the ladder;
+    otherwise the host asks again. The model's text is kept in `written`, by the id of the call created from it.
     """
 
     parameters: ModelRequestParameters
@@ -43,7 +43,7 @@ class CallsMeant:
     truncated: bool | None
 
     def applied(self, response: ModelResponse) -> ModelResponse:
-        """The response with the calls that were meant; the response itself where there is nothing to change."""
+        """The response with its intended calls, or the response itself if nothing changes."""
         tools = self.parameters.output_tools
         if not tools:
             return response
@@ -72,9 +72,9 @@ class CallsMeant:
         return call
 
     def usable_first(self, response: ModelResponse) -> ModelResponse:
-        """The response with the calls of output tools that can be used before those that cannot.
+        """The response with the usable calls of output tools before the unusable ones.
 
-        Without any that can be used, the first one is the answer that goes up the ladder.
+        If none is usable, the first one is the answer that goes to the ladder.
         """
         by_name = {tool.name: tool for tool in self.parameters.output_tools}
         at = [index for index, part in enumerate(response.parts) if _called(part) in by_name]
@@ -108,12 +108,12 @@ class CallsMeant:
         return response if parts == list(response.parts) else replace(response, parts=parts)
 
     def _named(self, call: ToolCallPart, tools: Sequence[ToolDefinition]) -> str:
-        """The name of the output tool that was meant by a call of a tool which there is not."""
+        """The name of the output tool that a call of a nonexistent tool refers to."""
         alike = [tool for tool in self.parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or self.parameters.function_tools:
-            return call.tool_name  # it may have meant one of those: pydantic-ai sends it the names
+            return call.tool_name  # it may mean one of those: pydantic-ai sends it the names
         text = call.args_as_json_str()
         read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
         accepted = [tool.name for tool, outcome in read_as if isinstance(outcome, Accepted)]
@@ -155,7 +155,7 @@ def _as_call_of(name: str, call: ToolCallPart) -> ToolCallPart:
 
 
 def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
-    """Whether what was read has anything to do with what the tool takes."""
+    """Whether the value resembles the arguments of the tool."""
     draft = outcome.draft.value if isinstance(outcome, Rejected) and outcome.draft else None
     return is_dict(draft) and not draft.keys().isdisjoint(tool.parameters_json_schema.get("properties", {}))
 
@@ -165,7 +165,7 @@ def _letters(name: str) -> str:
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
-    """Why a response holds no output; None when it calls a tool that there is, so that something else went wrong."""
+    """Why a response contains no output, or None if it calls an existing tool, so that something else went wrong."""
     called = [call.tool_name for call in response.tool_calls]
     if any(name in parameters.tool_defs for name in called):
         return None
@@ -180,7 +180,7 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         names = ", ".join(parameters.tool_defs) or "no tool at all"
         words = f"the model called {', '.join(called)}, which it does not have; there is {names}"
     elif text.strip():
-        words = "the model wrote text where a tool call was wanted"
+        words = "the model wrote text instead of calling a tool"
     elif any(isinstance(part, ThinkingPart) for part in response.parts):
         words = "the model wrote nothing but its thinking"
     else:
@@ -191,10 +191,10 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
 def thought_in(
     response: ModelResponse, parameters: ModelRequestParameters, wanted: Contract[Any] | None
 ) -> ModelResponse | None:
-    """The response with the answer that stands in its thinking and nowhere else; None where there is none, too.
+    """The response with the answer found only in its thinking, or None if there is none.
 
-    Servers put it there whose parser of reasoning finds no end, or takes all of a constrained reply for reasoning. Only
-    JSON counts that satisfies the contract: words are what thinking is made of.
+    Some servers put it there, if their reasoning parser finds no end or treats a whole constrained reply as reasoning.
+    Only JSON that satisfies the contract counts, because prose is normal in thinking.
     """
     thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content.strip()]
     if not thoughts or not says_nothing(response) or response.finish_reason in ("length", "content_filter"):
@@ -219,21 +219,21 @@ def _is_answer(text: str, contract: Contract[Any]) -> bool:
 
 
 _BLANK: Final = " "
-"""As little text as the host takes for one."""
+"""The shortest text that the host accepts as text."""
 
 
 def says_nothing(response: ModelResponse) -> bool:
-    """Whether there is nothing in a response but thinking and white space."""
+    """Whether a response contains nothing but thinking and white space."""
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 
 def with_blank(
     response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str], *, is_text_read: bool
 ) -> ModelResponse:
-    """A response that says nothing, with a blank in the place of the output.
+    """An empty response with a blank as its output.
 
-    The host would give up; a blank it hands on, so that the ladder can ask. Not where the reply was cut or filtered.
-    `is_text_read`: a contract was named for what is only text to the host.
+    The host would give up on an empty response, but passes on a blank, so that the ladder can ask. Not if the reply was
+    cut or filtered. `is_text_read`: a contract is set for an output that is only text to the host.
     """
     tool = only_tool(parameters)
     where = parameters.output_object is not None or tool is not None
@@ -247,7 +247,7 @@ def with_blank(
 
 
 def allows_nothing(like: Any) -> bool:
-    """Whether an output type takes silence for an answer: it is, or may be, None."""
+    """Whether an output type accepts an empty reply: it is None, or may be."""
     parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
     several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
     return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
@@ -258,7 +258,7 @@ def _is_blank(part: object) -> bool:
 
 
 def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
-    """The one output tool that the model has to call, if there is exactly one and text will not do."""
+    """The one output tool that the model must call, if there is exactly one and plain text is not allowed."""
     if len(parameters.output_tools) != 1 or parameters.allow_text_output:
         return None
     return parameters.output_tools[0]
@@ -272,9 +272,9 @@ _ANYTHING: Final[Contract[Any]] = compile_contract({})
 
 
 def response_of(fault: Fault, parameters: ModelRequestParameters, model_name: str) -> ModelResponse:
-    """The reply in whose place an error came, as if it had come the right way; without any parts if it had no text.
+    """The reply that an error replaced, as if it had arrived normally; without any parts if it had no text.
 
-    Its usage is marked as not measured, since providers report none with an error.
+    Its usage is marked as not measured, because providers report none with an error.
     """
     tool = only_tool(parameters)
     part = TextPart(fault.text) if tool is None else ToolCallPart(tool.name, fault.text)
@@ -293,25 +293,25 @@ def fault_in(
     *,
     form_sent: bool = False,
 ) -> Fault | None:
-    """The error with what the model had written before it: in the error itself, else in the parts of its stream.
+    """The error with the text that the model wrote before it, from the error itself or from its stream.
 
-    None where the stream had begun to call a tool of the agent's own: half of such a call is neither an answer nor a
-    call that may be made.
+    None if the stream had begun to call one of the agent's own tools: an incomplete call is neither an answer nor a
+    call that may be executed.
     """
     text = model_text_in(error)
-    if text:  # a body that nobody could make anything of is not surely an answer: words that are no JSON may be none
+    if text:  # an unknown body is not certainly an answer: text that is not JSON may not be one
         return Fault(error, text, in_words=isinstance(error, UnexpectedModelBehavior))
     own = {tool.name for tool in parameters.function_tools}
     if any(isinstance(part, ToolCallPart) and part.tool_name in own for part in so_far):
         return None
-    written = "".join(map(_written_in, so_far)).strip()
-    # A request that is refused as such may be so because of those tools, without which no answer is to be trusted.
+    written = "".join(map(written_in, so_far)).strip()
+    # The request may have been rejected because of those tools, and no answer without them can be trusted.
     in_words = may_be_asked_in_words(error, form_sent=form_sent and not own)
     return Fault(error, written, broken_off=bool(so_far), in_words=in_words)
 
 
 def reply_of(fault: Fault, text: str) -> Reply:
-    """The reply for a ladder to begin with: an error and the text that came with it."""
+    """The first reply for a ladder: an error and the text that came with it."""
     return Reply(
         text,
         True if fault.broken_off else None,
@@ -332,10 +332,10 @@ def rescue(
     *,
     takes_nothing: bool = False,
 ) -> ModelResponse | None:
-    """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised.
+    """The reply that a provider error replaced or ended, or None if the error is to be raised.
 
-    Without a word of the model's it is a reply that says nothing, and the ladder begins with the first stage that asks.
-    `takes_nothing`: an empty reply would pass for an answer.
+    Without any text from the model it is an empty reply, and the ladder begins with the first stage that asks.
+    `takes_nothing`: an empty reply would count as an answer.
     """
     is_read = record.exchange.is_read or wants_output(parameters)
     if not is_read or not current_settings().degrade_on_unexpected_behavior:
@@ -359,7 +359,8 @@ def rescue(
     return replace(response, parts=so_far) if fault.broken_off and fault.text else response
 
 
-def _written_in(part: ModelResponsePart) -> str:
+def written_in(part: ModelResponsePart) -> str:
+    """The text of a part, or what it calls a tool with; empty for any other."""
     if isinstance(part, TextPart):
         return part.content
     if isinstance(part, ToolCallPart) and part.args:

@@ -1,4 +1,4 @@
-"""Runs an agent for one step; reports its outcome, stages, calls and their cost."""
+"""Runs an agent for one step and reports its outcome, stages, calls and cost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 UsageSink: TypeAlias = Callable[[Usage], None]
 Conversation: TypeAlias = tuple[ModelMessage, ...]
-"""What an agent and its model have said to each other, the oldest first."""
+"""The messages between an agent and its model, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class AgentRun(Generic[T]):
 
 
 class CallLimits(Protocol):
-    """Usage limits of one run of an agent, repairs included; None: no limit."""
+    """Usage limits of one run of an agent, repairs included. None means no limit."""
 
     @property
     def max_requests(self) -> int | None:
@@ -160,7 +160,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     showing = live and Showing(live, shown, record)
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps, resumed)
     path: Callable[[], Awaitable[Outcome[T]]]
-    # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.
+    # This is the only place where the two paths diverge: an agent without tools needs no agent graph.
     timeout = agent.timeout if isinstance(agent, AgentSpec) else None
     if not isinstance(agent, AgentSpec):
         path = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record)
@@ -172,22 +172,23 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     try:
         with recording(record):
             outcome = await (path() if timeout is None else _in_time(path, timeout, record))
-            # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check
-            # judges twice: what one cleans would be cleaned once more.
+            # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
+            # twice, because it would clean its own result again.
             left = [check for check in every if check not in record.exchange.judged] if every else ()
             if left:
                 outcome = await judged_awaiting(outcome, left)
         if ask.showing is not None:
             await ask.showing.end(outcome)
     finally:
+        spent = record.spent(ask.usage)
         if usage_sink is not None:
-            usage_sink(record.spent(ask.usage))
-    return AgentRun(outcome, tuple(record.stages), record.spent(ask.usage), record.calls, record.messages)
+            usage_sink(spent)
+    return AgentRun(outcome, tuple(record.stages), spent, record.calls, record.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What one run is asked, and within which limits."""
+    """The inputs of one run, and its limits."""
 
     prompt: Prompt
     usage: RunUsage
@@ -200,7 +201,7 @@ class _Asked:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments of `Agent.run` that say where the conversation begins."""
+        """The arguments of `Agent.run` that set the start of the conversation."""
         if self.resumed is not None:
             deferral, decisions = self.resumed
             return deferral.resumed(decisions)
@@ -208,7 +209,7 @@ class _Asked:
 
     @property
     def before(self) -> int:
-        """How many messages there were before those of the run."""
+        """The number of messages before those of the run."""
         return len(self.history or ()) if self.resumed is None else self.resumed[0].before
 
 
@@ -233,8 +234,8 @@ async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, re
 
 
 async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    """The run of an agent of a blueprint."""
-    record.claimed = True  # an agent that a check runs has a record of its own
+    """The run of an agent defined by a spec."""
+    record.claimed = True  # an agent run by a check has its own record
     settings = cast("ModelSettings | None", ask.settings)
     limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
     run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing, ask.deps)
@@ -254,7 +255,7 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
 
 
 async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    """The run of an agent of one's own, by pydantic-ai."""
+    """The run of a pydantic-ai agent."""
     extra: dict[str, Any] = {}
     if hosted.output_type is not None:
         extra["output_type"] = [hosted.output_type, DeferredToolRequests]
@@ -271,12 +272,12 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
             model_settings=cast("ModelSettings | None", ask.settings),
             usage=ask.usage,
             usage_limits=ask.limits,
-            infer_name=False,  # the host would look for it among our variables
+            infer_name=False,  # the host would look for it among our local variables
             **extra,
         )
     except OutputError as error:
         if error is not record.error or record.outcome is None:
-            raise  # somebody else's, such as that of a tool which asked for a value of its own
+            raise  # someone else's, such as a tool's that requested its own value
         return record.outcome
     except PROVIDER_FAULTS as error:
         silent = _no_output(record, error)
@@ -291,9 +292,8 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
 
 
 async def _graph_streams(agent: Agent[Any, Any]) -> bool:
-    """Whether the agent graph has to stream the replies itself, because others listen to its events or its spans.
-
-    That takes twice the time of a stream that is read below the graph.
+    """Whether the agent graph has to stream the replies itself, because others use its events or spans. That takes
+    twice the time of a stream that is read below the graph.
     """
     root = agent.root_capability
     if agent.event_stream_handler is not None or root.has_wrap_run_event_stream or root.has_on_event:
@@ -302,22 +302,22 @@ async def _graph_streams(agent: Agent[Any, Any]) -> bool:
 
 
 def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Rejected:
-    """The outcome of a run that an error of the provider has ended."""
+    """The outcome of a run that ended with a provider error."""
     issue = issue_of(error, schema_sent=schema_sent)
     return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
 
 
 def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
-    """The outcome of a run that the host has ended with an output."""
+    """The outcome of a run that ended with an output."""
     if record.outcome is None:
         return _unread(result.output, result.response.text or "", contract)
     if contract is None and isinstance(record.outcome, Accepted):
-        return replace(record.outcome, value=result.output)  # what the agent's own output functions made of it
+        return replace(record.outcome, value=result.output)  # the result of the agent's own output functions
     return record.outcome
 
 
 def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
-    """The outcome for an output that was nothing to read, such as plain text."""
+    """The outcome for an output that needed no reading, such as plain text."""
     if contract is None:
         return Accepted(cast("T", output), Trust.CLEAN, "first", (), text)
     verdict = contract.validate(to_jsonable_python(output, by_alias=True))
@@ -327,15 +327,12 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
 
 
 def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
-    """The rejection of a response that the host could make nothing of, such as an empty one; None for other errors."""
+    """The rejection of a response that the host could not use, such as an empty one, or None for other errors."""
     response = record.exchange.response
     if response is None or not isinstance(error, UnexpectedModelBehavior):
         return None
-    silent = (
-        no_output_in(response, record.exchange.parameters)
-        if record.exchange.is_read and record.exchange.parameters
-        else None
-    )
+    parameters = record.exchange.parameters if record.exchange.is_read else None
+    silent = None if parameters is None else no_output_in(response, parameters)
     if silent is not None or type(error) is not UnexpectedModelBehavior:
         return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
@@ -360,5 +357,5 @@ def plain_conversation(said: Conversation) -> list[Any]:
 
 
 def conversation_of(plain: Sequence[Any]) -> Conversation:
-    """The conversation that `plain_conversation` has written down."""
+    """Restore a conversation saved by `plain_conversation`."""
     return tuple(ModelMessagesTypeAdapter.validate_python(list(plain)))

@@ -41,24 +41,24 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What the caller wants of one run. `contract` and `ladder` are for an `Aros` that has none of its own."""
+    """The caller's options for one run. `contract` and `ladder` apply to an `Aros` without its own."""
 
     contract: Contract[Any] | None = None
     ladder: Ladder | None = None
     allowance: Allowance | None = None
     """Asked before each model call of the run."""
     resolve: Callable[[str], Awaitable[Model]] | None = None
-    """Gives the models that a stage names."""
+    """Returns the models that a stage names."""
     checks: tuple[Check, ...] = ()
-    """What an output must be beyond its contract, where the contract itself cannot say so; they may be async."""
+    """Checks beyond the contract, for a contract that cannot contain them; they may be async."""
     secrets: Iterable[str] = ()
-    """Values that no repair prompt may hold."""
+    """Values that no repair prompt may contain."""
     evidence: Evidence | None = None
-    """What a ladder that adapts goes by."""
+    """The history that an adaptive ladder uses."""
     refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """Which schemas were refused by which models, and why: shared by the runs of a pipeline, and added to."""
+    """Which models rejected which schemas, and why: shared by the runs of a pipeline, and extended."""
     is_text_judged: bool = False
-    """Whether plain text that was cut is no output: so it is for steps, where nobody looks at how a reply ended."""
+    """Whether truncated plain text is rejected. It is for steps, which do not check how a reply ended."""
 
 
 class Viewer(Protocol):
@@ -75,16 +75,16 @@ class Viewer(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """The model calls of a run, as those who make them count them."""
+    """The model calls of a run, counted where they are made."""
 
     calls: int = 0
     """All of them."""
     own_calls: int = 0
-    """Those of the agent's own, and of no stage."""
+    """The agent's own calls, without those of stages."""
     broken_off: int = 0
-    """Streams of the agent's own that ended before the provider could report their usage."""
+    """The agent's own streams that ended before the provider could report their usage."""
     failed: int = 0
-    """Calls of stages that gave no reply: pydantic-ai does not count them."""
+    """Calls of stages that returned no reply, which pydantic-ai does not count."""
 
     def count_own(self) -> None:
         """The agent is about to ask its model."""
@@ -92,75 +92,75 @@ class Tally:
         self.own_calls += 1
 
     def take_back_own(self) -> None:
-        """It was not allowed to."""
+        """The call was not allowed."""
         self.calls -= 1
         self.own_calls -= 1
 
 
 @dataclass(slots=True)
 class Exchange:
-    """The latest request of the agent's own, what came of it, and how that was read. Each request begins a new one."""
+    """The agent's latest own request, its result, and how that was read. Each request starts a new one."""
 
     request: ModelRequestContext | None = None
     wanted: Contract[Any] | None = None
-    """The contract that was named for its output."""
+    """The contract named for its output."""
     context: RunContext[Any] | None = None
     """pydantic-ai's context of the request; None on the direct path."""
     is_read: bool = False
-    """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
+    """Whether the reply is to be read: a contract was named, or more than plain text was requested."""
     form_sent: bool = False
-    """Whether the provider is asked to enforce a form: a schema, the call of a tool, or JSON at all."""
+    """Whether the provider is asked to enforce a format: a schema, a tool call, or any JSON."""
     schema_refused: str = ""
-    """Why the schema was asked for in words, in one sentence; empty while the provider takes it."""
+    """Why the schema was put in the prompt, in one sentence; empty while the provider accepts it."""
 
     began: float = 0.0
     seconds: float | None = None
-    """How long the call took; None while its stream is under way."""
+    """The duration of the call, or None while its stream is open."""
     stream: StreamedResponse | None = None
     """The stream of the reply, if it is streamed."""
     response: ModelResponse | None = None
-    """The reply; None while the request is under way, and after one that failed."""
+    """The reply, or None while the request is in progress and after a failed one."""
     used: tuple[ModelResponse | None, Usage] | None = None
-    """The response as it came, and what it has used: its price takes a search to find."""
+    """The response as it arrived, and its usage, because looking up the price is slow."""
     fault: Fault | None = None
-    """The error of the provider that took the place of the reply, or ended it."""
+    """The provider error that replaced or ended the reply."""
 
     thought: bool = False
-    """Whether the reply was empty, and its thinking is read in its place."""
+    """Whether the reply was empty, and its thinking is read instead."""
     unknown_tool: Issue | None = None
-    """What is wrong with a reply that only calls tools which do not exist."""
+    """What is wrong with a reply that only calls tools that do not exist."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
-    """What the model really wrote, by the id of the tool call that was made of it."""
+    """What the model really wrote, by the id of the tool call created from it."""
     passed_over: set[str] = field(default_factory=set[str])
-    """The ids of calls of output tools that cannot be used, where the same response has one that can."""
+    """The ids of unusable output tool calls, if the same response has a usable one."""
     partial_output: PartialOutput | None = None
-    """The output that is validated while it streams; None before there was one."""
+    """The output that is validated while it streams, or None before there is one."""
     settled: tuple[str, Outcome[Any]] | None = None
-    """A text that was recovered while it still streamed, and what it came to."""
+    """A text that was recovered while it still streamed, and its outcome."""
     appended: str = ""
-    """What was put behind a streamed reply, which by then had been shown."""
+    """The text appended to a streamed reply that had already been shown."""
     judged: tuple[Check, ...] = ()
-    """The checks that the outcome has gone through, also those of the contract that it was read by."""
+    """The checks that the outcome has passed, including those of the contract it was read by."""
     schema_ignored: bool = False
     """Whether the provider was asked to enforce the schema and the reply shows that it did not."""
     outcome: Outcome[Any] | None = None
-    """What the reply came to; None while it is not known, and where there was nothing to read."""
+    """The outcome of the reply, or None while unknown or if there was nothing to read."""
     summary: dict[str, Any] | None = None
-    """That outcome as the metadata of the message has it; None for a reply that is right as it stands."""
+    """That outcome as stored in the metadata of the message, or None for a reply that is valid as written."""
 
     @property
     def parameters(self) -> ModelRequestParameters | None:
-        """What the model was asked for."""
+        """The request parameters."""
         return None if self.request is None else self.request.model_request_parameters
 
     @property
     def settings(self) -> ModelSettings | None:
-        """The model settings of the request, which hold for the calls of the ladder, too."""
+        """The model settings of the request, which also apply to the calls of the ladder."""
         return None if self.request is None else self.request.model_settings
 
     @property
     def model(self) -> str:
-        """The model that was asked, by its name."""
+        """The name of the model that was asked."""
         return "" if self.request is None else self.request.model.model_name
 
 
@@ -173,18 +173,18 @@ class RunRecord:
     exchange: Exchange = field(default_factory=Exchange)
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
     asks: list[AskFinished] = field(default_factory=list[AskFinished])
-    """The model calls of the stage that is under way."""
+    """The model calls of the current stage."""
     texts: list[str] = field(default_factory=list[str])
     viewer: Viewer | None = None
     """Shows the replies of a run whose agent graph does not stream them."""
     messages: tuple[ModelMessage, ...] = ()
-    """What the run has added to its conversation; nothing before it has ended with an output."""
+    """The messages that the run added to its conversation; empty until it has ended with an output."""
     error: OutputError | None = None
     claimed: bool = False
 
     @property
     def outcome(self) -> Outcome[Any] | None:
-        """What the latest reply came to; None while it is not known, and where there was nothing to read."""
+        """The outcome of the latest reply, or None while unknown or if there was nothing to read."""
         return self.exchange.outcome
 
     @property
@@ -195,14 +195,14 @@ class RunRecord:
     def begin(
         self, request: ModelRequestContext, contract: Contract[Any] | None, context: RunContext[Any] | None = None
     ) -> None:
-        """The agent is about to ask its model: what is known of the reply before no longer holds."""
+        """The agent is about to ask its model, which resets the state of the previous reply."""
         self.tally.count_own()
         parameters = request.model_request_parameters
         is_read = contract is not None or wants_output(parameters)
         self.exchange = Exchange(request, contract, context, is_read, is_form_sent(parameters, request.model))
 
     def hear(self, event: Event) -> None:
-        """Take what the ladder reports."""
+        """Handle an event of the ladder."""
         if isinstance(event, AskFinished):
             self.asks.append(event)
         elif isinstance(event, StageFinished):
@@ -212,11 +212,11 @@ class RunRecord:
             self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls, usage, seconds))
 
     def spent(self, usage: RunUsage) -> Usage:
-        """The usage of the run, with the calls that failed and that the host therefore does not count."""
+        """The usage of the run, including failed calls, which the host does not count."""
         return self.counted(difference(usage, RunUsage()))
 
     def counted(self, used: Usage) -> Usage:
-        """What the host has counted, with the calls that failed; those and streams that broke off are not measured."""
+        """The host's count plus the failed calls. Failed calls and broken-off streams are not measured."""
         failed = max(0, self.calls - used.requests)
         unmeasured = failed + self.tally.broken_off
         if not unmeasured:
@@ -244,7 +244,7 @@ def recording(record: RunRecord | None = None) -> AbstractContextManager[RunReco
 
 
 class _Recording:
-    """A class and not a generator: there is one for each step."""
+    """A class and not a generator, for speed: there is one for each step."""
 
     __slots__ = ("_record", "_token")
 
@@ -269,7 +269,7 @@ def awaited_record() -> RunRecord | None:
 
 
 def claim_record() -> RunRecord:
-    """The record that a caller waits for, for the first agent run that asks; a fresh one for every other."""
+    """The record that a caller waits for, for the first agent run that asks, and a new one for any other."""
     record = _awaited.get()
     if record is None or record.claimed:
         record = RunRecord()
@@ -278,15 +278,17 @@ def claim_record() -> RunRecord:
 
 
 class AgentOutputError(OutputError, UnexpectedModelBehavior):
-    """What a run of an agent raises without a value: also the host's own error, for code that already catches that."""
+    """Raised by a run of an agent without a value. Also an instance of the host's own error, for code that catches
+    that.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Everything that is known, where the host's error would keep its message alone."""
+        """Pickles all attributes, where the host's error would keep only its message."""
         return type(self), (self.message,), self.__dict__
 
     @classmethod
     def of(cls, error: OutputError) -> AgentOutputError:
-        """The same error as one of the host; itself where it is."""
+        """The same error as an instance of the host's class, or itself if it is one already."""
         if isinstance(error, cls):
             return error
         made = cls(*error.args)
@@ -319,7 +321,7 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, 
 
 
 def difference(after: RunUsage, before: RunUsage) -> Usage:
-    """What was used between two states of one `RunUsage`."""
+    """The usage between two states of one `RunUsage`."""
     cost = None if after.cost is None else after.cost - (before.cost or Decimal(0))
     return Usage(
         after.requests - before.requests,

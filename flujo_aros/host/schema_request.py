@@ -1,29 +1,34 @@
-"""In which form a model is asked for a schema, and whether that fits its contract.
+"""The output format in which a model is asked for a schema, and whether that suits its contract.
 
-A schema is enforced by the provider, put into words, or asked for as the call of a tool. A provider that refuses it is
-asked in words. What cannot work is refused before the first call."""
+A schema is enforced by the provider, put in the prompt, or requested as a tool call. If a provider rejects it, it is
+put in the prompt. A configuration that cannot work is rejected before the first call.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import report_passed, text_of
+from flujo_aros.events import StagePassed, emit
+from flujo_aros.host.direct import text_of
 from flujo_aros.host.envelope import ENVELOPE, object_schema
-from flujo_aros.host.faults import detail_of, refuses_schema
+from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema
 from flujo_aros.host.model_facts import profile_of
 from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.recovery import Ladder
+
+T = TypeVar("T")
 
 TOOL: Final = "final_result"
 """The name of the output tool, which is that of pydantic-ai."""
@@ -31,10 +36,10 @@ TOOL: Final = "final_result"
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """What is put into a request so that the reply satisfies a contract.
+    """The parameters added to a request so that the reply satisfies a contract.
 
-    It is what pydantic-ai itself asks for by its `NativeOutput`, `PromptedOutput` or `ToolOutput`. `key` is that of the
-    envelope around a value which is no object, for providers want an object.
+    They equal those of pydantic-ai's own `NativeOutput`, `PromptedOutput` or `ToolOutput`. `key` is the key of the
+    envelope around a non-object value, because providers require an object.
     """
 
     mode: Literal["native", "prompted", "tool"]
@@ -42,8 +47,8 @@ class SchemaRequest:
     key: str | None
 
     def put_into(self, parameters: ModelRequestParameters) -> ModelRequestParameters:
-        """The parameters of a request, with the schema asked for."""
-        # Not a copy: that would keep the table of tools which these parameters have derived before.
+        """The parameters of a request, including the schema."""
+        # Not a copy, which would keep the tool table derived earlier from these parameters.
         if self.mode == "tool":
             return replace(parameters, output_mode="tool", output_tools=[self._tool()], allow_text_output=False)
         return replace(parameters, output_mode=self.mode, output_object=self.asked)
@@ -56,7 +61,7 @@ class SchemaRequest:
 
 
 def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest:
-    """How to ask for what the contract wants. Raises `UsageError` for a schema that no provider takes."""
+    """The output format for a contract. Raises `UsageError` for a schema that no provider accepts."""
     schema = object_schema(contract.json_schema)
     try:
         like = StructuredDict(schema)
@@ -68,8 +73,26 @@ def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", 
     return SchemaRequest(mode, OutputObjectDefinition(sent, sent.get("title") or like.__name__, described), key)
 
 
-def first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
-    """How to ask: in words where this model has refused the schema before in this run, else as it was meant."""
+async def in_some_form(
+    model: Model,
+    parameters: ModelRequestParameters,
+    record: RunRecord | None,
+    make: Callable[[ModelRequestParameters], Awaitable[T]],
+) -> T:
+    """What comes of a request, which is made once more in words where the provider refuses its schema."""
+    form = _first_form(model, parameters, record)
+    while True:
+        try:
+            return await make(form)
+        except PROVIDER_FAULTS as error:
+            words = _next_form(error, model, form, record)
+            if words is None:
+                raise
+            form = words
+
+
+def _first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
+    """The output format: in the prompt if this model rejected the schema earlier in this run, else as configured."""
     if record is None or not record.options.refusals:
         return parameters
     why = record.options.refusals.get(_key(model, parameters))
@@ -80,12 +103,12 @@ def first_form(model: Model, parameters: ModelRequestParameters, record: RunReco
     return words
 
 
-def next_form(
+def _next_form(
     error: Exception, model: Model, parameters: ModelRequestParameters, record: RunRecord | None
 ) -> ModelRequestParameters | None:
-    """The same request in words, once the provider has refused its schema; None for every other error.
+    """The same request with the schema in the prompt, after the provider rejected it, or None for any other error.
 
-    The refusal holds for the rest of the run.
+    The rejection holds for the rest of the run.
     """
     if record is None or not record.exchange.is_read or not refuses_schema(error):
         return None
@@ -99,7 +122,7 @@ def next_form(
 
 
 def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> bool:
-    """Whether an error is that a model refuses the schema of a ladder's call; kept for the rest of the run."""
+    """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
     if not refuses_schema(error):
         return False
     why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
@@ -109,14 +132,14 @@ def remember(error: Exception, model: Model, contract: Contract[Any], record: Ru
 
 
 def is_refused(model: Model, contract: Contract[Any], record: RunRecord) -> bool:
-    """Whether a model has refused the schema of a contract in this run."""
+    """Whether a model has rejected the schema of a contract in this run."""
     return bool(record.exchange.schema_refused) or (
         bool(record.options.refusals) and _key_of(model, contract) in record.options.refusals
     )
 
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
-    """The request with its schema in the prompt alone; None where it stands nowhere else already."""
+    """The request with its schema only in the prompt, or None if that is already so."""
     asked = parameters.output_object
     if parameters.output_mode == "native" and asked is not None:
         return replace(parameters, output_mode="prompted")
@@ -134,7 +157,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
     record.exchange.schema_refused = why
-    report_passed(parameters.output_mode, why, record.exchange.model)
+    emit(StagePassed(stage=parameters.output_mode, why=why, model=record.exchange.model))
 
 
 def _key_of(model: Model, contract: Contract[Any]) -> str:
@@ -149,13 +172,13 @@ def _key(model: Model, parameters: ModelRequestParameters) -> str:
 
 _PART_OF_TEXT: Final = ("tagged", "text", "block")
 _MOST_CHARS_PER_TOKEN: Final = 8
-"""No tokenizer packs prose or JSON as densely as that over a whole prompt."""
+"""No tokenizer packs prose or JSON more densely than this over a whole prompt."""
 _LEAST_TOKENS: Final = 512
-"""Fewer are no window of a server, but what a cache of prompts has left to count."""
+"""A smaller count is not a server's window, but the part of the prompt that was not cached."""
 
 
 def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
-    """Raise a `UsageError` for what cannot work, before anything is spent on it."""
+    """Raise a `UsageError` for a configuration that cannot work, before anything is spent on it."""
     parameters = request.model_request_parameters
     mode = parameters.output_mode
     if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
@@ -189,9 +212,9 @@ def _refuse_retries(retries: int, ladder: Ladder, request: ModelRequestContext) 
 
 
 def prompt_cut(exchange: Exchange) -> str:
-    """Why the provider seems to have cut the prompt without a word (Ollama does), or nothing.
+    """Why the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
 
-    It has counted far fewer tokens than the prompt can have.
+    It counted far fewer tokens than the prompt can have.
     """
     request, response = exchange.request, exchange.response
     if request is None or response is None:
@@ -211,7 +234,7 @@ def prompt_cut(exchange: Exchange) -> str:
 
 
 def better_mode(exchange: Exchange) -> str | None:
-    """`native` where the profile of the model says that it supports it, and another output mode was asked for."""
+    """`native` if the model's profile supports it and another output mode is configured."""
     request = exchange.request
     if request is None:
         return None
@@ -220,13 +243,7 @@ def better_mode(exchange: Exchange) -> str | None:
     return "native" if able and mode in ("prompted", "tool") else None
 
 
-def run_context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
-    """The context of an error that ends a run: the caller's metadata, the run, the agent, the tag."""
-    known: dict[str, Any] = {
-        **(ctx.metadata or {}),
-        "run_id": ctx.run_id,
-        "agent": ctx.agent.name if ctx.agent else None,
-    }
-    if isinstance(contract, TaggedContract):
-        known["tag"] = contract.tag
-    return {name: value for name, value in known.items() if value is not None}
+def run_context(run_id: str | None, agent: str | None, contract: Contract[Any] | None) -> dict[str, Any]:
+    """The context of an error that ends a run: the run, the agent, the tag."""
+    tag = contract.tag if isinstance(contract, TaggedContract) else None
+    return {name: value for name, value in (("run_id", run_id), ("agent", agent), ("tag", tag)) if value}

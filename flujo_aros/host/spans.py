@@ -1,4 +1,4 @@
-"""OpenTelemetry on the direct path: the spans of a run that needs no agent graph are pydantic-ai's own.
+"""OpenTelemetry on the direct path, where pydantic-ai's own spans describe a run without an agent graph.
 
 `chat` spans come with each request (`direct.request_once`). The `invoke_agent` span around them is opened by the public
 hooks of pydantic-ai's `Instrumentation` capability, so that names and attributes are the same as for any other agent.
@@ -39,7 +39,7 @@ def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: boo
 
 
 def instrumentation_of(ctx: RunContext[Any]) -> InstrumentationSettings | None:
-    """The instrumentation of a run of the host; None where it has none."""
+    """The instrumentation of a run of the host, or None if there is none."""
     parts: list[AbstractCapability[Any]] = []
     if ctx.root_capability is not None:
         ctx.root_capability.apply(parts.append)
@@ -63,7 +63,7 @@ async def is_instrumented(agent: Agent[Any, Any]) -> bool:
 
 
 class _IsInstrumentedError(Exception):
-    """The witness was about to get a span."""
+    """The probe was about to get a span."""
 
 
 class _Name(str):
@@ -76,7 +76,7 @@ class _Name(str):
 
 
 class _Witness(Model):
-    """A model that gives an empty reply. pydantic-ai has no public way to ask whether the process is instrumented."""
+    """A model with an empty reply, because pydantic-ai has no public way to ask whether the process is instrumented."""
 
     @property
     def model_name(self) -> str:
@@ -101,7 +101,7 @@ _WITNESS: Final = _Witness()
 
 
 async def _is_process_instrumented() -> bool:
-    """Whether pydantic-ai's direct interface would open a span. A wrong yes costs time and nothing else."""
+    """Whether pydantic-ai's direct interface would open a span. A false positive only costs time."""
     try:
         await model_request(_WITNESS, [])
     except _IsInstrumentedError:
@@ -116,7 +116,7 @@ class _FoundError(Exception):
 
 
 class _Finder(FunctionToolset[Any]):
-    """Ends a run before it begins, with the instrumentation that it would have had."""
+    """Ends a run before it begins, capturing the instrumentation that it would have had."""
 
     async def for_run(self, ctx: RunContext[Any]) -> _Finder:
         raise _FoundError(instrumentation_of(ctx))
@@ -137,12 +137,12 @@ async def _instrumentation_of_process() -> InstrumentationSettings | None:
 
 @dataclass
 class SpanResult(AgentRunResult[Any]):
-    """What `Instrumentation` looks at when a run has ended."""
+    """The parts of a finished run that `Instrumentation` reads."""
 
     said: list[ModelMessage] = field(default_factory=list[ModelMessage])
 
     def all_messages(self, *, output_tool_return_content: str | None = None) -> list[ModelMessage]:  # noqa: ARG002
-        """The messages of the run, with those before it."""
+        """The messages of the run, preceded by the earlier ones."""
         return self.said
 
 
@@ -150,8 +150,8 @@ class SpanResult(AgentRunResult[Any]):
 class AgentSpan:
     """The `invoke_agent` span of a run on the direct path.
 
-    `messages` are those before the run; who runs it adds its own to the same list. `usage` is the run's, and `own` what
-    its own requests use: without those of runs inside of it, which have spans of their own.
+    `messages` are those before the run; the runner appends to the same list. `usage` is the run's usage, and `own` that
+    of its own requests, without nested runs, which have their own spans.
     """
 
     settings: InstrumentationSettings
@@ -164,9 +164,9 @@ class AgentSpan:
     conversation_id: str
 
     async def around(self, body: Callable[[], Awaitable[T]], shown: Callable[[T], Any]) -> T:
-        """Run `body` in the span and give its result, of which the span shows what `shown` makes of it.
+        """Run `body` in the span and return its result. The span shows `shown(result)`.
 
-        What it raises is recorded in the span and raised again.
+        An exception is recorded in the span and raised again.
         """
         found: list[T] = []
         ctx: RunContext[None] = RunContext(

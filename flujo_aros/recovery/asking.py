@@ -1,4 +1,4 @@
-"""The stages that ask the conversation again: as it was, with the schema enforced, of another model, or simpler."""
+"""Stages that ask again: in the same conversation, with the schema enforced, another model, or for a flat object."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def _repeats_schemas(failing: Rejected) -> bool:
-    """Whether a model has repeated the schema, or said nothing but notes about it to itself."""
+    """Whether a model has repeated the schema, or written only reasoning about it."""
     silent = any(issue.code == SAYS_NOTHING for issue in failing.issues)
     return silent or failing.reason is Reason.ECHOED_SCHEMA
 
@@ -57,20 +57,20 @@ class Retry(Rung):
     instead, from which `extract` reads the value.
     """
 
-    # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
-    # model that runs away, and where the provider broke off: anything else would be cut again at the same place.
+    # Not TOO_LARGE: the next one would be as large. PROVIDER only if the output format caused the error. TRUNCATED only
+    # for a runaway reply, or if the provider broke off: anything else would be cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
 
     stage: Literal["retry"] = "retry"
     attempts: int = Field(default=1, ge=1, le=100)
-    """How often to ask. All attempts belong to one conversation."""
+    """The maximum number of attempts, all in one conversation."""
     native: bool = True
-    """Ask with the schema enforced, if the provider supports that."""
+    """Have the provider enforce the schema, if it supports that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """A cut reply, for the same question would be cut again; a filter or an error that no words change."""
+        """Not for a cut reply, which would be cut again, or an error or filter that does not depend on wording."""
         if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
             return "the provider's error does not depend on the output format"
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
@@ -84,12 +84,13 @@ class Retry(Rung):
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
-        """Where the provider can, was not asked to, and the schema rules out what was wrong."""
+        """If the provider can enforce the schema, was not asked to, and the schema rules out the error."""
         return _repeats_question(self, task, past)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
-        # After an error about the form there is nothing to correct: the question stands, and only the form changes.
+        # After an error about the output format there is nothing to correct: the question stays, only the format
+        # changes.
         unanswered = past.spoken.reason is Reason.PROVIDER
         way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
         unchanged = _repeats_question(self, task, past)
@@ -99,7 +100,7 @@ class Retry(Rung):
         for attempt in range(1, self.attempts + 1):
             plainly = way == "conversation" and _repeats_schemas(failing)
             prompt = plain_prompt(task.contract) if plainly else _prompt(task.contract, failing)
-            # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
+            # An echo would only be echoed again, and an empty reply is not worth showing.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
             if unchanged and attempt == 1:
@@ -114,8 +115,8 @@ class Retry(Rung):
 
 
 def _repeats_question(retry: Retry, task: Task[Any], past: Past) -> bool:
-    """Whether the question is repeated as it was: the schema is enforced for the first time, which rules out what was
-    wrong. An objection of a check or of the user's own type is not ruled out by that: the model must be shown it.
+    """Whether the question is repeated unchanged: the schema is enforced for the first time, which rules out the error.
+    An objection of a check or of a Python type is not ruled out that way, so the model must see it.
     """
     failing = past.spoken
     if not retry.native or task.native != "can" or not task.enforces or past.was_enforced:
@@ -127,11 +128,11 @@ class Constrain(Rung):
     """Ask the question again in the provider's own schema mode, if the model has one that was not used.
 
     One call, with the messages of the run and without its tools. For models that fail in prompted or tool mode: a
-    grammar guarantees the format, and the model still sees the question, so it has no need to make anything up.
+    grammar guarantees the format, and the model still sees the question, so it need not make anything up.
     """
 
-    # TRUNCATED too: a model that rambles up to its limit does not where a grammar lets it say the answer only.
-    # PROVIDER only where another form was the trouble. Not REFUSED, TOO_LARGE: no form would change that.
+    # TRUNCATED too: a model that rambles up to its limit cannot do so if a grammar allows only the answer. PROVIDER
+    # only if another output format caused it. Not REFUSED or TOO_LARGE: no format would change those.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.REFUSED, Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
@@ -139,7 +140,7 @@ class Constrain(Rung):
     stage: Literal["constrain"] = "constrain"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """No schema to enforce, no provider that could, or one that did already."""
+        """Not without a schema, without provider support, or if the schema was already enforced."""
         if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
             return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
@@ -149,11 +150,11 @@ class Constrain(Rung):
         return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
-        """Wherever it does not pass."""
+        """Unless it is skipped."""
         return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """One ask, read like any reply."""
+        """One request, read like any reply."""
         reply = yield Ask("", self.stage, 1, task.contract, way="constrained")
         return read(reply)
 
@@ -161,7 +162,7 @@ class Constrain(Rung):
 class Escalate(Rung):
     """Ask another model the question of the run, with its messages but without its tools and the failing replies."""
 
-    # Not TOO_LARGE: the reply was read, and is more than the limits allow.
+    # Not TOO_LARGE: the reply was read, and exceeds the limits.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
@@ -170,7 +171,7 @@ class Escalate(Rung):
     model: str = Field(min_length=1)
     """The model to ask: a pydantic-ai model name, or `local:NAME`."""
     attempts: int = Field(default=1, ge=1, le=10)
-    """How often to ask it."""
+    """The maximum number of attempts."""
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
@@ -185,7 +186,7 @@ class Escalate(Rung):
 
 
 _SEAM: Final = 24
-"""How many characters before the cut a continuation has to repeat, so that both ends are known to fit."""
+"""How many characters before the cut a continuation has to repeat, to prove that both parts belong together."""
 _MIN_SEAM: Final = 12
 
 
@@ -202,14 +203,14 @@ class Resume(Rung):
 
     stage: Literal["resume"] = "resume"
     how: Literal["auto", "larger", "continue"] = "auto"
-    """What to ask for."""
+    """The strategy."""
     factor: float = Field(default=4, gt=1, le=100)
     """The factor by which the token budget of the first reply is multiplied."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The larger token budget; overrides `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
+        """Not without text to continue, without a budget that could grow, or for a runaway reply."""
         if ran_away(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
         if was_left_open(past.first):
@@ -217,13 +218,13 @@ class Resume(Rung):
         if past.asks_enforced and not _begins(past.first.text, task.contract):
             return "the text before the cut does not begin an answer; a later stage asks with the schema enforced"
         if (doomed := doomed_in(past.first.text, task.contract)) is not None:
-            return f"its rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
+            return f"the rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
         if self._larger(task):
             return None if self._budget(task) else "the budget that cut the reply is not known"
         return None if past.first.text.strip() else "there is no text before the cut to continue"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One ask; the reply counts as the model's own, made whole."""
+        """One request. The result counts as the model's own reply."""
         if self._larger(task):
             way: Way = "constrained" if task.enforces else "conversation"
             reply = yield Ask("", self.stage, 1, task.contract, way=way, max_tokens=self._budget(task))
@@ -250,7 +251,7 @@ class Resume(Rung):
 
 
 def _begins(cut: str, contract: Contract[Any]) -> bool:
-    """Whether a text that was cut holds the beginning of a value: a key of the schema, or a bracket without such."""
+    """Whether a truncated text contains the start of a value: a key of the schema, or else an opening bracket."""
     names: dict[str, Any] = (schema_at(contract.json_schema, ()) or {}).get("properties", {})
     if not names:
         return "{" in cut or "[" in cut
@@ -258,7 +259,7 @@ def _begins(cut: str, contract: Contract[Any]) -> bool:
 
 
 def joined(cut: str, begin: str, rest: str) -> str | None:
-    """The two parts of a reply as one, or None where the rest does not begin with the words before the cut.
+    """The two parts of a reply as one, or None if the rest does not begin with the words before the cut.
 
     >>> joined('{"name": "pen", "qty', '"pen", "qty', '"pen", "qty": 3}')
     '{"name": "pen", "qty": 3}'
@@ -266,7 +267,7 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
     for opening in (rest, rest.lstrip(), _unfenced(rest)):
         if opening.startswith(begin):
             return cut[: len(cut) - len(begin)] + opening
-    # A model may begin a few words later, or from the start: both show where the ends meet.
+    # A model may begin a few words later, or from the start: either way the overlap shows where the parts meet.
     if rest.lstrip().startswith(cut[: len(cut) - len(begin)].lstrip()) and begin in rest:
         return rest
     for size in range(len(begin) - 1, _MIN_SEAM - 1, -1):
@@ -276,9 +277,9 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
 
 
 def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
-    """The outcome of a model that started over instead of continuing: good, if it repeats what the cut reply said."""
+    """The outcome of a model that started over instead of continuing. It counts if it repeats the cut reply."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
-    # Any words at all are a text, or could be wrapped as an event: without a seam they may be the rest of what was cut,
+    # Any words are valid text, or could be wrapped as an event: without an overlap they may be the rest of the reply,
     # which would be lost, or something else altogether.
     if not (isinstance(outcome, Accepted) and _is_any_words(outcome, task.contract)) and (
         not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED
@@ -290,7 +291,7 @@ def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
 
 
 def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
-    """Whether any text at all would have been accepted: nothing frames the value, and nothing in it has a form."""
+    """Whether the contract accepts any text: nothing delimits the value, and nothing in it has a format."""
     value, made_up = outcome.value, outcome.trust is Trust.SYNTHESIZED
     unframed = isinstance(value, str) and contract.mode == "json"
     return made_up or unframed or (isinstance(value, Block) and not value.fields)
@@ -322,11 +323,11 @@ class Simplify(Rung):
     stage: Literal["simplify"] = "simplify"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """A schema that is no object, is open, or holds lists of objects."""
+        """Not for a schema that is not an object, is open, or contains lists of objects."""
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One ask in the conversation, with the flat schema enforced where the provider can."""
+        """One request in the conversation, with the flat schema enforced if the provider can."""
         fields = _flat(task.contract)
         if fields is None:
             return past.latest
@@ -350,7 +351,7 @@ def _coerced(answer: Accepted[Any], fields: Mapping[str, JsonSchema], reply: Rep
 
 
 def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
-    """The outcome with what was done to come to it, about the text that the model really wrote."""
+    """The outcome with the repairs that led to it, relative to the text that the model actually wrote."""
     if isinstance(outcome, Rejected):
         return replace(outcome, text=reply.text)
     if not isinstance(outcome, Accepted):
@@ -373,7 +374,7 @@ def _put(whole: dict[str, Any], parts: list[str], value: str | list[str]) -> Non
 
 
 def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:
-    """The flat contract: one text for each field, all of them required, an empty text for what is not known."""
+    """The flat contract: one required string per field, empty for an unknown value."""
     texts = {path: {"type": "string", "description": _about(schema)} for path, schema in fields.items()}
     return Output.json({"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False})
 
@@ -390,7 +391,7 @@ def _about(schema: JsonSchema) -> str:
 
 
 def _flat(contract: Contract[Any]) -> dict[str, JsonSchema] | None:
-    """The fields of a schema by their dotted names, or None where it cannot be made flat."""
+    """The fields of a schema by their dotted names, or None if it cannot be flattened."""
     if contract.mode != "json":
         return None
     fields: dict[str, JsonSchema] = {}

@@ -1,4 +1,4 @@
-"""Detects replies that only repeat an example of the prompt, unless they could well be the real answer."""
+"""Detects replies that only repeat an example of the prompt, unless they may well be the real answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLACEHOLDER: Final = re.compile(
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _BLANK_FIRST: Final = re.compile(
-    # The way to the first value of a JSON text, which is a blank, nothing, or not there.
+    # The text up to the first value of a JSON text, which is a blank, empty or missing.
     r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
     rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
 )
@@ -47,12 +47,12 @@ _OF_SIGNS: Final = (
     *("separator", "delimiter", "divider", "glue", "joiner", "ellipsis", "punctuation", "symbol", "sign", "char"),
     *("mark", "bullet", "padding", "filler", "placeholder", "pattern", "regex", "glob"),
 )
-"""What fields are called whose answer may well be dots."""
+"""Names of fields whose value may well be dots."""
 Blanks: TypeAlias = Literal["left", "maybe"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4
 _SAID: Final = 3
-"""So many words are no coincidence: in a field of an answer, and in what somebody says."""
+"""This many words cannot be a coincidence, in a field of an answer or in speech."""
 
 
 @dataclass
@@ -70,10 +70,10 @@ class Examples:
         return self._known
 
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
-        """Whether a value is one of them, and nothing in the prompt but the example itself has its words.
+        """Whether a value is one of them, and no other part of the prompt contains its words.
 
         An answer may well equal an example: the label of a classification, a short phrase, what the text at hand
-        says. So it counts only with words or figures that are no coincidence.
+        says. So only words or numbers that cannot be a coincidence count.
 
         >>> prompt = 'Example: {"name": "Ada Lovelace", "born": 1815}. Now this: The pen of Bo Li, born 1990.'
         >>> from flujo_aros.contract import compile_contract
@@ -92,7 +92,7 @@ class Examples:
         for place, leaf in _leaves(plain):
             if not _weight(leaf):
                 continue
-            if _written(leaf) not in self.text:  # the usual case: most values stand nowhere in the prompt
+            if _written(leaf) not in self.text:  # the usual case: most values do not occur in the prompt
                 return False
             if not _is_choice(contract, place):
                 telling.append(leaf)
@@ -105,7 +105,7 @@ class Examples:
         return sum(_weight(leaf) for leaf in telling if not _stands_in(leaf, rest)) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
-        """Whether the prompt shows these words as an example of what to say."""
+        """Whether the prompt shows this text as an example."""
         words = said.strip()
         if len(words.split()) < _SAID or _written(words) not in self.text:
             return False
@@ -113,7 +113,7 @@ class Examples:
         return all(self._is_example(start) for start, _ in places)
 
     def show_dots(self, value: Any, dots: str) -> Literal["form", "data"] | None:
-        """How the prompt shows dots: in an example that is this very value, or as words that it quotes.
+        """How the prompt shows dots: in an example that equals this value, or as quoted text.
 
         >>> asked = Examples(lambda: 'Which sign is used here: "a ... b"? Quote it, such as "---" or "...".')
         >>> asked.show_dots({"found": "..."}, "..."), asked.show_dots({"found": "___"}, "___")
@@ -132,7 +132,7 @@ class Examples:
         return "data" if any(not self._is_example(place) for place in places) else None
 
     def _is_example(self, place: int) -> bool:
-        """Whether words of the prompt are introduced as an example: they, or the JSON object in which they stand."""
+        """Whether text in the prompt is introduced as an example, directly or by the JSON object that contains it."""
         brace = self.text.rfind("{", max(0, place - _LOOK_BACK), place)
         in_object = brace > self.text.rfind("}", max(0, place - _LOOK_BACK), place)
         return _is_introduced(self.text, brace if in_object else place, heading=in_object)
@@ -149,7 +149,7 @@ def _plain(value: Any) -> Any:
 
 
 def _weight(leaf: Any) -> int:
-    """How telling a value is: two for a sentence and a blank to fill in; one for a name, a code or a figure."""
+    """How distinctive a value is: two for a sentence or a blank to fill in, one for a name, a code or a number."""
     if isinstance(leaf, bool) or leaf is None:
         return 0
     if isinstance(leaf, (int, float)):
@@ -161,7 +161,7 @@ def _weight(leaf: Any) -> int:
 
 
 def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
-    """Whether the words right before a place, or the heading of its paragraph, say that an example comes."""
+    """Whether the words before a place, or the heading of its paragraph, announce an example."""
     before = _FENCE_END.sub("", text[max(0, start - _LOOK_BACK) : start]).rstrip()
     paragraph = re.split(r"\n\s*\n", before)[-1]
     line = paragraph.rpartition("\n")[2]
@@ -178,12 +178,12 @@ def _is_choice(contract: Contract[Any], place: Place) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """The scalars of a value with their places; no more than are looked at."""
+    """The scalars of a value with their paths, up to the number that is examined."""
     return islice((leaf for leaf in leaves(value) if not isinstance(leaf[1], (dict, list))), _MOST_LEAVES)
 
 
 def _written(leaf: Any) -> str:
-    """A value as a prompt has it, up to what JSON would write in another way."""
+    """A value as a prompt contains it, up to the first character that JSON would escape."""
     return leaf.partition('"')[0].partition("\\")[0].partition("\n")[0] if isinstance(leaf, str) else str(leaf)
 
 
@@ -192,7 +192,7 @@ def _stands_in(leaf: Any, text: str) -> bool:
 
 
 def _without(text: str, places: list[tuple[int, int]]) -> str:
-    """The text without these places, in one case and with single spaces."""
+    """The text without these places, lowercased and with single spaces."""
     parts, done = list[str](), 0
     for start, end in places:
         parts.append(text[done:start])
@@ -214,19 +214,24 @@ def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = N
     """
     if isinstance(value, Event):
         return None
-    found = list(_leaves(_plain(value)))
-    texts = [(place, leaf) for place, leaf in found if isinstance(leaf, str)]
-    if not texts or any(leaf not in (0, None) for _, leaf in found if not isinstance(leaf, str)):
-        return None
-    if any(_is_choice(contract, place) or not _is_blank(leaf, place) for place, leaf in texts):
-        return None
-    if all(_is_surely_blank(leaf, place) for place, leaf in texts):
+    texts: list[tuple[Place, str]] = []
+    others = 0
+    for place, leaf in _leaves(_plain(value)):
+        if not isinstance(leaf, str):
+            others += 1
+            if leaf not in (0, None):
+                return None
+        elif _is_blank(leaf, place) and not _is_choice(contract, place):
+            texts.append((place, leaf))
+        else:
+            return None
+    if texts and all(_is_surely_blank(leaf, place) for place, leaf in texts):
         return _about_dots(value, texts, examples)
-    return "maybe" if len(found) > 1 else None
+    return "maybe" if texts and len(texts) + others > 1 else None
 
 
 def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Examples | None) -> Blanks | None:
-    """What blanks are worth that may be dots only: these may be an answer, if no name stands in them."""
+    """The verdict on blanks that may be only dots: possibly an answer, unless one contains a field name."""
     if any(_in_words(leaf) for _, leaf in texts):
         return "left"
     shown = {examples.show_dots(value, leaf) for _, leaf in texts} if examples is not None else {None}
@@ -236,7 +241,7 @@ def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Exampl
 
 
 def _is_blank(leaf: str, place: Place) -> bool:
-    """Whether a text may be what a form says in the place of an answer."""
+    """Whether a text may be a template's placeholder for an answer."""
     if leaf in _TYPES:
         return not _is_about(place, _OF_TYPES)
     return _BLANK.fullmatch(leaf) is not None and (bool(_in_words(leaf)) or not _is_about(place, _OF_SIGNS))
@@ -251,7 +256,7 @@ def _is_surely_blank(leaf: str, place: Place) -> bool:
 
 
 def _in_words(name: str) -> str:
-    """The words of a name with space around each: `<tag>` is about `html_tag`, and `<a>` is not."""
+    """The words of a name, each between spaces: `<tag>` refers to `html_tag`, and `<a>` does not."""
     words = _WORD.findall(_CAMEL.sub(" ", name))
     return f" {' '.join(words).casefold()} " if words else ""
 
@@ -261,7 +266,7 @@ def _is_about(place: Place, words: Sequence[str]) -> bool:
 
 
 def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contract[Any]) -> bool:
-    """Whether a value is worth the look of `unechoed`: most are neither a form nor like anything in the prompt.
+    """Whether a value needs the check of `unechoed`: most are neither a template nor similar to the prompt.
 
     A form that was taken as it stands begins with a blank, and an example is JSON in the prompt.
     """
@@ -271,16 +276,16 @@ def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contra
 
 
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
-    """The outcome, unless its value is an example of the prompt, or a form that was not filled in.
+    """The outcome, unless its value is an example of the prompt or an unfilled template.
 
     With `ask` it is rejected, so that the model is asked once more; without, and where that has been done, the value
-    is taken and reported as a repair. What somebody says is never taken from an example, and a blank is no value.
+    is taken and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.
     """
     if not isinstance(outcome, Accepted):
         return outcome
     blanks = blanks_in(outcome.value, contract, examples) if contract.mode in ("json", "tagged") else None
     if blanks == "left" or (blanks and ask):
-        words = "it is the form itself: what stands in it was to be filled in"
+        words = "it is the unfilled template itself"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)
     if not blanks and (examples is None or not examples.hold(outcome.value, contract)):
         return outcome

@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 _NOWHERE: Final = object()
 _NO_PLACE: Final = frozenset({"missing", "required", "truncated", "changed"})
-"""Issues that say nothing against what stands there."""
+"""Issues that do not object to the value itself."""
 _MAX_CHARS: Final = 120
 
 
 def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cut: bool = False) -> Outcome[T]:
-    """The outcome, or a rejection where an accepted value changes what was right in the failing output.
+    """The outcome, or a rejection if an accepted value changes parts of the failing output that were right.
 
-    With `cut`, the output ended too early: its last value may go on, and its lists may be longer.
+    With `cut`, the output ended too early: its last value may continue, and its lists may be longer.
     """
     if not isinstance(outcome, Accepted) or failing.draft is None or contract.mode != "json":
         return outcome
@@ -39,10 +39,10 @@ def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cu
 
 
 def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
-    """The value of a text as plain JSON, with the names of the schema; None if it is not known."""
+    """The value of a text as plain JSON, with the names of the schema, or None if unknown."""
     try:
         plain: Outcome[Any] = read(text, schema, truncated=False)
-    except ContractError:  # what a type says of itself may be more than a JSON Schema can
+    except ContractError:  # the JSON of a type may contain more than its JSON Schema can express
         return None
     return plain if isinstance(plain, Accepted) else None
 
@@ -55,13 +55,13 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
             continue
         if not same(leaf, value_at(value, place, _NOWHERE)):
             shown = repr(leaf) if len(repr(leaf)) <= _MAX_CHARS else f"{repr(leaf)[:_MAX_CHARS]}…"
-            yield Issue(path_of(place), "changed", f"it was {shown}, which was right, and must stay")
+            yield Issue(path_of(place), "changed", f"it was {shown}, which was right and must stay")
     if not cut:
         yield from _shorter(draft, value, wrong)
 
 
 def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
-    """Lists without anything wrong in them that have another length now."""
+    """Lists without an error that now have another length."""
     for place, items in _lists(draft, ()):
         now = value_at(value, place, _NOWHERE)
         other_length = isinstance(now, list) and len(cast("Sequence[Any]", now)) != len(items)
@@ -86,7 +86,7 @@ def _lists(value: Any, place: Place) -> Iterator[tuple[Place, Sequence[Any]]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values say the same, whatever the case and the spacing of texts."""
+    """Whether two JSON values are equal, ignoring the case and spacing of strings."""
     if isinstance(one, str) and isinstance(other, str):
         return folded(one) == folded(other)
     return isinstance(one, bool) == isinstance(other, bool) and one == other
@@ -98,18 +98,18 @@ def folded(text: str) -> str:
 
 
 MADE_UP: Final = "not_in_output"
-"""The code of the issue: such a value, where so risky a repair is not allowed."""
+"""The issue code for such a value where a repair with that risk is not allowed."""
 
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 _DIGITS: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_]+")
 _ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|[nrt\\])?")
 _SHORT: Final = 4
-"""A shorter text counts only where a word begins with it."""
+"""A shorter text counts only at the start of a word."""
 _MANY: Final = 4
-"""A string of so many words may be paraphrased."""
+"""A string with at least this many words may be paraphrased."""
 _LOOK_AHEAD: Final = 12
-"""So far behind a number its unit begins."""
+"""How far after a number its unit begins."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _COUNTS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -135,11 +135,10 @@ def grounded(
 ) -> Outcome[T]:
     """The outcome, with every value in it that the source does not state reported as the repair `not-in-output`.
 
-    INFERRED is what follows from the source: a date in other figures, a number in words, a choice of the schema for
-    what stands at its place. LOSSY is what nothing in the source gives: then somebody has made it up. Where the
-    contract, or the place itself, does not allow so risky a repair, the outcome is a rejection (`not_in_output`).
-    `draft` is what could be read of the source. `whole` says that the source is all that was asked about, so that a
-    choice may be made from all of it.
+    INFERRED is a value that follows from the source: a date in another format, a number in words, a choice based on the
+    value at its place. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or the
+    place itself, does not allow that risk, the outcome is a rejection (`not_in_output`). `draft` is the value read from
+    the source. `whole` means that the question was about the whole source, so a choice may be based on all of it.
 
     >>> from flujo_aros import read
     >>> from flujo_aros.contract import compile_contract
@@ -174,7 +173,7 @@ def grounded(
 
 
 def _allowed(contract: Contract[Any], place: Place) -> Risk:
-    """The riskiest repair that is allowed at a place."""
+    """The highest risk allowed for a repair at a place."""
     hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
     own: object = hints.get("risk") if is_dict(hints) else None
     return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
@@ -190,7 +189,7 @@ _MOST_SHOWN: Final = 80
 
 @dataclass
 class Source:
-    """A text that values are held against, and what could be read of it."""
+    """A source text that values are compared with, and the values read from it."""
 
     text: str
     draft: Draft | None
@@ -198,7 +197,7 @@ class Source:
     whole: bool = False
 
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
-        """How far a value at a place departs from the text; None: the text states it."""
+        """How far a value at a place departs from the text, or None if the text states it."""
         here = schema_at(self.schema, place) or {}
         if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
             return None
@@ -213,7 +212,7 @@ class Source:
         return self._of_words(str(leaf), missing=missing)
 
     def _of_choice(self, place: Place, leaf: object, *, missing: bool) -> Risk | None:
-        """A choice is made from what stands at its place, or from prose that speaks of it."""
+        """A choice is based on the value at its place, or on prose about it."""
         if isinstance(leaf, str) and leaf and self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
             return None
         if missing:
@@ -241,7 +240,7 @@ class Source:
         return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
 
     def _gives_part(self, digits: str) -> bool:
-        """Whether the text has the figures of a date or a number, the month also by its name."""
+        """Whether the text contains the digits of a date or a number, or the month by name."""
         number = float(digits)
         if number in self._numbers or number == 0:
             return True
@@ -249,7 +248,7 @@ class Source:
         return month is not None and any(word.startswith(month) for word in self._words)
 
     def _times(self, leaf: str) -> int:
-        """How often the text states these words."""
+        """How often the text contains these words."""
         words = folded(leaf.replace("\\", ""))
         if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
             return self._said.count(words)
@@ -257,7 +256,7 @@ class Source:
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
-        """How often it is the whole value of another field that the schema knows: there it says something else."""
+        """How often it is the complete value of another known field, where it means something else."""
         return self._known[folded(leaf) if isinstance(leaf, str) else leaf]
 
     @cached_property
@@ -273,7 +272,7 @@ class Source:
 
     @cached_property
     def _said(self) -> str:
-        """The text to look for values in, which are written in it with or without the escapes of JSON."""
+        """The text to search for values, with or without JSON escapes."""
         if "\\" not in self.text:
             return folded(self.text)
         said = _ESCAPE.sub(_unescaped, self.text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -289,7 +288,7 @@ class Source:
 
     @cached_property
     def _meant(self) -> set[float]:
-        """The numbers that the text gives in words, and with units: a percentage, thousands, millions."""
+        """The numbers that the text states in words and with units: a percentage, thousands, millions."""
         found = {_NAMED[word] for word in self._words if word in _NAMED}
         for match in _NUMBER.finditer(self.text):
             behind = self.text[match.end() : match.end() + _LOOK_AHEAD].lower().lstrip()
@@ -310,7 +309,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _numbers(text: str) -> Iterator[float]:
-    """The numbers of a text, each in every way in which its commas and points may be meant."""
+    """The numbers of a text, each in every way its commas and dots can be read."""
     for found in _NUMBER.findall(text):
         forms = {found, found.replace(",", ""), found.replace(".", "").replace(",", "."), found.replace(",", ".")}
         values: set[float] = set()

@@ -1,4 +1,4 @@
-"""Places in a JSON value by their paths (`$.items[2].price`): read a value, find its schema, replace it."""
+"""Addresses places in a JSON value by path (`$.items[2].price`): read a value, find its schema, replace it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def place_of(path: str) -> Place | None:
 
 
 def with_value(whole: Any, place: Place, value: Any) -> Any:
-    """A copy of a JSON value with the value at this path replaced; the value itself if there is no such path."""
+    """A copy of a JSON value with the value at this path replaced, or the value itself if there is no such path."""
     if not place:
         return value
     made = copy.deepcopy(whole)
@@ -64,7 +64,7 @@ def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
 
 
 def can_hold(whole: Any, place: Place) -> bool:
-    """Whether something can be put at this place: what should hold it is there, and of the right kind."""
+    """Whether a value can be set at this place: its container exists and has the right type."""
     if not place:
         return True
     holder = value_at(whole, place[:-1])
@@ -74,7 +74,7 @@ def can_hold(whole: Any, place: Place) -> bool:
 
 
 def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """The single values of a JSON value with their places; an empty list or object is one."""
+    """The scalars of a JSON value with their paths; an empty list or object counts as one."""
     if is_dict(value) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*place, key))
@@ -86,7 +86,7 @@ def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
-    """The schema of a place, self-contained, or None if it is not known."""
+    """The self-contained schema of a place, or None if it is unknown."""
     here = follow_refs(schema, schema)
     for part in place:
         if isinstance(part, int):
@@ -101,5 +101,5 @@ def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
 
 
 def definitions_of(schema: JsonSchema) -> JsonSchema:
-    """What other parts of a schema may point to."""
+    """Parts of a schema that other parts may refer to."""
     return {name: schema[name] for name in _SHARED if name in schema}

@@ -1,4 +1,4 @@
-"""The ladder: its stages, the limits of a climb, the climb itself, and the ladder that each kind of contract gets."""
+"""The ladder: its stages, its limits, how it runs, and the default ladder of each kind of contract."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ AnyStage: TypeAlias = (
 Stage: TypeAlias = Annotated[AnyStage, Field(discriminator="stage")]
 
 OTHER_NAMES: Final = {"stricter_reprompt": "retry", "llm": "llm_repair", "extractor": "extract"}
-"""Names that stages have elsewhere."""
+"""Alternative names of stages."""
 _READING: Final = ("read", "deterministic")
-"""Names of what every climb begins with, and that is therefore no stage."""
+"""Names of what precedes every ladder and is therefore not a stage."""
 
 
 class Ladder(BaseModel):
     """The stages that a rejected reply goes through, in order, until one returns a value, and their limits.
 
     Stages that are not listed never run; a stage that does not handle the reason of the rejection is skipped.
-    The limits are checked before each stage and before each model call, and every refusal is recorded.
+    The limits are checked before each stage and before each model call, and every skipped stage or call is recorded.
     As data, a stage is an object or just its name: `["llm_repair", {"stage": "retry", "attempts": 2}]`.
 
     >>> Ladder(stages=(LlmRepair(attempts=1),)).max_calls
@@ -66,7 +66,7 @@ class Ladder(BaseModel):
     @field_validator("stages", mode="before")
     @classmethod
     def _by_name(cls, value: object) -> object:
-        """Stages given by their names alone, and by the names that they have elsewhere."""
+        """Stages given by name only, also by their alternative names."""
         if not isinstance(value, (list, tuple)):
             return value
         named = [_as_stage(part) for part in cast("list[object]", value)]
@@ -113,7 +113,7 @@ def _as_stage(part: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a ladder; None: no limit."""
+    """The limits of a ladder; None means no limit."""
 
     max_stages: int
     max_calls: int
@@ -130,7 +130,7 @@ class Budget:
     cost: Decimal = Decimal(0)
     fallbacks: int = 0
     refusal: str | None = None
-    """Why the caller allows no call any more."""
+    """Why the caller allows no further call."""
 
     def take_back(self, refusal: str | None) -> None:
         """The latest call was not made; with a refusal none will be."""
@@ -138,7 +138,7 @@ class Budget:
         self.refusal = refusal
 
     def spend(self, usage: Usage) -> None:
-        """One call came back."""
+        """A call has returned."""
         self.cost += usage.cost or 0
 
     def against_stage(self) -> str | None:
@@ -147,14 +147,14 @@ class Budget:
         return f"max_stages is {most}, and as many fallback stages have run" if self.fallbacks >= most else None
 
     def against_call(self, seconds: float) -> str | None:
-        """Why no further call may be made after so many seconds, or None."""
+        """Why no further call may be made after this many seconds, or None."""
         limits = self.limits
         if self.refusal is not None:
             return self.refusal
         if self.calls >= limits.max_calls:
             return f"max_calls is {limits.max_calls}, and as many calls were made"
         if limits.max_cost is not None and self.cost >= limits.max_cost:
-            return f"max_cost is ${limits.max_cost}, and ${self.cost} were spent"
+            return f"max_cost is ${limits.max_cost}, and ${self.cost} was spent"
         if limits.deadline is not None and seconds >= limits.deadline:
             return f"the deadline of {limits.deadline:g} s has passed"
         return None
@@ -164,7 +164,7 @@ StageT = TypeVar("StageT", bound="Climbable")
 
 
 class Climbable(Protocol):
-    """A stage, as a climb sees it."""
+    """A stage, as the ladder sees it."""
 
     answers: ClassVar[frozenset[Reason]]
     fallback: ClassVar[bool]
@@ -177,11 +177,11 @@ class Climbable(Protocol):
         ...
 
     def passes(self, task: Task[T], past: Past) -> str | None:
-        """Why there is nothing to do for it."""
+        """Why there is nothing it could do."""
         ...
 
     def enforces(self, task: Task[T], past: Past) -> bool:
-        """Whether it would put the question again with the schema enforced."""
+        """Whether it would ask the question again with the schema enforced."""
         ...
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -194,18 +194,18 @@ _OWN: Final = ("first", "resume")
 
 
 def _counted(outcome: Outcome[T], stages: Sequence[Climbable]) -> Outcome[T]:
-    """The outcome; an event made of a reply that says nothing is no answer yet, where a stage would ask again."""
+    """The outcome. An event from an empty reply is not an answer yet if a stage would ask again."""
     event = outcome.value if isinstance(outcome, Accepted) else None
     if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
         return outcome
-    issue = Issue("$.text", SAYS_NOTHING, "nothing in it was meant to be said")
+    issue = Issue("$.text", SAYS_NOTHING, "nothing in it is part of the answer")
     return Rejected(Reason.NO_JSON, (issue,), outcome.text)
 
 
 def read_first(
     reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
-    """Read the first reply, with which the ladder begins; a CLEAN value needs no further stage."""
+    """Read the first reply, before any stage. A CLEAN value needs no stage."""
     outcome = read_reply(reply, contract)
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
         outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
@@ -215,7 +215,7 @@ def read_first(
 
 
 def _asks_again(stages: Sequence[Climbable]) -> bool:
-    """Whether there is a stage that asks again after a reply that only repeats what it was given."""
+    """Whether a stage asks again after a reply that only repeats its prompt."""
     return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
 
 
@@ -229,7 +229,7 @@ def _report(
     ladder: Ladder | None = None,
     origin: Reply | None = None,
 ) -> None:
-    """Emit how a reply was read. `origin` is what the model wrote, where a stage has made the reply of it."""
+    """Emit the event for a reply that was read. `origin`: the model's own text, if a stage built the reply from it."""
     written = reply if origin is None else origin
     rejected = outcome if isinstance(outcome, Rejected) else None
     emit(
@@ -252,7 +252,7 @@ def _report(
 
 
 def _in_words(ask: Ask) -> Ask:
-    """The same ask without the schema enforced: the prompt says the form instead."""
+    """The same request without the schema enforced: the prompt describes the format instead."""
     form = form_prompt(ask.contract)
     if ask.in_conversation:
         return replace(ask, way="conversation", prompt=ask.prompt or form)
@@ -260,11 +260,11 @@ def _in_words(ask: Ask) -> Ask:
 
 
 class Climb(Generic[T]):
-    """The state of one climb. The outcome carries its history: every attempt, and every stage that a limit refused."""
+    """The state of one run of the ladder."""
 
     def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
         if limits.deadline is not None and task.clock is None:
-            raise UsageError("a ladder with a deadline needs to know the time: give the Task a clock")
+            raise UsageError("a ladder with a deadline needs a clock: pass clock= to the Task")
         self._task = task
         self._adaptive = adaptive
         self._budget = Budget(limits, task.spent.requests, task.spent.cost or Decimal(0))
@@ -272,12 +272,12 @@ class Climb(Generic[T]):
         self._attempts: list[Attempt] = []
         self._unread = False
         self._answer: Reply | None = None
-        """The latest answer of a model to the stage that is under way."""
+        """The latest reply of a model in the current stage."""
         self._asks_again = False
         self._enforced = False
 
     def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T]) -> Plan[T]:
-        """Stage after stage until there is a value, where `read` is what the first reply reads as."""
+        """Run stage after stage until there is a value. `read` is the outcome of the first reply."""
         self._asks_again = _asks_again(stages)
         outcome = _counted(read, stages)
         if not isinstance(outcome, Rejected):
@@ -298,12 +298,12 @@ class Climb(Generic[T]):
                 return read if isinstance(read, Accepted) else degraded
             if outcome is not past.latest:  # something was read in this stage
                 past = past.then(stage.stage, outcome, enforced=self._enforced)
-        if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
+        if isinstance(read, Accepted):  # an event that says nothing, if there is nothing better
             return read
         return self._with_attempts(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
     def _foreseeing(self, past: Past, later: Sequence[Climbable]) -> Past:
-        """The past, with what these stages would do, and may."""
+        """The history so far, with what the remaining stages would and may do."""
         asking = [
             stage
             for stage in later
@@ -377,7 +377,9 @@ class Climb(Generic[T]):
                 self._heard(stage.stage, reply)
                 self._answer = reply
                 if step.enforced and reply.in_words and not reply.text.strip():
-                    self._settle(read_reply(reply, step.contract))  # the provider would not enforce it: words may do
+                    self._settle(
+                        read_reply(reply, step.contract)
+                    )  # the provider would not enforce it: instructions may do
                     step = _in_words(step)
                     continue
                 step = advance(plan, reply)
@@ -398,7 +400,7 @@ class Climb(Generic[T]):
         self._unread = True
 
     def _settle(self, outcome: Outcome[T]) -> None:
-        """What the latest reply came to, as far as it is not known yet."""
+        """The outcome of the latest reply, as far as it is known."""
         if not self._unread:
             return
         self._unread = False
@@ -413,7 +415,7 @@ class Climb(Generic[T]):
         return replace(rejected, attempts=tuple(self._attempts))
 
     def _ordered(self, stages: Sequence[StageT]) -> list[StageT]:
-        """The stages in their order; where the ladder adapts, the most worthy of those that ask come first."""
+        """The stages in order. In an adaptive ladder, the most successful asking stages come first."""
         if not self._adaptive or self._task.evidence is None:
             return list(stages)
         known = self._task.evidence
@@ -428,7 +430,7 @@ class Climb(Generic[T]):
         known = self._task.evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
         if not stage.asks or not known.hopeless:
             return None
-        return f"in {known.tries} tries with this model and schema it never gave a value"
+        return f"in {known.tries} tries with this model and schema it never produced a value"
 
     def _now(self) -> float:
         return self._task.clock() if self._task.clock is not None else 0.0
@@ -438,7 +440,7 @@ class Climb(Generic[T]):
 
 
 PLAIN_TEXT: Final = compile_contract({"type": "string"})
-"""Any text: what a step without a contract asks for. Only a reply that was cut, or that never ends, is rejected."""
+"""Accepts any text, for a step without a contract. Rejects only a truncated or runaway reply."""
 
 _NOTHING: Final = Ladder(stages=())
 _DEFAULTS: Final = Settings()
@@ -471,14 +473,14 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
 
 
 def _is_plain_text(contract: Contract[Any]) -> bool:
-    """Whether it is `PLAIN_TEXT`, or the same schema compiled again: compiled contracts leave their cache."""
+    """Whether it is `PLAIN_TEXT`, or the same schema compiled again after leaving the cache."""
     alike = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
     return alike and contract.json_schema == PLAIN_TEXT.json_schema
 
 
 @lru_cache(maxsize=16)
 def _json_ladder(settings: Settings) -> Ladder:
-    room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would take the place of `degrade`
+    room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would replace `degrade`
     return Ladder(stages=_json_stages(settings), max_stages=room)
 
 

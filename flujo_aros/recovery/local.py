@@ -34,7 +34,7 @@ class Degrade(Rung):
     stage: Literal["degrade"] = "degrade"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """No text to hand back."""
+        """Not without text to return."""
         return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -44,7 +44,7 @@ class Degrade(Rung):
 
 
 class Salvage(Rung):
-    """Keep the complete items of a list and drop the broken or unfinished ones, each reported as a LOSSY repair.
+    """Keep the complete items of a list and drop broken or unfinished ones, each reported as a LOSSY repair.
 
     It is in no default ladder, because a shortened list looks complete. The result satisfies the contract.
     """
@@ -55,11 +55,11 @@ class Salvage(Rung):
     stage: Literal["salvage"] = "salvage"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """No JSON value, or no schema that says what an item is."""
+        """Not without a JSON value, or without a schema that says what an item is."""
         return None if task.contract.mode == "json" else "only JSON lists have items to keep"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """Drop what is broken, the least first, until the rest is accepted."""
+        """Drop broken items, as few as possible, until the rest is accepted."""
         failing = past.current
         if failing.reason is Reason.INVALID:
             return _without_wrong_items(failing, read)
@@ -104,7 +104,7 @@ def _kept(outcome: Outcome[T], dropped: list[Repair], failing: Rejected) -> Outc
 
 
 def _item_of(place: Place) -> Place:
-    """The innermost item of a list that holds this place; the root where there is none."""
+    """The innermost list item that contains this place, or the root."""
     last = max((index for index, part in enumerate(place) if isinstance(part, int)), default=-1)
     return place[: last + 1]
 
@@ -115,14 +115,14 @@ def _order(place: Place) -> tuple[tuple[int, str], ...]:
 
 _CLOSERS: Final = {"{": "}", "[": "]"}
 _STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', re.S)
-"""The characters that build the structure, and strings, in which they do not; one that was cut goes to the end."""
+"""Structural characters, and strings, which contain none. A truncated string extends to the end."""
 
 
 def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
     """The beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
 
-    The longest first, and at most so many. Only lists give places to end at: an object without its last members is
-    another object.
+    The longest first, and at most so many. Only lists can be shortened: an object without its last members is a
+    different object.
 
     >>> whole_prefixes('{"items": [{"n": 1}, {"n": 2}, {"n"')
     [(29, '{"items": [{"n": 1}, {"n": 2}]}'), (19, '{"items": [{"n": 1}]}')]
@@ -151,9 +151,9 @@ def _closing(stack: list[str]) -> str:
 
 
 NO_CONTEST: Final = "no_contest"
-"""The mark of a verdict without a winner, and the kind of its event where there is such a kind."""
+"""The marker of a verdict without a winner, and the kind of its event if there is one."""
 _SAYS_NOTHING: Final = (Reason.ECHOED_SCHEMA, Reason.REFUSED, Reason.PROVIDER)
-"""The reasons for which nothing of a reply was meant to be said."""
+"""The reasons for which nothing in a reply was part of the answer."""
 
 
 class Synthesize(Rung):
@@ -172,9 +172,9 @@ class Synthesize(Rung):
     stage: Literal["synthesize"] = "synthesize"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Neither a block nor an event, a block before words that were cut, and an event that a filter has ended."""
+        """Only for a block or an event. Not for a block before truncated prose, or an event that a filter ended."""
         if isinstance(task.contract, BlockContract):
-            return "a block before words that were cut would hide the cut" if _is_cut(past.current) else None
+            return "a block before truncated prose would hide the truncation" if _is_cut(past.current) else None
         if not isinstance(task.contract, EventContract):
             return "only a block or an event can be synthesized"
         if past.current.reason is Reason.REFUSED:
@@ -190,7 +190,7 @@ class Synthesize(Rung):
 
 
 def _is_cut(rejected: Rejected) -> bool:
-    """Whether the token limit, or the provider's filter, has ended a reply."""
+    """Whether the token limit or the provider's filter ended a reply."""
     filtered = any(issue.code == "content_filter" for issue in rejected.issues)
     return rejected.reason is Reason.TRUNCATED or filtered
 
@@ -203,10 +203,10 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
 
 
 def _event(contract: EventContract, past: Past) -> Outcome[Event]:
-    """The latest reply that is an event but for what is required of it; else an event around what was said."""
+    """The latest reply that is an event except for its requirements, else an event around the text of a reply."""
     replies = {id(rejected): rejected for rejected in (past.spoken, past.current, past.first)}.values()
     spoken = [rejected for rejected in replies if rejected.reason not in _SAYS_NOTHING]
-    spoken.sort(key=lambda rejected: rejected.reason is Reason.TRUNCATED)  # words that were cut only for want of others
+    spoken.sort(key=lambda rejected: rejected.reason is Reason.TRUNCATED)  # truncated text only if there is no other
     fields = tuple(name for name in contract.fields if name != "winner" and name not in contract.required)
     plain = replace(contract, checks=(), required=(), fields=fields)
     for rejected in spoken:
@@ -223,7 +223,7 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
 def _settled(
     said: Accepted[Event], rejected: Rejected, contract: EventContract, issues: Sequence[Issue] = ()
 ) -> Outcome[Event]:
-    """The event as its contract wants it, without a winner that is in doubt; the rejection where more is against it."""
+    """The event as its contract requires it, without a doubtful winner, or the rejection if there are other issues."""
     given = said.value.model_dump(exclude_unset=True)
     missing = [name for name in contract.required if given.get(name) in (None, "")]
     repairs = [*said.repairs, *(Repair("synthesized", Risk.LOSSY, f"$.{name}", (0, 0), "", "") for name in missing)]
@@ -241,7 +241,7 @@ def _settled(
 
 
 def _wrapped(text: str, contract: EventContract) -> Accepted[Event] | None:
-    """An event around what was said in another form, at whatever risk; None where nothing was."""
+    """An event around text that was written in another form, at any risk, or None if there was none."""
     cut = read(text, contract, risk=Risk.LOSSY)
     if isinstance(cut, Accepted):
         return None if cut.value.says_nothing else _made(cut.value.kind, cut.value.text, text)
@@ -250,14 +250,14 @@ def _wrapped(text: str, contract: EventContract) -> Accepted[Event] | None:
         lines = list(_lines(found.value, contract)) if isinstance(found, Accepted) else []
         if lines:
             kind = lines[0][0]
-            # Of several events those of one kind: a thought is no part of what is said.
+            # Of several events, those of one kind: a thought is not spoken text.
             said = "\n".join(line for other, line in lines if other == kind)
             return _made(event_kind(kind, contract), said, text)
     return None
 
 
 def _lines(value: Any, contract: EventContract, kind: str | None = None) -> Iterator[tuple[str | None, str]]:
-    """The texts of a JSON value, each with the kind of its event."""
+    """The strings of a JSON value, each with the kind of its event."""
     if isinstance(value, str):
         if value.strip(" .…") and not is_slot(value, contract.example):
             yield kind, value.strip()

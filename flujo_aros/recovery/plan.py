@@ -17,12 +17,12 @@ from flujo_aros.recovery.echo import Examples
 from flujo_aros.usage import Usage
 
 _ENOUGH: Final = 20
-"""So many tries without one success, and a stage is left out."""
+"""A stage is left out after this many tries without a success."""
 
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """How often a stage was tried for a model and a schema, how often it gave a value, and what it took."""
+    """How often a stage was tried for a model and a schema, how often it produced a value, and at what cost."""
 
     tries: int
     successes: int
@@ -36,14 +36,14 @@ class Achieved:
 
     @property
     def worth(self) -> float:
-        """Values for each call, with one success and one failure taken for granted so that little counts little."""
+        """Values per call, counting one extra success and one extra failure, so that few tries weigh little."""
         calls_each = self.calls / self.tries if self.tries and self.calls else 1
         return (self.successes + 1) / (self.tries + 2) / max(calls_each, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The record of the past by model, schema fingerprint and stage. The same table always gives the same ladder.
+    """Past results by model, schema fingerprint and stage. The same table always gives the same ladder.
 
     >>> table = Evidence.of([("m", "abc", "retry", Achieved(tries=30, successes=0))])
     >>> table.about("m", "abc", "retry").hopeless
@@ -58,7 +58,7 @@ class Evidence:
         return cls(tuple(((model, schema, stage), achieved) for model, schema, stage, achieved in rows))
 
     def about(self, model: str, schema_hash: str, stage: str) -> Achieved:
-        """What is known of a stage; nothing known is no try."""
+        """What is known of a stage. An unknown stage has no tries."""
         return dict(self.table).get((model, schema_hash, stage), Achieved(0, 0))
 
 
@@ -68,7 +68,8 @@ T = TypeVar("T")
 Way: TypeAlias = Literal["bare", "bare_constrained", "conversation", "constrained"]
 """How a model is asked: `bare` = the prompt alone, without tools or history; `conversation` = the messages of the run
 again, then `said`, then the prompt; `bare_constrained` and `constrained` = the same two, with the provider enforcing
-the schema."""
+the schema.
+"""
 
 Native: TypeAlias = Literal["no", "can", "on"]
 """Whether the provider enforces schemas: it cannot, it can but was not asked to, or it was asked to already."""
@@ -76,11 +77,11 @@ Native: TypeAlias = Literal["no", "can", "on"]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One model call that a stage wants made, never with tools. A driver that cannot make it says why (`unmade`).
+    """One model call requested by a stage, never with tools. A driver that cannot make it gives the reason (`unmade`).
 
-    `said` stands in the conversation between the question and the prompt: the failing reply and, by turns, the prompts
-    and replies of earlier attempts. An empty prompt asks the question of the run once more. `model` is another model
-    than that of the run, `max_tokens` another budget for the reply.
+    `said` is inserted in the conversation between the question and the prompt: the failing reply and, in turn, the
+    prompts and replies of earlier attempts. An empty prompt asks the question of the run once more. `model` overrides
+    the model of the run, `max_tokens` the budget of the reply.
     """
 
     prompt: str
@@ -99,22 +100,21 @@ class Ask:
 
     @property
     def in_conversation(self) -> bool:
-        """Whether the model sees the messages of the run, and with them the question."""
+        """Whether the model sees the messages of the run, including the question."""
         return self.way in ("constrained", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `truncated`: True = cut by the provider, False = ended by itself, None = not known.
+    """The result of one call. `truncated`: True = cut by the provider, False = ended by itself, None = not known.
 
-    `fault` names a provider error that took the place of a reply, or broke it off (then `text` is what came with the
-    error, if anything), `fault_code` its kind (`http_400`), and `retry_after` the seconds that the provider wants to be
-    left alone. `in_words`: the error was about the form that was asked for, so that words alone may do.
-    `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
-    that the contract accepts, or why there is no text. `refused`: the provider says that its filter ended the reply.
-    `thought`: the text is what the model has put into its thinking, and its reply is empty. `unmade` says why there
-    was no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call
-    any more, since a limit of the caller's is reached.
+    `fault` names a provider error that replaced the reply or broke it off (then `text` is what arrived with the error,
+    if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the
+    provider. `in_words`: the error was about the requested output format, so instructions alone may do. `objections`
+    are the issues raised beyond the contract, for example by the host framework's validator, or the reason why there is
+    no text. `refused`: the provider reports that its filter ended the reply. `thought`: the text comes from the model's
+    thinking, and its reply is empty. `unmade` is the reason why no call was made: there is nothing to read, and the
+    stage ends. With `used_up`, a limit of the caller is reached and no stage may make another call.
     """
 
     text: str
@@ -134,22 +134,22 @@ class Reply:
     model: str = field(default="", compare=False)
     """The model that wrote it."""
     finish_reason: str | None = field(default=None, compare=False)
-    """Why it ended, as the provider reports it."""
+    """Why it ended, as reported by the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """What a plan works on: the contract to satisfy, and what a driver knows that the plan cannot find out by itself.
+    """The input of a plan: the contract to satisfy, and facts that only the driver knows.
 
     Deliberately without the user's prompt or messages, so that no stage can leak them into a repair prompt. `capture`
-    says that the texts of replies may be kept by observers; off by default, because they may hold private data.
-    `clock` gives the seconds for a deadline. `model` is the name of the run's model, `native` whether its provider
-    enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
-    `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
-    there is such a prompt), `evidence` is what a ladder adapts to. `examples` knows whether a value is one of the
-    prompt's examples, without telling the prompt. `spent` is what earlier climbs of the same run have used: the limits
-    of a ladder are for all of them together. `question_chars` is the length of the messages that an ask in the
-    conversation sends again (None: not known), so that a stage knows which ask is cheaper.
+    allows observers to keep the texts of replies; off by default, because they may contain private data. `clock`
+    returns the time in seconds, for a deadline. `model` is the name of the run's model, `native` whether its provider
+    enforces schemas (None if unknown), `max_tokens` the budget of its reply (None for the provider's default).
+    `secrets` are values to mask in every repair prompt, in addition to known kinds (evaluated only when there is such a
+    prompt), `evidence` is the history that an adaptive ladder uses. `examples` recognizes the prompt's examples without
+    revealing the prompt. `spent` is the usage of earlier recoveries in the same run, which count towards the same
+    limits. `question_chars` is the length of the messages that a request in the conversation sends again (None if
+    unknown), so that a stage can compare costs.
     """
 
     contract: Contract[T]
@@ -172,7 +172,8 @@ class Task(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One rejected reply, and the stage that it belongs to ("first" for the model's own).
+    """One rejected reply and its stage ("first" for the model's own reply). `enforced` means that this reply answered
+    the question of the run, with the provider enforcing the schema.
 
     `enforced` says that this reply answered the question of the run, with the provider enforcing the schema.
     """
@@ -184,10 +185,10 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a stage knows of the climb so far: the rejected replies, the first one first.
+    """What a stage knows of the recovery so far: the rejected replies, oldest first.
 
-    `asks_again` says that a later stage will put the question again, `asks_enforced` that it will do so with the schema
-    enforced.
+    `asks_again` means that a later stage will ask the question again, `asks_enforced` that it will do so with the
+    schema enforced.
     """
 
     tries: tuple[Tried, ...]
@@ -196,16 +197,16 @@ class Past:
 
     @classmethod
     def of(cls, first: Rejected) -> Past:
-        """The past of a climb that begins."""
+        """The history at the start of a recovery."""
         return cls((Tried("first", first),))
 
     def then(self, stage: str, rejected: Rejected, *, enforced: bool = False) -> Past:
-        """The past after one more rejection."""
+        """The history with one more rejection."""
         return Past((*self.tries, Tried(stage, rejected, enforced)))
 
     @property
     def was_enforced(self) -> bool:
-        """Whether a stage has put the question again with the schema enforced, and was answered."""
+        """Whether a stage has asked the question again with the schema enforced, and got a reply."""
         return any(tried.enforced for tried in self.tries)
 
     @property
@@ -215,17 +216,17 @@ class Past:
 
     @property
     def latest(self) -> Rejected:
-        """The latest rejection, of whichever stage."""
+        """The latest rejection, of any stage."""
         return self.tries[-1].rejected
 
     @property
     def current(self) -> Rejected:
-        """The rejection that the stages answer: the first one, or that of the same reply once it was made whole."""
+        """The rejection that the stages handle: the first one, or the rejection of the same reply once completed."""
         return self._latest_of(("first", "resume"))
 
     @property
     def spoken(self) -> Rejected:
-        """The rejection of the latest answer to the question of the run; repairs and extracts are none."""
+        """The rejection of the latest answer to the question of the run; repairs and extractions do not count."""
         return self._latest_of(_ANSWERS)
 
     def _latest_of(self, stages: tuple[str, ...]) -> Rejected:
@@ -234,22 +235,22 @@ class Past:
 
 
 LEFT_OPEN: Final = "left_open"
-"""The code of an issue: a payload that does not end, in a reply that the provider has not cut."""
+"""Issue code: the payload does not end, although the provider did not cut the reply."""
 BROKEN_OFF: Final = "broken_off"
-"""The code of an issue: an error of the provider has ended the reply."""
-_FORM_FAILED: Final = Issue("$", "form_failed", "the error is about the form that was asked for")
+"""Issue code: a provider error ended the reply."""
+_FORM_FAILED: Final = Issue("$", "form_failed", "the error is about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
-"""The code of an issue: the reply to an event contract held nothing that was meant to be said."""
+"""Issue code: nothing in the reply to an event contract was part of the answer."""
 _ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
 _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
 Judge: TypeAlias = Callable[[Outcome[T]], Outcome[T]]
-"""What a stage has to say about a reading, such as a rejection of a value that changes what was right."""
+"""A stage's judgement on an outcome, such as rejecting a value that changes what was right."""
 
 
 class ReadReply(Protocol[T]):
-    """Reads a reply for a stage, and hears what the stage itself thinks of it."""
+    """Reads a reply for a stage and applies the stage's judge."""
 
     def __call__(self, reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
         """The outcome, after the judge."""
@@ -259,8 +260,8 @@ class ReadReply(Protocol[T]):
 def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     """Read a reply.
 
-    A fault without any text is a rejection with reason PROVIDER, an objection one with INVALID; what cannot be read
-    of a reply that a filter ended is REFUSED, and of one that met its limit TRUNCATED.
+    A fault without any text gives a rejection with reason PROVIDER, an objection one with INVALID. An unreadable reply
+    is REFUSED if a filter ended it, and TRUNCATED if it reached its limit.
     """
     if reply.fault is not None and not reply.text.strip():
         reason = Reason.REFUSED if reply.refused else Reason.PROVIDER
@@ -277,11 +278,13 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)
     if reply.refused and (isinstance(outcome, Rejected) or made_up):
         issue = Issue("$", "content_filter", "the provider's filter ended the reply")
-        if not isinstance(outcome, Rejected):  # words that a filter has broken off are nobody's answer
+        if not isinstance(outcome, Rejected):  # prose that a filter broke off is not an answer
             return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
-        outcome = replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+        outcome = replace(
+            outcome, reason=Reason.TRUNCATED
+        )  # the missing part was never written, so there is nothing to repair
     if isinstance(outcome, Rejected) and reply.truncated and reply.fault is not None:
         return _broken_off(outcome, Issue("$", reply.fault_code, reply.fault))
     if isinstance(outcome, Rejected) and reply.truncated is False and contract.mode in ("tagged", "text"):
@@ -290,7 +293,7 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
 
 
 def _read(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read the text of a reply, wherever it stood and however it ended."""
+    """Read the text of a reply, wherever it was and however it ended."""
     end = len(reply.text)
     if reply.thought:
         outcome = read(reply.text, contract, truncated=reply.truncated)
@@ -304,7 +307,7 @@ def _read(reply: Reply, contract: Contract[T]) -> Outcome[T]:
 
 
 def ends_by_itself(outcome: Accepted[Any]) -> bool:
-    """Whether a value has an end of its own, as objects and lists have; words and numbers may always go on."""
+    """Whether a value has a recognizable end, as objects and lists have; prose and numbers may always continue."""
     return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, _OPEN_ENDED)
 
 
@@ -312,27 +315,27 @@ _OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
 
 
 def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
-    """The outcome with one repair more, about where the text stood or how it ended."""
+    """The outcome with one more repair, about where the text was or how it ended."""
     words = outcome.text[slice(*span)][:80]
     repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
     return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.INFERRED, key=list(Trust).index))
 
 
 def _left_open(outcome: Rejected) -> Rejected:
-    """The rejection of a reply that was not cut: a tag without its end was left open by the model itself."""
+    """The rejection of a reply that was not cut: the model itself left the tag open."""
     if outcome.reason is not Reason.TRUNCATED:
         return outcome
     return replace(
         outcome,
         issues=(
             *outcome.issues,
-            Issue("$", LEFT_OPEN, "the model has ended its reply like that: the provider has not cut it"),
+            Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it"),
         ),
     )
 
 
 def _broken_off(outcome: Rejected, fault: Issue) -> Rejected:
-    """The rejection of a reply that an error of the provider has cut; what is wrong with a whole one is said by it."""
+    """The rejection of a reply that a provider error cut off, after which the text itself is not at fault."""
     if outcome.reason is not Reason.TRUNCATED:
         return outcome
     cut = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
@@ -340,17 +343,17 @@ def _broken_off(outcome: Rejected, fault: Issue) -> Rejected:
 
 
 def may_be_whole_next_time(rejected: Rejected) -> bool:
-    """Whether no budget has cut a reply, so that the same question may be asked again."""
+    """Whether no budget cut the reply, so that the same question may be asked again."""
     return any(issue.code in (LEFT_OPEN, BROKEN_OFF) for issue in rejected.issues)
 
 
 def was_left_open(rejected: Rejected) -> bool:
-    """Whether a reply that looks cut has ended by itself."""
+    """Whether a reply that looks truncated was ended by the model."""
     return any(issue.code == LEFT_OPEN for issue in rejected.issues)
 
 
 def may_be_asked_otherwise(rejected: Rejected) -> bool:
-    """Whether there is no reply because of the form that was asked for, so that words alone may do."""
+    """Whether there is no reply because of the output format, so that instructions alone may do."""
     return any(issue.code == _FORM_FAILED.code for issue in rejected.issues)
 
 
@@ -368,23 +371,23 @@ def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
 
 
 class Rung(BaseModel):
-    """The common part of all stages: immutable, and an unknown key is an error."""
+    """The common part of all stages: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     answers: ClassVar[frozenset[Reason]]
-    """The reasons for a rejection that this stage can do something about."""
+    """The rejection reasons that this stage can handle."""
     fallback: ClassVar[bool] = True
     """Whether it counts towards `Ladder.max_stages`."""
     asks: ClassVar[bool] = True
     """Whether it makes model calls, so that the limits for calls, cost and time are its limits."""
     sees_question: ClassVar[bool] = False
-    """Whether it puts the question of the run again; any other stage knows the reply alone."""
+    """Whether it asks the question of the run again; other stages see only the reply."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
-        """Why there is nothing that this stage could do here although it answers the reason, or None."""
+        """Why the stage could do nothing here although it handles the reason, or None."""
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (for stages to say more)
-        """Whether it would put the question of the run again with the schema enforced, as it was not yet."""
+        """Whether it would ask the question of the run again with the schema enforced for the first time."""
         return False

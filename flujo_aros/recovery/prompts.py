@@ -1,4 +1,4 @@
-"""All words that recovery sends to a model. What a model wrote stands between lines that it could not know.
+"""All text that recovery sends to a model. Text written by a model is enclosed in lines that it could not predict.
 
 Each prompt is bounded by the stage that sends it, and holds no secret of a known kind.
 """
@@ -17,7 +17,7 @@ from flujo_aros.recovery.plan import Reply
 from flujo_aros.redaction import Vault
 
 CANNOT_REPAIR: Final = "CANNOT_REPAIR"
-"""The answer that a model is asked for when the failing output lacks what the schema requires."""
+"""The answer requested from a model if the failing output lacks what the schema requires."""
 
 ONLY_JSON: Final = "Return only JSON. No extra text."
 """The stricter instruction of a retry."""
@@ -49,7 +49,7 @@ _SAY: Final = "Do not repeat the example and do not write JSON. Say it in one or
 _BLOCK: Final = "Keep the rest of your answer as it was."
 
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
-"""A word of letters alone, so that it passes for no value."""
+"""Letters only, so that it cannot be mistaken for a value."""
 _MAX_ISSUES: Final = 20
 _MAX_ISSUE_CHARS: Final = 300
 _MAX_FEEDBACK_CHARS: Final = 4_000
@@ -57,57 +57,57 @@ _MAX_NAMES: Final = 60
 
 
 def repair_prompt(contract: Contract[Any], failing: Rejected, vault: Vault, *, enforced: bool = False) -> str:
-    """Ask for the failing output in the right form: the output, what is wrong with it, the schema, nothing else.
+    """Ask for the failing output in the right format: the output, its issues, the schema, nothing else.
 
-    The schema is left out where the provider has it beside the prompt, to enforce it.
+    The schema is left out if the provider receives it separately to enforce it.
     """
     return _about(_REPAIR, contract, failing, vault, enforced=enforced)
 
 
 def extract_prompt(contract: Contract[Any], text: str, vault: Vault, *, enforced: bool = False) -> str:
-    """Ask for a value out of a text, which may be prose."""
+    """Ask for a value from a text, which may be prose."""
     return _about(_EXTRACT, contract, Rejected(Reason.NO_JSON, (), text), vault, enforced=enforced)
 
 
 def patch_prompt(wanted: Contract[Any], failing: Rejected, vault: Vault) -> str:
-    """Ask for the failing places of an output only."""
+    """Ask only for the failing places of an output."""
     return _about(_PATCH, wanted, failing, vault)
 
 
 def retry_prompt(contract: Contract[Any], failing: Rejected) -> str:
-    """Tell the model in the conversation what was wrong with its reply, and what to do now."""
-    feedback = failing.feedback(advice=contract.mode != "block")  # which wants prose, too, as the form says
+    """Tell the model in the conversation what was wrong with its reply and what to do now."""
+    feedback = failing.feedback(advice=contract.mode != "block")  # which requires prose too, as the format says
     if len(feedback) > _MAX_FEEDBACK_CHARS:
         feedback = f"{feedback[:_MAX_FEEDBACK_CHARS]}…"
     return f"{feedback}\n\n{form_prompt(contract)}"
 
 
 def form_prompt(contract: Contract[Any]) -> str:
-    """Ask in the conversation for the form of the answer."""
+    """Ask in the conversation for the required output format."""
     if contract.mode == "json":
         return f"{contract.instruction()}\n{ONLY_JSON}"
     return f"{contract.instruction()}\n{_BLOCK}" if contract.mode == "block" else contract.instruction()
 
 
 def plain_prompt(contract: Contract[Any]) -> str:
-    """Ask in the conversation for the answer in plain words, of a model that only repeats a schema."""
-    if contract.mode == "event":  # the text is all that a weak model has to give: its prose is taken for it
+    """Ask in the conversation for a plain prose answer, after a model only repeated the schema."""
+    if contract.mode == "event":  # text is all that a weak model can give, so its prose is accepted as the text
         return _SAY
     return _PLAIN.format(names="\n".join(f"- {line}" for line in _fields(contract.json_schema)))
 
 
 def continue_prompt(begin: str) -> str:
-    """Ask in the conversation for the rest of a reply that was cut, beginning with its last words."""
+    """Ask in the conversation for the rest of a truncated reply, beginning with its last words."""
     return _CONTINUE.format(begin=begin)
 
 
 def is_continuation(prompt: str) -> bool:
-    """Whether a prompt asks for the rest of a reply that was cut."""
+    """Whether a prompt asks for the rest of a truncated reply."""
     return _CONTINUE.partition("{begin}")[0] in prompt
 
 
 def declined(reply: Reply) -> Rejected | None:
-    """The rejection for a model that says that it cannot be done, or None."""
+    """The rejection for a model that answers that it cannot repair the output, or None."""
     if reply.text.strip().strip(".\"'`*") != CANNOT_REPAIR:
         return None
     issue = Issue("$", "cannot_repair", "the output does not hold what the schema requires")
@@ -115,9 +115,9 @@ def declined(reply: Reply) -> Rejected | None:
 
 
 def fenced(text: str) -> tuple[str, str]:
-    """A text between two lines that it cannot hold itself, and the word that marks them.
+    """A text between two lines that it cannot contain itself, and the word that marks them.
 
-    The word is made of the whole text, so that nobody who writes a part of the text can foresee it.
+    The word is derived from the whole text, so that the author of one part cannot predict it.
     """
     nonce = _hash(text)
     while nonce in text:
@@ -132,7 +132,7 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
     ]
     wrong = f"WRONG WITH IT\n{_lines(issues)}\n\n" if issues else ""
     data, nonce = fenced(f"{wrong}OUTPUT\n{held}")
-    if enforced:  # no other answer is possible: neither the form nor a way out needs to be in the prompt
+    if enforced:  # no other answer is possible, so the prompt needs neither the format nor a way to decline
         return "\n\n".join([f"{words.format(form='JSON')}\n{_DATA.format(nonce=nonce)}", data])
     form, schema = _form(contract)
     rules = _RULES.format(nonce=nonce) + (f"\n{_BARE}" if contract.mode == "json" else "")
@@ -140,7 +140,7 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
 
 
 def _form(contract: Contract[Any]) -> tuple[str, str]:
-    """What is asked for, in words, and the details."""
+    """What is requested, in words, and the details."""
     if contract.mode != "json":
         return "the SCHEMA says", contract.instruction()
     schema = contract.json_schema
@@ -163,7 +163,7 @@ def _hash(text: str) -> str:
 
 
 def _fields(schema: JsonSchema) -> Iterable[str]:
-    """The names of the fields with what the schema says about them, for a person."""
+    """The names of the fields with their descriptions from the schema, for a human reader."""
     properties: dict[str, Any] = schema.get("properties", {})
     for name, field in list(properties.items())[:_MAX_NAMES]:
         about = field.get("description") or ""

@@ -1,4 +1,4 @@
-"""The stages that show a model what was written, never the question: it extracts, repairs or patches the value."""
+"""The stages that show a model what was written, but not the question: they extract, repair or patch the value."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _HOLDS_AN_ANSWER = frozenset({Reason.NO_JSON, Reason.MALFORMED, Reason.INVALID, 
 
 
 class Extract(Rung):
-    """Take the value out of the text at hand with a model that sees that text and the schema, nothing else.
+    """Extract the value with a model that sees only the available text and the schema.
 
-    Where there is no text that could hold an answer, because the model has written nothing or has repeated the schema,
-    it is first asked the question once more, to be answered in plain words. The extractor refuses to invent.
+    If no text could contain an answer, because the model wrote nothing or repeated the schema, it is first asked the
+    question once more, for an answer in plain prose. The extractor is told not to invent values.
     """
 
     # Not TRUNCATED, REFUSED, PROVIDER, TOO_LARGE: what is missing would have to be invented.
@@ -37,12 +37,12 @@ class Extract(Rung):
 
     stage: Literal["extract"] = "extract"
     model: str | None = None
-    """The extractor; by default the model of the run."""
+    """The extractor model; by default the model of the run."""
     max_chars: int = Field(default=60_000, ge=1_000)
-    """The longest prompt that may be sent."""
+    """The maximum length of the prompt."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Why not to run: no schema says what to extract, or the text was written with that schema enforced."""
+        """Not without a schema, or if the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
@@ -52,7 +52,7 @@ class Extract(Rung):
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One ask about the text at hand; one before it where there is none."""
+        """One request about the available text; if there is none, another one before it."""
         source, attempt = past.spoken, 1
         text = source.text
         if source.reason not in _HOLDS_AN_ANSWER or not text.strip():
@@ -73,9 +73,9 @@ def extracted(
     attempt: int = 1,
     max_chars: int = 60_000,
 ) -> Plan[T]:
-    """A plan that takes a value of the task's contract out of a text: one bare ask, and a reading.
+    """A plan that extracts a value of the task's contract from a text, with one bare request.
 
-    Ends with a rejection where the model says that the text does not hold the value, and where the prompt would be
+    Ends with a rejection if the model answers that the text does not contain the value, or if the prompt would be
     longer than `max_chars`.
     """
     vault = Vault(text, task.secrets, labelled=True)
@@ -93,13 +93,13 @@ def extracted(
 
 
 class LlmRepair(Rung):
-    """Ask for the failing output in the right form: the prompt holds that output, the issues, the schema, nothing else.
+    """Ask a model to correct the failing output: the prompt contains only that output, the issues and the schema.
 
-    Secrets are masked before the prompt leaves and put back in the reply. An output so long that the prompt would
-    exceed `max_chars` is not asked about: a repair of half an output would lose the other half. A reply that changes
-    what was right is rejected, and so is one that states what the output does not (`not-in-output`): this model has
-    never seen the question. Where the question itself is shorter than the prompt, and a later stage asks it with the
-    schema enforced, that is cheaper and surer, and no repair is asked for.
+    Secrets are masked before the prompt is sent and restored in the reply. If the prompt would exceed `max_chars`, the
+    stage is skipped: repairing half an output would lose the other half. A reply that changes what was right is
+    rejected, and so is one that adds what the output does not state (`not-in-output`), because this model has never
+    seen the question. If the question itself is shorter than the prompt, and a later stage asks it with the schema
+    enforced, that is cheaper and more reliable, and this stage is skipped.
     """
 
     # Not TRUNCATED, ECHOED_SCHEMA, REFUSED, PROVIDER: what is missing would have to be invented. Not AMBIGUOUS: the
@@ -109,14 +109,14 @@ class LlmRepair(Rung):
 
     stage: Literal["llm_repair"] = "llm_repair"
     attempts: int = Field(default=2, ge=1, le=10)
-    """How often to ask. The second attempt sees the first one's corrected output, if there was one."""
+    """The maximum number of attempts. The second one sees the corrected output of the first, if there was one."""
     max_chars: int = Field(default=60_000, ge=1_000)
-    """The longest prompt that may be sent."""
+    """The maximum length of the prompt."""
     model: str | None = None
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """No text, no schema to repair towards, or more text than a prompt may hold."""
+        """Not without text, without a schema to repair towards, or if the prompt would be too long."""
         failing = past.current
         if not failing.text.strip():
             return "nothing was written that could be repaired"
@@ -152,20 +152,20 @@ class LlmRepair(Rung):
             if not isinstance(outcome, Rejected):
                 return outcome
             if any(issue.code == MADE_UP for issue in outcome.issues):
-                return outcome  # the output does not hold it: asked once more, something else would be made up
-            # Only an output that holds the content may take the place of the failing one: prose would have lost it,
-            # and so has one that changed what was right.
+                return outcome  # the output does not contain it; asking once more would invite an invention
+            # Only an output that has the content may replace the failing one: prose would have lost it, and so has one
+            # that changed what was right.
             if any(issue.code == "changed" for issue in outcome.issues):
                 failing = replace(failing, issues=(*failing.issues, *outcome.issues))
             elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
                 failing = outcome
             else:  # never the same prompt twice
-                words = f"{attempt} {'attempt' if attempt == 1 else 'attempts'} to correct it gave no JSON value"
+                words = f"{attempt} {'attempt' if attempt == 1 else 'attempts'} to correct it produced no JSON value"
                 failing = replace(failing, issues=(*past.current.issues, Issue("$", "attempt", words)))
         return outcome
 
     def _is_enforced(self, task: Task[Any]) -> bool:
-        """Whether the provider is to enforce the schema; what another model can do is not known."""
+        """Whether the provider is asked to enforce the schema; the capabilities of another model are unknown."""
         return task.enforces and self.model is None
 
     def _prompt(self, task: Task[Any], failing: Rejected, vault: Vault) -> str:
@@ -178,36 +178,36 @@ def _judged(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task
 
 
 _WHOLE = frozenset({"required"})
-"""Issues that name the object; the missing key has an issue of its own."""
+"""Issues that name the object; the missing key has its own issue."""
 
 
 class Patch(Rung):
-    """Ask for the failing fields of an answer that could be read, and put the replies into it; the rest is frozen.
+    """Ask for the failing fields of a readable answer and insert the replies; everything else stays unchanged.
 
-    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change, and what the
-    answer does not hold cannot be made up.
+    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change, and values that
+    the answer does not contain cannot be made up.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset({Reason.INVALID})
 
     stage: Literal["patch"] = "patch"
     attempts: int = Field(default=1, ge=1, le=10)
-    """How often to ask. The second attempt asks for what is still wrong."""
+    """The maximum number of attempts. The second one asks for what is still wrong."""
     max_fields: int = Field(default=20, ge=1, le=200)
-    """The most places to ask for; an answer with more of them is better asked for again."""
+    """The maximum number of places to ask for. An answer with more errors is better requested again."""
     max_chars: int = Field(default=60_000, ge=1_000)
-    """The longest prompt that may be sent."""
+    """The maximum length of the prompt."""
     model: str | None = None
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """No draft, or issues that are not about places in it."""
+        """Not without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
-            return "there is no answer of which only places are wrong"
+            return "there is no answer in which only some places are wrong"
         places = _wrong(failing, failing.draft, task.contract.json_schema)
         if not places or _form_of(places, task.contract.json_schema) is None:
-            return "what is wrong is not in places that could be asked for one by one"
+            return "the errors are not in places that could be asked for one by one"
         return f"{len(places)} places are wrong, more than {self.max_fields}" if len(places) > self.max_fields else None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -244,13 +244,13 @@ class Patch(Rung):
 def _patched(
     reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T], judge: Judge[T]
 ) -> Outcome[T]:
-    """What the draft comes to with the reply in it."""
+    """The outcome of the draft with the reply inserted."""
     if reply.fault is not None:
         return read(reply)
     answer = read_text(reply.text, form, truncated=reply.truncated)
     if isinstance(answer, Accepted):
         given, repairs = answer.value, tuple(answer.repairs)
-    else:  # what it gives for some of the places is better than nothing: the next attempt asks for the others
+    else:  # values for some of the places are better than none: the next attempt asks for the others
         given, repairs = answer.draft.value if answer.draft else None, ()
     if not is_dict(given):
         return read(Reply(reply.text, reply.truncated))
@@ -271,7 +271,7 @@ def _with_repairs(outcome: Outcome[T], repairs: tuple[Repair, ...]) -> Outcome[T
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
-    """The wrong places of a draft by their paths, without those that lie inside of another one."""
+    """The wrong places of a draft by path, without those inside another one."""
     found: dict[str, Place] = {}
     for issue in failing.issues:
         place = place_of(issue.path)
@@ -288,7 +288,7 @@ def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str,
 
 
 def _has_own(failing: Rejected, place: Place) -> bool:
-    """Whether another issue names the key that is missing in the object at this place."""
+    """Whether another issue names the missing key of the object at this place."""
     inside = (place_of(issue.path) for issue in failing.issues if issue.code == "missing")
     return any(found is not None and found[:-1] == place for found in inside)
 

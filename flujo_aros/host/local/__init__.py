@@ -25,15 +25,15 @@ MAGIC = b"GGUF"
 class LocalModels:
     """The local models of a run: starts a server for each weights file when it is first needed, stops all at the end.
 
-    Steps that name the same file share its server. Give one `LocalModels` to several runs of one event loop and
-    they share it too.
+    Steps that name the same file share its server. Runs in one event loop that are given the same `LocalModels` share
+    it too.
 
         async with LocalModels() as models:
             agent = Agent(await models.model("local:smollm2"), output_type=NativeOutput(Ticket))
     """
 
     only: Final = PREFIX
-    """The beginning of the names that it serves: models of a provider are made by pydantic-ai."""
+    """The prefix of the names that it serves: models of a provider are created by pydantic-ai."""
 
     def __init__(self, settings: LocalSettings | None = None) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class LocalModels:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop all servers. None is left, also when this is cancelled."""
+        """Stop all servers. None keeps running, even if this is cancelled."""
         self._open = False
         for server in self._servers.values():
             server.kill()
@@ -58,10 +58,10 @@ class LocalModels:
                 stack.push_async_callback(self._end, weights)
 
     async def model(self, name: str) -> Model:
-        """The model of that name, ready to answer; starts its server if none runs.
+        """The model with that name, ready to answer; starts its server if it is not running.
 
         Raises `LocalModelError`, one sentence that says what to do, if llama.cpp or the weights are not installed,
-        the file is none that llama.cpp reads, or the server does not start.
+        llama.cpp cannot read the file, or the server does not start.
         """
         if not self._open:
             raise UsageError("Enter LocalModels with `async with` before asking it for a model.")
@@ -94,7 +94,7 @@ class LocalModels:
 
 
 def check_local(names: Iterable[str]) -> None:
-    """Raise `LocalModelError` for the first of these models that cannot be started, before anything is."""
+    """Raise `LocalModelError` for the first of these models that cannot be started, before any server starts."""
     for name in sorted(names):
         require_engine()
         find_weights(name)
@@ -109,7 +109,7 @@ def require_engine() -> None:
 def find_weights(name: str) -> Path:
     """The weights file that a name such as `local:smollm2` or `local:~/models/x.gguf` means.
 
-    Raises `LocalModelError` if it is not there or is no GGUF file.
+    Raises `LocalModelError` if it does not exist or is not a GGUF file.
     """
     if not name.startswith(PREFIX):
         raise LocalModelError(f"{name!r} is not a local model: write local:smollm2 or local:<path to a .gguf file>.")
@@ -124,7 +124,7 @@ def find_weights(name: str) -> Path:
 
 
 def _installed(name: str, weights: Weights) -> Path:
-    spec = find_spec(weights.package)  # looks, and does not import
+    spec = find_spec(weights.package)  # checks without importing
     folders = spec.submodule_search_locations if spec else None
     files = sorted(file for folder in folders or () for file in Path(folder).glob("*.gguf"))
     if not files:

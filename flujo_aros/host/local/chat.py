@@ -1,4 +1,4 @@
-"""The model object for a local server: pydantic-ai's own chat model, with a true profile and plain errors."""
+"""The model object for a local server: pydantic-ai's own chat model, with an accurate profile and plain errors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.host.local.engine import LocalServer, ServerFacts
 
-READ_TIMEOUT = 3600.0  # a long reply of a large model on one core; the step's own timeout is the one to set
+READ_TIMEOUT = 3600.0  # a large model on one core may take long; the step's own timeout is the one to set
 
 
 def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
-    """What the server can do: grammars always, tools only if the model's chat template knows them."""
+    """What the server supports: grammars always, tools only if the model's chat template does."""
     return OpenAIModelProfile(
         supports_tools=facts.tools,
         supports_json_schema_output=True,
@@ -44,7 +44,7 @@ def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
         openai_supports_strict_tool_definition=False,
         openai_chat_supports_document_input=False,
         openai_chat_supports_multiple_system_messages=False,
-        # Control tokens in a ticket text would open a turn of their own.
+        # Control tokens in a user's text would open a new turn.
         may_tokenize_special_tokens_in_content=True,
         context_window=facts.context,
         supported_native_tools=frozenset(),
@@ -65,8 +65,8 @@ class LocalChatModel(OpenAIChatModel):
         client = AsyncOpenAI(
             base_url=f"{facts.url}/v1",
             api_key=server.key,
-            max_retries=0,  # nothing on loopback gets better by asking again
-            # trust_env: a proxy of the environment must not see what goes to this machine.
+            max_retries=0,  # retrying does not help on loopback
+            # trust_env=False: a proxy from the environment must not see local traffic.
             http_client=DefaultAsyncHttpxClient(trust_env=False, timeout=READ_TIMEOUT),
             timeout=READ_TIMEOUT,
         )
@@ -81,7 +81,7 @@ class LocalChatModel(OpenAIChatModel):
     def prepare_request(
         self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> tuple[ModelSettings | None, ModelRequestParameters]:
-        """As in the base class, but tools that the model would never get to see are an error."""
+        """As in the base class, but tools that the model would never see are an error."""
         if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
             raise UserError(
                 f"The chat template of the local model {self.model_name} has no place for tools: "

@@ -1,4 +1,4 @@
-"""One llama.cpp server in a child process, from its start to its end."""
+"""One llama.cpp server in a child process, from start to end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LocalSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AROS_LOCAL_", frozen=True, extra="ignore")
 
     threads: int | None = Field(default=None, ge=1, le=512)
-    """Threads that compute; by default half the cores that this process may use, at least 1 and at most 8."""
+    """Compute threads; by default half the cores available to this process, at least 1 and at most 8."""
     context: int = Field(default=4096, ge=256)
     """How many tokens a prompt and its reply may have together."""
     port: int = Field(default=0, ge=0, le=65535)
@@ -42,12 +42,12 @@ class LocalSettings(BaseSettings):
 
     @property
     def computing_threads(self) -> int:
-        """`threads`, or what suits this machine: threads that wait for each other collapse on a busy core."""
+        """`threads`, or a number that suits this machine: threads that wait for each other are slow on a busy core."""
         return self.threads or max(1, min(8, _usable_cores() // 2))
 
 
 def read_settings() -> LocalSettings:
-    """The settings of the environment. Raises `LocalModelError` that names the variable that is wrong."""
+    """The settings from the environment. Raises `LocalModelError` naming the invalid variable."""
     try:
         return LocalSettings()
     except ValidationError as error:
@@ -57,7 +57,7 @@ def read_settings() -> LocalSettings:
 
 
 class ServerFacts(NamedTuple):
-    """What a running server says of itself: where it listens, its context size, whether its template knows tools."""
+    """What a running server reports: its address, its context size, whether its template supports tools."""
 
     url: str
     context: int
@@ -80,8 +80,8 @@ class LocalServer:
             self._log = files.enter_context(tempfile.TemporaryFile())
             self._process = self._spawn()
             self._files = files.pop_all()
-        # From here on only this end of the pipe keeps the child alive.
-        with suppress(BrokenPipeError):  # dead already: ready() says why
+        # From here on, only this end of the pipe keeps the child alive.
+        with suppress(BrokenPipeError):  # already dead: ready() reports why
             self._lifeline.write(self._order())
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -92,7 +92,7 @@ class LocalServer:
                 stdout=self._report,
                 stderr=self._log,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C in the terminal is for us: we stop it in our own time
+                start_new_session=True,  # Ctrl-C in the terminal is for this process, which then stops the child
             )
         except OSError as error:
             raise LocalModelError(f"No process can be started for the local model: {error.strerror}.") from error
@@ -114,7 +114,7 @@ class LocalServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     async def ready(self) -> ServerFacts:
@@ -132,7 +132,7 @@ class LocalServer:
         return ServerFacts(**json.loads(line))
 
     async def died(self, within: float) -> bool:
-        """Whether the process ends within so many seconds."""
+        """Whether the process ends within this many seconds."""
         deadline = time.monotonic() + within
         while self.alive:
             if time.monotonic() > deadline:
@@ -141,7 +141,7 @@ class LocalServer:
         return True
 
     def kill(self) -> None:
-        """Send it the signal that cannot be refused; it has nothing to save. Returns at once."""
+        """Kill it, which it cannot refuse; it has nothing to save. Returns at once."""
         self._process.kill()
 
     async def stop(self) -> None:
@@ -156,7 +156,7 @@ class LocalServer:
             self._files.close()
 
     def how_it_ended(self) -> str:
-        """The end of a dead process in words, such as `signal SIGKILL, perhaps because it ran out of memory`."""
+        """How a dead process ended, such as `signal SIGKILL, perhaps because it ran out of memory`."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
             return "signal SIGKILL, perhaps because it ran out of memory"

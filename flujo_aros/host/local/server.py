@@ -5,7 +5,7 @@ llama.cpp writes to the process's own stdout and stderr, so it needs a process o
 
 The parent writes one line of JSON to stdin (the order) and reads one line of JSON from stdout (the report). The
 order is not on the command line, because other users can read that and it holds the API key. Stdin then stays open:
-its end is the sign that the parent is gone, however it went.
+when it ends, the parent is gone, for whatever reason.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _start(order: dict[str, Any]) -> Any:
     params.n_threads_http = HTTP_THREADS
     params.n_ctx = order["context"]
     params.n_parallel = 1  # one slot, so that a request has the whole context; others wait for their turn
-    params.fit_params = False  # never another context size than the one asked for
+    params.fit_params = False  # never another context size than the requested one
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.ui = False
     params.endpoint_slots = False
@@ -95,7 +95,7 @@ def _start(order: dict[str, Any]) -> Any:
 
 
 def _facts(url: str, key: str) -> dict[str, Any]:
-    """What the running server says of itself; asking proves that it answers and knows the key."""
+    """The running server's report; asking for it proves that it answers and knows the key."""
     request = urllib.request.Request(f"{url}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310 - loopback
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(request, timeout=30) as answer:
@@ -108,12 +108,12 @@ def _facts(url: str, key: str) -> dict[str, Any]:
 
 
 def _bound_memory() -> None:
-    """Leave requests a gigabyte: a contradictory schema makes llama.cpp's grammar eat all the memory there is."""
+    """Limit memory to what requests need: a contradictory schema makes llama.cpp's grammar use all memory there is."""
     if sys.platform != "linux":
         return
     import resource
 
-    with contextlib.suppress(OSError, ValueError):  # a limit that cannot be set is no reason not to serve
+    with contextlib.suppress(OSError, ValueError):  # serve even if the limit cannot be set
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         used = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
         resource.setrlimit(resource.RLIMIT_DATA, (used + HEADROOM, resource.getrlimit(resource.RLIMIT_DATA)[1]))

@@ -62,7 +62,7 @@ def lazy_names(package: str, init: str) -> LazyNames:
 
 
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:
-    """The error that names the extra to install for `wanted`, which `module` defines; None where no extra is missing.
+    """The error that names the extra to install for `wanted`, which `module` defines, or None if no extra is missing.
 
     >>> print(missing_extra(ModuleNotFoundError(name="jinja2"), "flujo_aros.Runner", "flujo_aros.pipeline.runner"))
     flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'

@@ -117,7 +117,7 @@ def no_such_kind(kind: str) -> Hint:
 
 
 def operation_nodes(making: Making, node: Node) -> Node:
-    """The steps that stand under `init:` or `finalize:`, those in the place of a short form included.
+    """The steps that stand under `init:` or `finalize:`, those in place of a short form included.
 
     `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
     """
@@ -135,7 +135,7 @@ def operation_nodes(making: Making, node: Node) -> Node:
 
 
 def _short(making: Making, node: Node, number: int) -> list[Node] | None:
-    """The steps that stand in the place of a short form; None for what is none."""
+    """The steps that stand in place of a short form; None for what is none."""
     output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
     if output is not None:
         return [_step(node, "output", output)]

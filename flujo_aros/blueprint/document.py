@@ -284,7 +284,7 @@ _MERGE: Final = _Merge("<<")
 _PARSER: Final[Any] = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 """What makes events of a text: libyaml, a dozen times faster, wherever PyYAML is built with it.
 
-Without it the same is read, but for a tab inside of a text without quotes, which is refused.
+Without it the same is read, but for a tab inside a text without quotes, which is refused.
 """
 
 
@@ -301,7 +301,7 @@ class _Reading:
         self.end = (1, 1)  # behind the last thing that was read
 
     def document(self) -> Node | None:
-        """The value of the only document; None where there is none."""
+        """The value of the only document, or None if there is none."""
         self.next = _PARSER(self.text).get_event
         self.next()  # the stream begins
         if isinstance(self.next(), yaml.StreamEndEvent):

@@ -43,7 +43,7 @@ def blueprint_schema() -> dict[str, Any]:
 
 
 def _referring(schema: Any) -> Any:
-    """The schema with real references in the place of those that pydantic must not follow."""
+    """The schema with real references in place of those that pydantic must not follow."""
     if isinstance(schema, dict):
         members = cast("dict[str, Any]", schema)
         return {

@@ -49,7 +49,7 @@ _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
 def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
-    """Why the key at this path changes nothing here; None where it is not known at all."""
+    """Why the key at this path changes nothing here, or None if it is not known at all."""
     owner = _owner(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
@@ -187,7 +187,7 @@ _WHOLE: Final = ("int_type", "int_from_float", "int_parsing")
 
 
 def meant(detail: ErrorDetails) -> int | float | bool | None:
-    """The number or truth that a value of the wrong type plainly stands for; None where it stands for none.
+    """The number or truth that a value of the wrong type plainly stands for, or None if it stands for none.
 
     >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
     3

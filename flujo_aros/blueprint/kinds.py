@@ -149,7 +149,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
-    """A step that loads and cannot run, for the first of the doubts that have come up since."""
+    """A step that loads and cannot run, for the first of the doubts that have arrived up since."""
     doubt = loading.doubts[since]
     place, why = doubt.place, doubt.message
     del loading.doubts[since:]
@@ -246,7 +246,7 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
 
 
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dict[str, Any] | None:
-    """What a step says of the options of its kind; None where one is missing or wrong that it needs."""
+    """What a step says of the options of its kind, or None if one is missing or wrong that it needs."""
     holder = (making.member(kind.under) if kind.under else None) or making.node
     given: dict[str, Any] = {}
     whole = True
@@ -270,7 +270,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dic
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
-    """What an option is in Python; None where it says nothing, or its errors are noted."""
+    """What an option is in Python, or None if it says nothing, or its errors are noted."""
     full = f"{kind.under}.{key}" if key in kind.keys_under else key
     option = kind.options[key]
     scope = option.option.scope

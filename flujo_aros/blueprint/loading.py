@@ -462,7 +462,7 @@ def told_of(error: BlueprintError) -> str:
 
 
 def member(node: Node, *keys: str) -> Node | None:
-    """What stands under these keys, one in the other; None where one is missing."""
+    """What stands under these keys, one in the other, or None if one is missing."""
     here: Node | None = node
     for key in keys:
         value = here.value if here is not None else None

@@ -102,7 +102,7 @@ class Chosen:
         return replace(node, value={**node.members, "model": replace(written, value=chosen)})
 
     def _inside(self, node: Node, profile: Mapping[str, str]) -> Node:
-        """A step, or a part of one, with the models of what asks inside of it."""
+        """A step, or a part of one, with the models of what asks inside it."""
         if isinstance(node.value, list):
             return replace(node, value=[self._inside(each, profile) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -127,7 +127,7 @@ def _names(variable: str, host: str) -> bool:
 
 
 def refused_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
-    """Why the address in the name of a model is not used; None where it may be, and where there is none.
+    """Why the address in the name of a model is not used, or None if it may be, and where there is none.
 
     `written` is the name with its references to environment variables, where it has any.
     """

@@ -43,7 +43,7 @@ def graph_command(
 ) -> None:
     """Draw a blueprint as Mermaid or SVG.
 
-    The drawing shows the steps, what each of them asks, and the steps inside of others.
+    The drawing shows the steps, what each of them asks, and the steps inside others.
 
     Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a picture of its own, without scripts.
     Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.

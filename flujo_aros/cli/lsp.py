@@ -5,7 +5,7 @@ actions, the documentation of a key or a rule as a hover, and the keys and value
 and fixes are the linter's, keys are those of the blueprint's JSON Schema: nothing about blueprints is declared here.
 
 A blueprint that is being typed is seldom valid YAML. So the place of the cursor is found from indentation alone
-(`Cursor`), which is right for blocks; inside of `{…}` on one line there is no completion.
+(`Cursor`), which is right for blocks; inside `{…}` on one line there is no completion.
 """
 
 from __future__ import annotations

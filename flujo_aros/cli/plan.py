@@ -266,7 +266,7 @@ def _said(step: PipelineStep) -> dict[str, Any]:
 
 
 def _holds_steps(value: object) -> bool:
-    """Whether these are the steps inside of a step, which are shown as steps."""
+    """Whether these are the steps inside a step, which are shown as steps."""
     from flujo_aros.pipeline.model import Pipeline, PipelineStep
 
     inner: object = next(iter(cast("dict[str, object]", value).values()), None) if isinstance(value, dict) else value

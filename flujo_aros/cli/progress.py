@@ -36,7 +36,7 @@ _NAMES: Final = 45
 _LEAST: Final = 20
 """How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
 _QUIET: Final = ("success", "skipped")
-"""How a step inside of another ends that needs no line off a terminal."""
+"""How a step inside another ends that needs no line off a terminal."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Obser
 class PlainProgress:
     """One line when a step of the pipeline starts, when it ends, and for each stage of a recovery.
 
-    Steps inside of others have a line only when they end without success: a map may have thousands.
+    Steps inside others have a line only when they end without success: a map may have thousands.
     """
 
     console: Console

@@ -75,7 +75,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def example_answer(schema: Mapping[str, Any]) -> str | None:
-    """An answer that would be taken, as it is typed; None where none is known, or where any string is.
+    """An answer that would be taken, as it is typed, or None if none is known, or where any string is.
 
     >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
     '{"n": 3}'
@@ -105,7 +105,7 @@ class _Field:
     words: str
 
     def read(self, line: str) -> Any:
-        """The value that was typed; None where nothing was, `_UNFIT` where it is none that fits."""
+        """The value that was typed, or None if nothing was, `_UNFIT` where it is none that fits."""
         if not line.strip() and not self.required:
             return None
         value: Any = line

@@ -181,7 +181,7 @@ def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
 
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
-    """Put the result of a row in the place of the one that waited, in the results of its batch."""
+    """Put the result of a row in place of the one that waited, in the results of its batch."""
     from flujo_aros.cli.batch import ResultsFile
     from flujo_aros.evals.cases import Case
 

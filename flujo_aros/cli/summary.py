@@ -97,7 +97,7 @@ def _figures(repairs: int, usage: Usage, seconds: float) -> Iterator[Text]:
 
 
 def _repairs(result: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
-    """The steps with their repairs, each once: a step with steps inside of it may have the outcome of the last one."""
+    """The steps with their repairs, each once: a step with steps inside it may have the outcome of the last one."""
     groups = {step.name.rpartition("/")[0] for step in result.steps}
     for step in result.steps:
         yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()

@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server_version, sys_version = "aros", ""
     timeout = 30
-    """Seconds in which a request must have come."""
+    """Seconds in which a request must have arrived."""
 
     def do_GET(self) -> None:
         """Send a page."""

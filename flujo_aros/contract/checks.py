@@ -1,4 +1,4 @@
-"""Checks: requirements beyond the schema, as plain functions, and two ready-made ones for contests."""
+"""Checks: requirements beyond the schema, as plain functions, and two ready-made ones for verdicts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
 
 
 def _judging(value: Any, checks: Sequence[Check]) -> Generator[tuple[Check, Awaitable[Any]], Any, Judgement[Any]]:
-    """Judges, and asks for what has to be awaited."""
+    """Run the checks, yielding each awaitable result."""
     issues: list[Issue] = []
     cleaned: list[Repair] = []
     for check in checks:

@@ -51,7 +51,7 @@ class Block:
 PLACEHOLDER: Final = "…"
 """The text of an event whose reply contained no usable text."""
 _MARKS: Final = " \n.…-–—_*`\"'“”‘’"
-"""What fills a text that has yet to be written, or is set around it."""
+"""Characters that only fill or surround text that has not been written yet."""
 
 
 def is_blank(text: str) -> bool:
@@ -83,7 +83,7 @@ class Event(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
-        """Without the fields of a verdict that were not written: most events have none."""
+        """Without verdict fields that were not written: most events have none."""
         dumped: JsonObject = plain(self)
         return {
             name: value for name, value in dumped.items() if name in self.model_fields_set or name not in WELL_KNOWN
@@ -161,7 +161,7 @@ def _without(schema: JsonObject, names: list[str]) -> None:
 
 
 def is_taken(name: str) -> bool:
-    """Whether every event already has an attribute of this name: `copy`, `model_dump`, `says_nothing`."""
+    """Whether every event already has an attribute with this name: `copy`, `model_dump`, `says_nothing`."""
     return name not in Event.model_fields and hasattr(Event, name)
 
 
@@ -190,7 +190,7 @@ def block_instruction(keys: tuple[str, ...]) -> str:
 
 
 EXAMPLE: Final = "A lantern hums behind the closed door."
-"""The text of an event in the example, which is never meant as an answer."""
+"""The text of the example event, which is never meant as an answer."""
 _SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<name>": "<number>"}}
 
 
@@ -219,13 +219,12 @@ Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 
 OF_CONTRACT: Final = "__aros_contract__"
-"""Where the strict model of an event contract names its contract."""
+"""Where the strict model of an event contract refers to its contract."""
 
 
 class Counts(NamedTuple):
-    """Which keys of an object count; all others are optional: what they hold may be repaired or left out.
-
-    Where all the `needed` ones are known, what follows may be unreadable.
+    """Which keys of an object are required. All others are optional, so their values may be repaired or dropped, and
+    whatever follows the last of the `needed` keys may be unreadable.
     """
 
     keys: frozenset[str]
@@ -239,20 +238,20 @@ class JsonContract(Generic[T_co]):
     values: Values[T_co]
     mode: Mode = "json"
     risk: Risk = Risk.INFERRED
-    """How risky an edit may be before the reading is rejected, unless the call says otherwise."""
+    """The highest risk of a repair before the reply is rejected, unless the call says otherwise."""
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
-    """Requirements beyond the schema; they are checked once a value could be read."""
+    """Requirements beyond the schema, checked once a value has been read."""
     counts: Counts | None = field(default=None, kw_only=True)
-    """The keys of the root object that count, where all others are optional; None: every key counts."""
+    """The required keys of the root object, if all others are optional; None if every key is required."""
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The JSON Schema of the payload; empty where any value is allowed."""
+        """The JSON Schema of the payload; empty if any value is allowed."""
         return self.values.json_schema
 
     @property
     def shape(self) -> Shape:
-        """The schema as the reader needs it."""
+        """The schema in the reader's form."""
         return self.values.shape
 
     @cached_property
@@ -261,7 +260,7 @@ class JsonContract(Generic[T_co]):
         return fingerprint({"mode": self.mode, "schema": self.json_schema, **self.where()})
 
     def where(self) -> JsonSchema:
-        """Plain JSON that describes, in addition to the schema, where the payload is."""
+        """Plain JSON that describes, beyond the schema, where the payload is."""
         return {}
 
     def options(self) -> JsonSchema:
@@ -280,14 +279,16 @@ class JsonContract(Generic[T_co]):
         agent = Agent(model, output_type=Output.tagged("result", Order).as_output(), capabilities=[Aros()])
         ```
         """
-        from flujo_aros import output_type  # the public name: the host is above this layer, and loaded when it is used
+        from flujo_aros import (
+            output_type,
+        )  # through the public name, because the host is above this layer and loads lazily
 
         like: Callable[..., T_co] = output_type(self)
         return like
 
     @cached_property
     def awaited(self) -> tuple[Check, ...]:
-        """The checks that are async: an agent or a step awaits them."""
+        """The async checks, which an agent or a step awaits."""
         return tuple(check for check in self.checks if is_async(check))
 
     @cached_property
@@ -310,7 +311,7 @@ class TaggedContract(JsonContract[T_co]):
     strict: bool = True
     """Accept only valid JSON (in one optional fence), without any repair."""
     max_retries: int = field(default=0, kw_only=True)
-    """How often the model is told what was wrong and asked again, in the same conversation."""
+    """How often the model is shown the errors and asked again, in the same conversation."""
 
     @property
     def opening(self) -> str:
@@ -332,7 +333,7 @@ class TaggedContract(JsonContract[T_co]):
         return {"tag": self.tag, "strict": self.strict}
 
     def options(self) -> JsonSchema:
-        """The retries, too."""
+        """Includes `max_retries`."""
         return super().options() | ({"max_retries": self.max_retries} if self.max_retries else {})
 
     def instruction(self) -> str:
@@ -388,12 +389,12 @@ class EventContract(JsonContract[Event]):
         are typed and optional.
         """
         model = event_model(self.kinds, self.fields)
-        setattr(model, OF_CONTRACT, self)  # so that an agent with this output type is held to all of the contract
+        setattr(model, OF_CONTRACT, self)  # so that an agent with this output type enforces the whole contract
         return model
 
     @property
     def judges_winner(self) -> bool:
-        """Whether the winner matters: it is requested or checked, and not just an optional field."""
+        """Whether the winner is required: it is requested or checked, not just an optional field."""
         return bool(self.checks) or "winner" in self.fields
 
     @cached_property
@@ -403,7 +404,7 @@ class EventContract(JsonContract[Event]):
 
     @cached_property
     def loose(self) -> JsonContract[LooseEvent]:
-        """The same event with anything in the fields that can be cleaned: kind, winner and all optional fields."""
+        """The same event with any type in the fields that can be cleaned: kind, winner and all optional fields."""
         needed = frozenset({"kind", "text", "winner"} if self.is_verdict else {"kind", "text"})
         counts = Counts(needed | {"winner"} if self.judges_winner else needed, needed)
         values = TypeValues[LooseEvent](written_model(self.fields, LooseEvent))
@@ -424,11 +425,11 @@ class EventContract(JsonContract[Event]):
         return self._model_schema
 
     def where(self) -> JsonSchema:
-        """The kinds, and the one that replaces a wrong one."""
+        """The kinds and the fallback kind."""
         return {"kinds": list(self.kinds), "fallback": self.fallback}
 
     def options(self) -> JsonSchema:
-        """The fields, those that are required, and the example, too."""
+        """The fields, which of them are required, and the example."""
         found = {"fields": list(self.fields), "required": list(self.required)}
         example = {} if self.example == EXAMPLE else {"example": self.example}
         return super().options() | {name: names for name, names in found.items() if names} | example
@@ -554,7 +555,7 @@ class Output:
         needed = asked if required is True else _required(required or (), further)
         if not example.strip():
             raise ContractError(f"example={example!r}: it must be the text of the example in the prompt, a string")
-        # What is read first is an event as the model wrote it; `read` makes the event of it.
+        # The reply is first read as the loose event; `read` turns that into the event.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         judges = (*([fields_in(needed)] if needed else []), *_functions(checks))
         kind = fallback or known[0]
@@ -572,7 +573,7 @@ def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def _fields(names: Iterable[str]) -> tuple[str, ...]:
-    """The fields of an event beside its kind and its text."""
+    """The fields of an event in addition to its kind and text."""
     further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
     for name in further:
         if name.startswith("_"):
@@ -657,7 +658,7 @@ def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
 
 
 def _content_key(like: Any) -> object | None:
-    """What identifies a contract; None for a type that cannot be hashed, which is compiled each time."""
+    """A key that identifies a contract, or None for an unhashable type, which is compiled each time."""
     if isinstance(like, (dict, bool)):
         try:
             return json.dumps(like, sort_keys=True)
@@ -714,7 +715,7 @@ class WrittenContract:
 
 
 def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
-    """An event; with a `cast` its winner and its scores are judged by it."""
+    """An event. With a `cast`, its winner and scores are checked against it."""
     cast_names = options.get("cast")
     if cast_names is not None and not _are_texts(cast_names):
         raise ContractError(f"cast={cast_names!r}: it must be a list of names")
@@ -765,7 +766,7 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
     if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
         raise ContractError(f"{form} contains {odd[0]!r}, which is not a string")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
-    if form == "block" and names[:1] == [""]:  # a blank key, written as such, makes the contract inert
+    if form == "block" and names[:1] == [""]:  # an explicitly blank key disables the contract
         kept = ("", *kept)
     if form not in _OPTIONS or not _enough(form, kept):
         raise ContractError(f"a contract is {_FORMS}, not {shown}")
@@ -775,7 +776,7 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
             article = "an" if form == "event" else "a"
             raise ContractError(f"{article} {form} contract has no option {name!r}; known: {known}")
     found = WrittenContract(cast("Form", form), kept, tuple(options.items()))
-    found.contract()  # so that a wrong option is found where it is written
+    found.contract()  # so that an invalid option is reported at the line it is written on
     return found
 
 

@@ -21,23 +21,23 @@ _TOKENS: Final = {
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
 }
-"""The tokens in which models begin and end their reasoning where no tags do."""
+"""Tokens that begin and end reasoning in models that do not use tags."""
 REASONING_OPENS: Final = rf"<(?:{REASONING_TAGS})(?:\s[^>]{{0,80}})?>|" + "|".join(map(re.escape, _TOKENS))
-"""What begins a block of reasoning; `closing_mark` says what ends it."""
+"""Begins a block of reasoning; `closing_mark` gives its end."""
 REASONING_CLOSES: Final = rf"</(?:{REASONING_TAGS})\s*>|" + "|".join(map(re.escape, _TOKENS.values()))
-"""What ends a block of reasoning, also where nothing has begun it: a prompt may have."""
+"""Ends a block of reasoning, even one with no beginning, because the prompt may contain it."""
 
 END_OF_TURN: Final = (
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|return|call)\|>|<\|end\|>(?!\s*<\|start\|>assistant)"
     r"|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|<\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool)"
     r"|<start_of_turn>user|\[INST\]"
 )
-"""The tokens that end the turn of a model, or begin that of somebody else."""
+"""Tokens that end the model's turn, or begin another participant's."""
 ROLE_HEADER: Final = (
     r"[ \t]*(?:\#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b"
     r"[ \t]*:?[ \t]*(?=\n)|(?:user|human):[ \t])"
 )
-"""The line that begins another turn in a plain transcript."""
+"""A line that begins another turn in a plain transcript."""
 
 _BLOCK: Final = re.compile(
     "|".join(
@@ -49,7 +49,7 @@ _BLOCK: Final = re.compile(
     re.S | re.I,
 )
 _BEGIN: Final = ("<", "◁", "[T", "[t", "[/")
-"""What these marks begin with: to look for it is ten times as fast as to look for them."""
+"""The first characters of these markers: searching for them is ten times faster than for the markers."""
 _OPENS: Final = re.compile(REASONING_OPENS, re.I)
 _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
@@ -73,7 +73,10 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'
     """
-    if not any(mark in text for mark in _BEGIN):
+    for mark in _BEGIN:
+        if mark in text:
+            break
+    else:
         return text
     masked = _BLOCK.sub(_blank, text)
     if unopened:
@@ -115,7 +118,7 @@ COMPLETE: Final = "<promise>COMPLETE</promise>"
 
 
 _GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
-"""What follows a mark that is only mentioned."""
+"""What follows a marker that is only mentioned."""
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
     r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
@@ -123,14 +126,14 @@ _ANNOUNCED: Final = re.compile(
     re.I,
 )
 _BEFORE: Final = 400
-"""How many characters before a mark are looked at."""
+"""How many characters before a marker are examined."""
 _DENIED: Final = re.compile(
     r"(?:\b(?:not|no|never|without|cannot)\b|n't\b)"
     r"(?:\s+(?:yet|reached|ready|done|for|to|at|the|a|any|time|say|claim|give|it|is|this|still|mark)){0,4}[\s:`*\"']{0,4}\Z"
     r"|\b(?:when|once|if|until)\b[^.!?,:;\n]{0,60}[,:][ \t`*]{0,4}\Z",
     re.I,
 )
-"""What precedes, in its sentence, a mark that is not reached or has a condition."""
+"""Words that, earlier in its sentence, mean that a marker is conditional or not reached."""
 
 
 @dataclass(frozen=True)

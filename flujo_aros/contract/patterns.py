@@ -1,4 +1,4 @@
-"""Regular expressions and bounds of JSON Schemas, by the engines that judge values: linear, or else bounded."""
+"""Regular expressions and bounds of JSON Schemas, evaluated by the engines that validate values: linear, or bounded."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _BACKTRACKS: Final = 100_000
 
 
 def engines() -> tuple[Engine, ...]:
-    """What a schema is compiled with, the best first: look-around needs the other engine, which backtracks."""
+    """Engines to compile a schema with, the best first: look-around requires the second one, which backtracks."""
     return jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
 
 
 class Pattern:
-    """A pattern of `patternProperties`, compiled when the first key is asked for."""
+    """A pattern of `patternProperties`, compiled when the first key is tested."""
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def matches(self, key: str) -> bool:
-        """Whether the key has this form somewhere in it, as JSON Schema has it."""
+        """Whether the key contains a match, as JSON Schema defines it."""
         try:
             return self._validator is not None and self._validator.is_valid(key)
         except UnicodeEncodeError:  # half of a surrogate pair
@@ -43,13 +43,13 @@ class Pattern:
 
 
 _MOST_STATES: Final = 1 << 26
-"""Bytes that the automaton of a long list of words may take."""
+"""Bytes that the automaton of a long word list may take."""
 
 
 def contains(source: str) -> Callable[[str], bool]:
-    """Says whether a text contains a match of an expression, in one pass and some hundred times faster than `re`.
+    """Return a function that tests whether a text contains a match, in one pass and about 100 times faster than `re`.
 
-    The expression has no look-around. Compiling it takes milliseconds. What is asked raises `UnicodeEncodeError` for a
+    The expression has no look-around. Compiling it takes milliseconds. The function raises `UnicodeEncodeError` for
     text with half of a surrogate pair, which the engine cannot read.
 
     >>> contains(r"\\b(?:wrong|incorrect)\\b")("that is wrong")
@@ -66,7 +66,7 @@ _BOUNDS: Final = (
 
 
 def bounds_of(schema: Mapping[str, Any]) -> Callable[[object], str | None] | None:
-    """Says what is wrong with a number or string by the bounds of its schema; None where the schema has none.
+    """Return a function that reports how a number or string violates the schema's bounds, or None if it has none.
 
     >>> bounds_of({"type": "integer", "minimum": 3})(2)
     '2 is less than the minimum of 3'

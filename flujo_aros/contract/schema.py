@@ -21,7 +21,7 @@ JsonSchema = dict[str, Any]
 
 
 def fold(name: str) -> str:
-    """Fold a name: without case, accents, spacing and punctuation, so `Unit-Price` and `unitPrice` are equal."""
+    """Normalize a name by dropping case, accents, spaces and punctuation: `Unit-Price` and `unitPrice` become equal."""
     plain = name.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe").replace("Æ", "ae").replace("Œ", "oe")
     if plain.isascii():
         return "".join(filter(str.isalnum, plain)).lower()
@@ -36,32 +36,33 @@ class Shape:
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
     required: frozenset[str] = frozenset()
     patterns: tuple[tuple[Pattern, Shape], ...] = ()
-    """The values of keys that `properties` does not name and that have a form (`patternProperties`)."""
+    """Shapes for keys that match a `patternProperties` expression."""
     additional: Shape | bool | None = None
-    """`None`: the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
+    """`None` if the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
     items: Shape | None = None
     prefix: tuple[Shape, ...] = ()
     branches: tuple[Shape, ...] = ()
     choices: tuple[Any, ...] | None = None
     format: str | None = None
     bounds: Callable[[Any], str | None] | None = None
-    """What is wrong with a scalar here by `minimum`, `maxLength`, `pattern` and their like; None: nothing."""
+    """Reports how a scalar violates `minimum`, `maxLength`, `pattern` or a similar keyword. None if there are none."""
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
     """Title and description: words that a reply may repeat beside its value."""
     unique: bool = False
-    """A list without doubles: a Python type may keep it as a set, in no order."""
+    """A list without duplicates: a Python type may store it as a set, without an order."""
     aliases: tuple[str, ...] = ()
     only_aliases: bool = False
     risk: str | None = None
     choice_aliases: dict[str, Any] = field(default_factory=dict[str, Any])
     has_risks: bool = False
-    """At the root: some place below has a risk of its own."""
+    """At the root: some place below has its own risk."""
     has_only_aliases: bool = False
     """At the root: some real name below may not be written."""
     may_elide: bool = True
-    """At the root: some place below takes strings in a list or keys of any name, where dots may mark an omission."""
+    """At the root: some place below takes strings in a list, or arbitrary keys, where an ellipsis may mark an omission.
+    """
     may_mix: bool = True
     """At the root: some list below may hold lists beside other items."""
     has_aliases: bool = False
@@ -69,9 +70,9 @@ class Shape:
     has_times: bool = False
     """At the root: some string below is a date, time or duration."""
     time_keys: tuple[str, ...] | None = None
-    """At the root: the keys, with their quotes, of all of these; None where one has no key."""
+    """At the root: the keys, with their quotes, of all of these, or None if one has no key."""
     plan: Any = None
-    """What the reader has worked out about this place; kept here, so that it lives as long as the shape."""
+    """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
     _keys: dict[str, str] | None = None
     _named: dict[str, Shape] | None = None
     _folded: dict[str, str] | None = None
@@ -85,7 +86,7 @@ class Shape:
         return kind in self.types or (kind == "integer" and "number" in self.types)
 
     def asks_for(self, kind: str) -> bool:
-        """Whether the schema names this JSON type, by a type or a choice: where it names none, prose is no answer."""
+        """Whether the schema names this JSON type, in a type or a choice. If it names none, prose is not an answer."""
         if self.branches:
             return any(branch.asks_for(kind) for branch in self.branches)
         return bool(self.types or self.choices is not None) and self.allows(kind)
@@ -104,7 +105,7 @@ class Shape:
 
     @property
     def keys(self) -> dict[str, str]:
-        """Every key that may be written here, alias or real, with the real name."""
+        """Every key that may be written here, alias or real, mapped to the real name."""
         if self._keys is None:
             found = {
                 name: name for name, shape in self.properties.items() if not (shape.only_aliases and shape.aliases)
@@ -120,7 +121,7 @@ class Shape:
 
     @property
     def folded(self) -> dict[str, str]:
-        """`keys` without case and punctuation; names that fold to the same word are left out."""
+        """Normalized `keys`. Names that normalize to the same word are left out."""
         if self._folded is None:
             seen: dict[str, set[str]] = {}
             for key, name in self.keys.items():
@@ -130,7 +131,7 @@ class Shape:
 
     @property
     def named(self) -> dict[str, Shape]:
-        """The fields of the contract, of objects in it too, by the names they are written with: the first 200."""
+        """The fields of the contract, nested ones included, by the names they are written with: the first 200."""
         if self._named is None:
             found: dict[str, Shape] = {}
             pending: deque[Shape] = deque([self])
@@ -149,7 +150,7 @@ class Shape:
         return self._named
 
     def member(self, key: str) -> Shape:
-        """The shape of the member with this real name, looked for in the alternatives too."""
+        """The shape of the member with this real name, also searched for in the alternatives."""
         found = self.properties.get(key)
         if found is not None:
             return found
@@ -163,7 +164,7 @@ class Shape:
         return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
 
     def _under(self, key: str) -> Iterator[Shape]:
-        """What the schema and its alternatives say of keys of this form."""
+        """The shapes that the schema and its alternatives give to keys that match a pattern."""
         yield from (shape for pattern, shape in self.patterns if pattern.matches(key))
         for branch in self.branches:
             yield from branch._under(key)
@@ -233,7 +234,7 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
 
 
 def _may_mix(shape: Shape) -> bool:
-    """Whether a list at this place, or one that nothing is said of below it, may hold lists beside other items."""
+    """Whether a list here, or one below that the schema does not describe, may hold lists beside other items."""
     parts = (*shape.properties.values(), *shape.branches, *shape.prefix, *(part for _, part in shape.patterns))
     undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
     if undeclared or shape.additional is True or any(part is ANY for part in (*parts, shape.additional)):
@@ -263,11 +264,11 @@ _BESIDE_REF: Final = frozenset(
 
 
 _DEEPEST: Final = 100
-"""How many parts that speak of one place are followed, one in the other; what is below guides no more."""
+"""How many nested parts of the schema are followed for one place; deeper ones no longer guide the reader."""
 
 
 class _Compiler:
-    """Makes shapes. Those deeper in the value are filled later, so that only parts of one place nest."""
+    """Builds shapes. Those deeper in the value are filled in later, so only parts of one place nest."""
 
     def __init__(self, root: JsonSchema) -> None:
         self.root = root
@@ -285,7 +286,7 @@ class _Compiler:
         return root
 
     def shape(self, schema: object) -> Shape:
-        """The shape of a part, filled before the end."""
+        """The shape of a part of the schema, filled in before the end."""
         if not isinstance(schema, Mapping) or not schema:
             return ANY
         node = cast("Mapping[str, Any]", schema)
@@ -298,7 +299,7 @@ class _Compiler:
         return known
 
     def _filled(self, schema: object) -> Shape:
-        """The shape of a part that speaks of the same place, as far as it is known."""
+        """The shape of a part about the same place, as far as it is known."""
         shape = self.shape(schema)
         if self._depth < _DEEPEST and id(shape) in self._pending:
             self._depth += 1
@@ -315,7 +316,7 @@ class _Compiler:
             _merge(shape, self._filled(part))
 
     def follow(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Where the `$ref` of a schema leads, and the `$ref` of that if it says nothing else."""
+        """The target of a `$ref`, followed further if that is only another `$ref`."""
         here, seen = node, set[int]()
         while id(here) not in seen:
             seen.add(id(here))
@@ -359,7 +360,7 @@ class _Compiler:
 
 
 def _cut_loops(shapes: Iterable[Shape]) -> None:
-    """Allow anything where an alternative leads back to itself, as the validator does."""
+    """Allow anything where an alternative refers to itself, as the validator does."""
     open_shapes: set[int] = set()
     done: set[int] = set()
     pending = [(shape, False) for shape in shapes]
@@ -415,7 +416,7 @@ def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:
 
 
 def _merge(into: Shape, other: Shape) -> None:
-    """What both say together (`allOf`, `$ref` with siblings)."""
+    """The combination of two shapes (`allOf`, `$ref` with siblings)."""
     into.types = (into.types & other.types or other.types) if into.types else other.types
     into.properties = {**other.properties, **into.properties}
     into.required |= other.required
@@ -471,7 +472,7 @@ def is_misread(text: str, form: str) -> bool:
 
 
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
-    """Finds where such a string may follow one of these keys (with their quotes) in JSON.
+    """Finds whether such a string may follow one of these keys (with their quotes) in JSON.
 
     A quick look, which has to spare valid JSON its time: it knows ISO forms by the positions of their marks.
     """

@@ -1,4 +1,4 @@
-"""How often a validator may visit a value: alternatives that loop, and `$ref`s that lead to the same schema again."""
+"""How often a validator may visit a value, given recursive alternatives and `$ref`s that repeat the same schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flujo_aros.json_data import References, is_dict, is_list, objects_in
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16
-"""So many tries of one shape at one place are no sign of doubling."""
+"""This many tries of one shape at one place do not indicate doubling."""
 
 
 class Effort:
@@ -21,7 +21,7 @@ class Effort:
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.grows = _loops(shape)
-        """The effort may double with each level of a value."""
+        """The cost may double with each level of a value."""
 
     def exceeds(self, limit: int, value: object) -> bool:
         """Whether a validator may have to look at places more than `limit` times. Takes time linear in the value.
@@ -76,7 +76,7 @@ def _element(shape: Shape, index: int) -> Shape | None:
 
 
 def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]]:
-    """The shapes and all their alternatives, down to a depth that no author's union has."""
+    """The shapes and all their alternatives, down to a depth that hand-written unions do not reach."""
     out: dict[int, tuple[Shape, int]] = {}
     layer = given
     for _ in range(_DEEPEST_UNION):
@@ -89,7 +89,7 @@ def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]
 
 
 def _loops(root: Shape) -> bool:
-    """Whether a shape is part of itself and has alternatives."""
+    """Whether a shape contains itself and has alternatives."""
     open_shapes: set[int] = set()
     done: set[int] = set()
     looped = unions = False
@@ -123,9 +123,9 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _PARTS: Final = ("not", "if", "then", "else")
 
 _MOST_VISITS: Final = 100_000
-"""Schemas tried at one place of a value: about 2 ms for each place."""
+"""The most schemas tried at one place of a value, about 2 ms for each place."""
 _MOST_LOOPS: Final = 8
-"""Ways to come back to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
+"""Ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
 
 
 def refuse_exponential(schema: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ def refuse_exponential(schema: dict[str, Any]) -> None:
 
 
 def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[int]) -> list[int]:
-    """The nodes that no loop can be reached from by `links`, each after those that it links to."""
+    """The nodes that reach no cycle through `links`, each after those it links to."""
     left = {at: sum(part in nodes for part in links[at]) for at in nodes}
     found = [at for at, count in left.items() if not count]
     for at in found:
@@ -171,7 +171,7 @@ def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[in
 
 
 def _same_place(node: dict[str, Any], references: References) -> Iterator[dict[str, Any]]:
-    """What is asked of the very value that this is asked of."""
+    """The subschemas that apply to the same value as this one."""
     parts: list[object] = [node.get(key) for key in _PARTS]
     for key in _LISTS:
         if isinstance(node.get(key), list):

@@ -1,4 +1,4 @@
-"""What turns a JSON value into the typed value: pydantic for types, jsonschema-rs for JSON Schemas.
+"""Validators that turn a JSON value into the typed value: pydantic for types, jsonschema-rs for JSON Schemas.
 
 In addition to the result of the validator, two things are detected that it does not report:
 
@@ -56,7 +56,7 @@ _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "str
 _MAX_ISSUES: Final = 50
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
-"""How many places are looked at to find what is wrong, which costs more than to find that something is."""
+"""How many invalid places are located, which costs more than finding that the value is invalid."""
 
 
 class Valid(NamedTuple, Generic[T_co]):
@@ -68,7 +68,7 @@ class Valid(NamedTuple, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """The value is invalid; lists the places where it is wrong."""
+    """The value is invalid; lists the invalid places."""
 
     issues: tuple[Issue, ...]
 
@@ -86,12 +86,12 @@ class Values(Protocol[T_co]):
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The schema of these values; empty where any value is allowed."""
+        """The schema of these values; empty if any value is allowed."""
         ...
 
     @property
     def shape(self) -> Shape:
-        """The schema as the reader needs it."""
+        """The schema in the reader's form."""
         ...
 
     def strict_json(self, text: str) -> Verdict[T_co] | None:
@@ -103,7 +103,7 @@ class Values(Protocol[T_co]):
         ...
 
     def strict(self, value: object) -> Valid[T_co] | None:
-        """The value, if it satisfies everything as it is, or None. Never raises for bad data."""
+        """The value if it satisfies everything unchanged, or None. Never raises for bad data."""
         ...
 
     def validate(self, value: object) -> Verdict[T_co]:
@@ -112,7 +112,7 @@ class Values(Protocol[T_co]):
 
 
 def path_of(parts: Sequence[str | int]) -> str:
-    """`("items", 2, "price")` as `$.items[2].price`."""
+    """Format a path: `("items", 2, "price")` becomes `$.items[2].price`."""
     out = "$"
     for part in parts:
         out += f"[{part}]" if isinstance(part, int) else f".{part}" if part.isidentifier() else f"[{part!r}]"
@@ -126,12 +126,12 @@ def fingerprint(schema: JsonSchema) -> str:
 
 NOT_JSON: Final = object()
 _PART: Final = 150
-"""Half as many digits as the largest float has."""
+"""Half the number of digits of the largest float."""
 _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, or NOT_JSON; keys that occur twice and numbers that are not finite are refused."""
+    """The value of a JSON text, or NOT_JSON, which includes duplicate keys and non-finite numbers."""
     try:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
@@ -153,20 +153,20 @@ def _all_finite(value: Any) -> bool:
 
 
 def _overflows(value: Any, data: str | bytes) -> bool:
-    """Whether a whole number was too large for a float and has become infinity."""
+    """Whether an integer was too large for a float and has become infinity."""
     if count_keys(value) >= 0:  # all numbers in it are known to be finite
         return False
-    # So long a run of digits holds one of these parts whole.
+    # Such a long run of digits contains one of these parts as a whole.
     if not any(data[start : start + _PART].isdigit() for start in range(0, len(data) - _PART, _PART)):
         return False
     try:
         return not _all_finite(to_jsonable_python(value, inf_nan_mode="constants", fallback=str))
-    except PydanticSerializationError:  # a serializer of the user's, which has its own idea of the value
+    except PydanticSerializationError:  # a custom serializer, which may change the value
         return False
 
 
 def _is_misdated(value: object, shape: Shape) -> bool:
-    """Whether pydantic takes some text in it for a date, time or duration that it does not say."""
+    """Whether pydantic would read some text in it as a date, time or duration that it does not state."""
     if isinstance(value, str):
         return any(is_misread(value, form) for form in shape.time_forms)
     pending = [(value, shape)]
@@ -215,7 +215,7 @@ class TypeValues(Generic[T]):
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Verdict[T] | None:
-        """Validate a JSON text, allowing no lax conversion and no ignored key; None: it is not JSON."""
+        """Validate a JSON text strictly, without conversions or ignored keys. None if it is not JSON."""
         if self._effort.grows:
             value = parse_json(text)
             return None if value is NOT_JSON else self.strict(value) or _REFUSED
@@ -239,7 +239,7 @@ class TypeValues(Generic[T]):
         return (found is None or found.search(text) is not None) and _is_misdated(parse_json(text), self.shape)
 
     def strict(self, value: object) -> Valid[T] | None:
-        """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""
+        """The value of plain JSON that needs no lax conversion and has no ignored keys, or None."""
         if self._effort.exceeds(_MOST_TRIED, value):
             return None
         try:
@@ -286,7 +286,7 @@ class TypeValues(Generic[T]):
         return Valid(bent, (*kept.issues, *_ignored(lost)))
 
     def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
-        """Judge strictly, but let each model keep or drop what it does not declare; None: which one is not known."""
+        """Validate strictly, but let each model keep or drop undeclared keys. None if it is unknown which."""
         try:
             valid = self.adapter.validate_json(data, strict=True)
         except ValidationError as error:
@@ -296,7 +296,7 @@ class TypeValues(Generic[T]):
 
 
 def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:
-    """What is said of keys that no model keeps, in the words of the validator."""
+    """The issues for keys that no model keeps, in the words of the validator."""
     words = "Extra inputs are not permitted"
     return tuple(Issue(path_of(path), "extra_forbidden", words) for path in lost[:_MAX_ISSUES])
 
@@ -349,14 +349,14 @@ def require_keywords(schema: Mapping[str, Any]) -> None:
     >>> require_keywords({"propertys": {"age": {"type": "integer"}}})
     Traceback (most recent call last):
         ...
-    flujo_aros.errors.ContractError: a JSON Schema that accepts every value: 'propertys' is none of its keywords; did \
+    flujo_aros.errors.ContractError: a JSON Schema that accepts every value: 'propertys' is not a keyword; did \
 you mean 'properties'?
     """
     unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
     if unknown and not CONSTRAINING & schema.keys():
         close = get_close_matches(unknown[0], CONSTRAINING, 1)
         hint = f"did you mean {close[0]!r}?" if close else "write {} for any value"
-        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is none of its keywords; {hint}")
+        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is not a keyword; {hint}")
 
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
@@ -388,7 +388,7 @@ Steps = tuple[str | int, ...]
 
 
 def lost_keys(data: Any, value: Any) -> list[Steps] | None:
-    """The paths of the keys of the JSON value `data` that `value`, made from it, lacks. None: not known."""
+    """The paths of keys in the JSON value `data` that are missing in `value`, made from it, or None if unknown."""
     lost: list[Steps] = []
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:
@@ -417,7 +417,7 @@ def _is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 
 def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:
-    """What the members of an object have become, by their keys; None where that is not known."""
+    """The values of an object's members after validation, by key, or None if unknown."""
     if isinstance(made, BaseModel):
         return _members_of_model(here, made)
     if is_dict(made):
@@ -446,7 +446,7 @@ def _members_of_model(here: dict[str, Any], made: BaseModel) -> dict[str, Any] |
 
 @lru_cache(maxsize=1_024)
 def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
-    """The fields of a model by the keys that are read as theirs; None where a field is taken from deeper down."""
+    """The fields of a model by the keys they are read from, or None if a field is taken from deeper down."""
     config = model.model_config
     by_name = bool(config.get("populate_by_name") or config.get("validate_by_name"))
     by_alias = config.get("validate_by_alias") is not False
@@ -465,14 +465,14 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
 
 
 UNKNOWN: Final = -(10**12)
-"""Added to any count, the sum stays negative."""
+"""Added to any count, it keeps the sum negative."""
 
 _SCALARS: Final = frozenset({str, int, bool, type(None), date, datetime, time, timedelta, UUID})
 _of_class: dict[type, Callable[[Any], int]] = {}
 
 
 def count_keys(value: Any) -> int:
-    """How many keys the JSON of this value had; negative where that is not certain, or where a number is not finite."""
+    """The number of keys in the JSON of this value; negative if uncertain, or if a number is not finite."""
     kind = cast("type[object]", type(value))
     counter = _of_class.get(kind)
     if counter is not None:
@@ -494,7 +494,7 @@ def count_keys(value: Any) -> int:
 
 
 def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
-    """A counter for one model: plain fields are not looked at, numbers must be finite, the rest is counted."""
+    """A counter for one model: skips plain fields, requires finite numbers, counts the rest."""
     decorators = model.__pydantic_decorators__
     if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
         return _unknown
@@ -522,7 +522,7 @@ def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
 
 
 def _counter_for(annotation: Any) -> Callable[[Any], int]:
-    """The counter for a field: straight to the model where the field is a list of one model."""
+    """The counter for a field. A list of one model goes straight to the counter of that model."""
     parts = typing.get_args(annotation) if typing.get_origin(annotation) is list else ()
     if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
         return count_keys

@@ -101,7 +101,7 @@ class Share:
 
     @property
     def share(self) -> float | None:
-        """How many of them were right, from 0 to 1; None where there are none."""
+        """How many of them were right, from 0 to 1, or None if there are none."""
         return self.right / self.total if self.total else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class Evaluation:
 
     @property
     def right(self) -> float | None:
-        """The share of the judged cases whose output is right; None where there are none."""
+        """The share of the judged cases whose output is right, or None if there are none."""
         return self.counts.get(Verdict.RIGHT, 0) / self.judged if self.judged else None
 
     @property

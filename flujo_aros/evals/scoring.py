@@ -73,7 +73,7 @@ def check_of(expression: str) -> Condition:
 
 
 def failed_check(check: Condition, case: Case, output: Any) -> str | None:
-    """Why a check does not hold; None where it does."""
+    """Why a check does not hold, or None if it does."""
     expected = None if case.expected is UNLABELLED else case.expected
     try:
         holds = check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input})

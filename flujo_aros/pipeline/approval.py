@@ -24,7 +24,7 @@ _LONGEST: Final = 300
 
 
 def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) -> PauseRun:
-    """The pause of an agent step that waits for decisions on tool calls; `before` is the state of its last pause."""
+    """The pause of an agent step that waits for decisions on tool calls. `before` is the state of its last pause."""
     calls = [
         DeferredToolCall(
             id=call.id,
@@ -47,7 +47,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     """The state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again if there
     is no valid answer yet.
     """
-    from flujo_aros.host import Deferral, DeferredCall  # here: a pipeline of functions needs no model host
+    from flujo_aros.host import Deferral, DeferredCall  # imported here: a pipeline of functions needs no model host
 
     work = context.deferred
     if work is None:
@@ -71,7 +71,7 @@ def _pause(work: DeferredWork, message: str) -> PauseRun:
 
 
 def _keys(calls: Sequence[DeferredToolCall]) -> dict[str, DeferredToolCall]:
-    """The calls by their names in an answer: the name of the tool, with a number from the second call on."""
+    """The calls by the names used in an answer: the name of the tool, with a number from the second call on."""
     keys: dict[str, DeferredToolCall] = {}
     for call in calls:
         same = sum(other.tool == call.tool for other in keys.values())
@@ -92,7 +92,7 @@ def _question(work: DeferredWork) -> str:
 
 
 def _call(key: str, call: DeferredToolCall) -> str:
-    """One call in the notation of code, with the metadata of the tool."""
+    """One call in code notation, with the metadata of the tool."""
     args = ", ".join(f"{name}={_brief(value)}" for name, value in call.args.items())
     said = "" if call.metadata is None else f"  ({', '.join(f'{k}: {_brief(v)}' for k, v in call.metadata.items())})"
     return f"{key}({args}){said}"
@@ -104,7 +104,7 @@ def _brief(value: Any) -> str:
 
 
 def _schema(calls: Sequence[DeferredToolCall]) -> dict[str, Any]:
-    """The schema of an answer: a decision; for several calls, one decision for each or one for all."""
+    """The schema of an answer: one decision, or for several calls either one for each or one for all."""
     keys = _keys(calls)
     if len(calls) == 1:
         return _schema_of(calls[0])
@@ -119,7 +119,7 @@ def _schema_of(call: DeferredToolCall) -> dict[str, Any]:
     properties = {
         "approve": {"type": "boolean"},
         "args": {**_arguments(call), "description": "other arguments for the call"},
-        "message": {"type": "string", "description": "what the model is told if the call is denied"},
+        "message": {"type": "string", "description": "the reason given to the model if the call is denied"},
     }
     decision = {"type": "object", "properties": properties, "required": ["approve"], "additionalProperties": False}
     return {"anyOf": [*_SHORT, decision]}

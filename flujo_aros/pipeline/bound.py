@@ -40,11 +40,10 @@ class Bound:
     """The maximum that a pipeline or a step can use.
 
     `calls` are model calls, repairs and retries included; `per_item` those that each element of the list of a `Map`
-    adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits; None: it is
-    not known, and `unpriced` says why, and what to do. With `about` it is that of a limit, which one call may pass.
-    `uncounted`: there is a model among them whose price nobody knows, so no limit on money holds for its calls.
-    `open` names the steps whose agent decides itself how often it calls its model, because it has tools: they count
-    here as calling it once.
+    adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits. None means
+    that it is unknown, and `unpriced` says why and what to do. With `about` it comes from a limit, which one call may
+    exceed. `uncounted`: the price of some model is unknown, so no cost limit applies to its calls. `open` names the
+    steps whose agent has tools and therefore decides itself how often it calls its model: each counts here as one call.
     """
 
     calls: int = 0
@@ -91,7 +90,7 @@ def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
 
     >>> from flujo_aros.pipeline.model import Pipeline
     >>> step = Step("greet", agent=AgentSpec(model="m"))
-    >>> bound(Pipeline([step])).calls  # the second one asks for the rest of a text that was cut
+    >>> bound(Pipeline([step])).calls  # the second one asks for the rest of a truncated text
     2
     """
     steps = tuple((step.name, _step(step, step.name)) for step in pipeline.steps)
@@ -125,7 +124,7 @@ def _once(step: PipelineStep, name: str) -> Bound:
         item = bodies.pop("body")
         per_item = {**({name: item.calls} if item.calls else {}), **item.per_item}
         most = Bound(0, Decimal(0), per_item, item.open, item.unpriced, uncounted=item.uncounted)
-        if item.cost != 0:  # nobody knows how long the list is
+        if item.cost != 0:  # the length of the list is unknown
             each = () if item.cost is None else (f"step {name!r}: each item costs at most {dollars(item.cost)}",)
             most = replace(most, cost=None, unpriced=(*item.unpriced, *each))
         return _sum([most, *bodies.values()])

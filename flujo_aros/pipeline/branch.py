@@ -1,4 +1,4 @@
-"""`Branch`: one of several bodies, picked by a condition."""
+"""`Branch`: runs one of several bodies, selected by a condition."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Branch(Common):
     """Runs the branch that the condition selects, on the same input, and returns its value.
 
     `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value
-    and the context, or "package.module:name". What it gives picks the branch by its text; true and false pick the
-    branches "true" and "false". Where there is none of that name, `default_branch` runs; without one the step fails.
+    and the context, or "package.module:name". Its result, as text, is the name of the branch; true and false select
+    "true" and "false". If there is no branch with that name, `default_branch` runs; without one the step fails.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Branch("route", {"true": Call("a", function=str), "false": Call("b", function=str)}, condition="input").kind
@@ -50,7 +50,7 @@ class Branch(Common):
         object.__setattr__(self, "branches", bodies)
         if self.default_branch is not None:
             object.__setattr__(self, "default_branch", as_body(self.default_branch, name=_DEFAULT))
-        _ = self._picks  # so that a wrong expression is found now
+        _ = self._picks  # so that an invalid expression fails now
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:
             problems.append("it has no branches")
@@ -83,7 +83,7 @@ class Branch(Common):
             resolved(self._picks, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Pick a branch and run it."""
+        """Select a branch and run it."""
         found = await judged(self._picks, context.names(), step=self.name)
         key = branch_key(found)
         if key not in self.bodies:

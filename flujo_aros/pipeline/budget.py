@@ -1,5 +1,4 @@
-"""The limits on what a step or a run may use, checked before each model call and updated after it, also by concurrent
-steps."""
+"""Usage limits of a step or a run, checked before each model call and updated after it, also by concurrent steps."""
 
 from __future__ import annotations
 
@@ -18,9 +17,9 @@ class Budget:
     """The limits of one step or run, and the usage so far; `outer` are the limits of the enclosing step or run.
 
     The usage of a call is known only afterwards. If tokens or cost are limited, a call is therefore assumed to need as
-    much as the largest one so far, and has to wait for calls of other steps while that might be too much. So together
-    they exceed a limit by less than one call, and no call begins when a limit is used up. A call whose tokens or price
-    the provider does not tell counts as nothing.
+    much as the largest one so far, and has to wait for calls of other steps while that might be too much. Together they
+    exceed a limit by less than one call, and no call begins once a limit is used up. A call whose tokens or price the
+    provider does not report counts as zero.
     """
 
     limits: StepLimits
@@ -96,8 +95,8 @@ class StepAllowance:
     async def reserve(self) -> Callable[[Usage], None]:
         """Wait until a call may start. Raises `LimitReached` if no further call is allowed.
 
-        A step that has a call open already, as one whose stream is repaired before its end, never waits, or two such
-        steps would wait for each other.
+        A step that already has an open call, such as one whose stream is repaired before its end, never waits, because
+        two such steps would wait for each other.
         """
         chain = self.budget.chain
         while True:

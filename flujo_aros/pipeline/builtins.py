@@ -1,9 +1,9 @@
-"""The built-in callables of blueprints: `uses: flujo.builtins.wrap_dict`. Pure functions, each known by its name.
-
-They change no context and call no model; `extract_from_text` alone stands for an agent step, made by `built_in_step`.
+"""The built-in callables of blueprints: `uses: flujo.builtins.wrap_dict`. Pure functions, identified by name. They
+change no context and call no model; only `extract_from_text` stands for an agent step, built by `built_in_step`.
 """
 
-# Without `from __future__ import annotations`: hints that are texts would be run whenever a blueprint names a built-in.
+# Without `from __future__ import annotations`: string annotations would be evaluated whenever a blueprint names a
+# built-in.
 
 import dataclasses
 import inspect
@@ -35,14 +35,14 @@ class Extraction(Step):
     """Extracts the fields of a schema from a text, with the prompt of the ladder's `extract`.
 
     The text is enclosed in delimiter lines that its author could not guess, so that instructions in it remain data;
-    known kinds of secrets are not sent. A value that is not in the text is refused, or reported as `not-in-output`; a
-    model that says that the text does not hold what is asked for is taken at its word.
+    known kinds of secrets are not sent. A value that is not in the text is rejected, or reported as `not-in-output`; a
+    model that answers that the text does not contain the requested fields is believed.
     """
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Ask for the value, and compare it with the text."""
         contract = self.facts.contract
-        if contract is None:  # any text will do
+        if contract is None:  # accepts any text
             return await super().run(context)
         text = self._given.text(context.names())
         vault = Vault(text, labelled=True)
@@ -63,7 +63,8 @@ def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> O
     return replace(outcome, value=verdict.value)
 
 
-# Without `from __future__ import annotations`: hints that are texts would be run whenever a blueprint names a built-in.
+# Without `from __future__ import annotations`: string annotations would be evaluated whenever a blueprint names a
+# built-in.
 
 
 _PREFIXES: Final = ("flujo.builtins.", "aros.builtins.", "aros.")
@@ -102,10 +103,10 @@ def wrap_dict(value: Any, *, key: str = "value") -> dict[str, Any]:
 
 
 def ensure_object(value: Any, *, key: str = "value") -> dict[str, Any]:
-    """Return the input as an object: a model or a dataclass by its fields, a string that holds a JSON object as that
+    """Return the input as an object: a model or a dataclass by its fields, a string that contains a JSON object as that
     object.
 
-    Anything else stands under `key`. Strings are not repaired here; an agent step with a schema does that.
+    Anything else is put under `key`. Strings are not repaired here; an agent step with a schema does that.
 
     >>> ensure_object('{"a": 1}'), ensure_object("plain"), ensure_object([1], key="items")
     ({'a': 1}, {'value': 'plain'}, {'items': [1]})
@@ -235,6 +236,6 @@ def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = No
     missing = [key for key in ("schema", "model") if key not in given]
     if missing:
         raise UsageError(f"step {name!r}: {EXTRACT} needs {' and '.join(missing)} in its params")
-    # No stage that presses for an answer: where the text holds none, a model would make one up.
+    # No stage that insists on an answer: if the text contains none, a model would make one up.
     processing = Processing(schema=given["schema"], stages=("resume", "llm_repair"))
     return Extraction(name, AgentSpec(model=given["model"]), processing=processing, **options)

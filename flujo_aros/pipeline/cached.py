@@ -45,7 +45,7 @@ class Cache(Protocol):
 
 
 class MemoryCache:
-    """Keeps the most recently used entries in memory. Values go in and come out as copies.
+    """Keeps the most recently used entries in memory. Values are copied on the way in and out.
 
     >>> cache = MemoryCache(most=1)
     >>> cache.put("a", CacheEntry(Accepted([1], Trust.CLEAN, "first", (), "")))
@@ -89,9 +89,9 @@ class Cached(Common):
 
     The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
     a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
-    A value from the cache has the origin "cache" and took no attempt. Who asks for what another branch, element or run
-    of the same pipeline is just working on waits for that; if nothing is kept of it, it runs on its own. `cache` lives
-    as long as the pipeline does, unless you give another one, which may be shared between steps.
+    A value from the cache has the origin "cache" and took no attempt. If another branch, element or run of the same
+    pipeline is computing the same entry, the step waits for it; if that is not cached in the end, it runs itself.
+    `cache` lives as long as the pipeline does, unless you give another one, which may be shared between steps.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Cached("lengths", Call("length", function=len)).kind
@@ -126,7 +126,7 @@ class Cached(Common):
 
     @property
     def wants_mapping(self) -> bool:
-        """What the step wants."""
+        """The step's demands on its input."""
         return self.step.wants_mapping
 
     async def run(self, context: StepContext) -> Settlement[Any]:

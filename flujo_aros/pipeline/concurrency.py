@@ -45,10 +45,10 @@ class FanOut:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(calls))):
                     ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
-        except BaseExceptionGroup as several:  # one speaks for all: the steps themselves have settled by now
+        except BaseExceptionGroup as several:  # one stands for all: the steps themselves have settled by now
             raise min(several.exceptions, key=lambda raised: isinstance(raised, Exception)) from None
         if ended._stopped is not None and ended.first_failed is None:
-            raise asyncio.CancelledError(ended._stopped)  # a task group says nothing of a task cancelled from within
+            raise asyncio.CancelledError(ended._stopped)  # a task group does not report a task cancelled from within
         return ended
 
     async def _work(self, calls: Sequence[BodyCall], places: Iterator[int], *, stop_on_failure: bool) -> None:
@@ -60,7 +60,7 @@ class FanOut:
                 continue
             except asyncio.CancelledError:
                 if self._stopped is None:
-                    self._stop_others("a step beside it was cancelled")
+                    self._stop_others("a concurrent step was cancelled")
                 raise
             self.results[place] = result
             if result.ok or not (stop_on_failure or self.first_failed is None):
@@ -143,7 +143,7 @@ def reduced(how: str, values: Mapping[str, Any]) -> Any:
 
 
 def _union(values: Mapping[str, Any]) -> dict[str, Any]:
-    """All members of all values; the same member of two branches must be the same value."""
+    """All members of all values. A member that two branches have must be the same value in both."""
     made: dict[str, Any] = {}
     by_branch: dict[str, list[Write]] = {}
     for name, value in values.items():
@@ -157,7 +157,7 @@ def _union(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _concat(values: Mapping[str, Any]) -> Any:
-    """All lists as one list, or all texts as one text."""
+    """All lists as one list, or all strings as one string."""
     parts = list(values.values())
     if all(isinstance(part, str) for part in parts):
         return "".join(parts)

@@ -1,8 +1,8 @@
-"""Conditions: small expressions over data, read with Python's grammar and never run as Python.
+"""Conditions: small expressions over data, parsed with Python's grammar and never run as Python.
 
 `previous_step.status == 'done' and context.count >= 3`: names, keys, comparisons, arithmetic on numbers, a few
-functions and text methods. A name that is not there is an error that says what is there instead, except where the
-expression itself asks for it: before `or`, with `is None` and in `.get`.
+functions and string methods. A missing name is an error that lists the existing ones, except where the expression
+allows for it: before `or`, with `is None` and in `.get`.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ class WrongExpression(Exception):
 
 
 class _Missing(WrongExpression):
-    """A value that does not exist. Where the expression asks just for that, it is null."""
+    """A missing value. If the expression explicitly allows that, it becomes null."""
 
 
 class Evaluation(ast.NodeVisitor):
-    """One evaluation with these names, with bounded work. `value` raises `WrongExpression`."""
+    """One evaluation with these names and a bounded amount of work. `value` raises `WrongExpression`."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names = dict(names)
@@ -179,7 +179,7 @@ class Evaluation(ast.NodeVisitor):
         raise _Missing(node, f"{missing_member(obj, key)}{hint}")
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        """`and` and `or`; what is not there is null before an `or`."""
+        """`and` and `or`; a missing value is null before an `or`."""
         either = isinstance(node.op, ast.Or)
         found: Any = None
         for operand in node.values:
@@ -241,11 +241,11 @@ class Evaluation(ast.NodeVisitor):
         return [self.value(each) for each in node.elts]
 
     def visit_Tuple(self, node: ast.Tuple) -> Any:
-        """A list too."""
+        """Also a list."""
         return self.visit_List(node)
 
     def visit_Set(self, node: ast.Set) -> Any:
-        """A list too."""
+        """Also a list."""
         return self.visit_List(node)
 
     def visit_Dict(self, node: ast.Dict) -> Any:
@@ -318,11 +318,10 @@ _NAMES: Final = (*ROOTS, *VARIABLES, "output")
 
 
 class Condition:
-    """An expression over the names of a step. Two conditions with the same source are equal.
-
-    `reads` has every mention of a name with its place, `references` the steps that are mentioned. Raises
-    `TemplateError` at once for what is wrong in the source; `where` says whose condition it is in every message, and
-    `names` what it may speak of.
+    """An expression over the names of a step. Two conditions with the same source are equal. `reads` has every
+    reference to a name with its position, `references` the steps that are referenced. Raises `TemplateError`
+    immediately for an error in the source; `where` describes the condition in every message, and `names` are the names
+    it may use.
 
     >>> Condition("previous_step.total > 10 and 'paid' in previous_step.tags").evaluate(
     ...     {"previous_step": {"total": 12, "tags": ["paid"]}}
@@ -353,7 +352,7 @@ class Condition:
         return references_of(self.reads)
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
-        """The value of the expression. Raises `TemplateError` for what is not there or does not fit."""
+        """The value of the expression. Raises `TemplateError` for a missing value or one of the wrong type."""
         known = dict(names)
         if "output" in self._names and "output" not in known and "previous_step" in known:
             known["output"] = known["previous_step"]
@@ -368,10 +367,10 @@ class Condition:
         if not self._text.strip():
             raise self._error(None, "the expression is empty")
         try:
-            with warnings.catch_warnings():  # about escapes in texts, which are nobody's business here
+            with warnings.catch_warnings():  # about escapes in strings, which are irrelevant here
                 warnings.simplefilter("ignore")
                 tree = ast.parse(f"({self._text}\n)", mode="eval").body
-                ast.parse(f"[{self._text}\n]", mode="eval")  # so that `) or (` is no expression
+                ast.parse(f"[{self._text}\n]", mode="eval")  # so that `) or (` is not an expression
         except SyntaxError as error:
             raise self._syntax_error(error) from error
         except (ValueError, RecursionError, MemoryError) as error:
@@ -397,7 +396,7 @@ class Condition:
             yield Read(name.id, path, offset, *place_in(self.source, offset))
 
     def _offset(self, node: ast.expr) -> int:
-        """The offset of a node in the source. Python counts bytes, plus one for the bracket that we add."""
+        """The offset of a node in the source. Python counts bytes, plus one for the added bracket."""
         lines = self._text.split("\n")
         line = node.lineno - 1
         column = node.col_offset - (line == 0)
@@ -414,7 +413,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Expressed:
-    """A check that is written as an expression over `output`: `output.net + output.tax == output.gross`."""
+    """A check written as an expression over `output`: `output.net + output.tax == output.gross`."""
 
     expression: str
 
@@ -447,7 +446,7 @@ def check(expression: str) -> Check:
 
 
 def _bare(source: str) -> tuple[str, int]:
-    """The expression without `{{ }}` around it, and how many characters stand before it."""
+    """The expression without `{{ }}` around it, and how many characters precede it."""
     text = source.replace("\r\n", "\n")
     trimmed = text.strip()
     if trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1:
@@ -456,7 +455,7 @@ def _bare(source: str) -> tuple[str, int]:
     return text, 0
 
 
-# What an expression may hold, checked before anything runs
+# What an expression may contain, checked before anything runs
 
 
 _SHAPES: Final = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.Compare, ast.Slice)
@@ -538,7 +537,7 @@ def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tu
 
 
 def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """The names that are read in the parts of a node which is no name itself."""
+    """The names that are read in the parts of a node that is not itself a name."""
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.GeneratorExp):
         yield from _chains(node.generators[0].iter, bound)

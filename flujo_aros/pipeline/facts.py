@@ -33,7 +33,7 @@ Mode: TypeAlias = Literal["auto", "prompted", "native", "tool", "own"]
 DEGRADED_KEY = "text"
 """The key of a degraded step's text if the next step needs a mapping."""
 
-# Keys that say nothing about what a text must be.
+# Keywords that do not constrain a string.
 _WORDS_ONLY = {"type", "title", "description"}
 
 
@@ -42,9 +42,9 @@ class Facts:
     """The effective options of an agent step after all defaults.
 
     `contract` is what its reply must satisfy; None: any text. `schema_source` says where
-    the schema in force was written, and `promoted` that only the agent has it, so that the step enforces what it does
-    not mention. `mode` is how the output is asked for; "own": the step's agent is made in Python and decides that.
-    `mergeable`: whether the value is a mapping; None: not known.
+    the schema in force was written, and `promoted` means that only the agent has it, so the step enforces a schema that
+    it does not mention. `mode` is how the output is requested; "own" means that the step's agent is built in Python and
+    decides that. `mergeable`: whether the value is a mapping, or None if unknown.
     """
 
     agent: Any
@@ -94,14 +94,14 @@ def type_reference(like: Any) -> str | None:
 
 
 def effective(step: AgentStep, *, importing: bool = False) -> Facts:
-    """What holds for an agent step, after all defaults.
+    """The effective options of an agent step, after all defaults.
 
     With `importing` the type of a schema `{from: package.module:Type}` is imported, which raises `UsageError` if that
     is not possible; otherwise such a schema counts as any JSON value.
     The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
-    `output_schema`, unless `structured_output: off` keeps that away. A `structured_output` that asks for JSON without
-    any schema means any JSON value. `enforcement: off` asks for nothing, and neither does a schema that says no more
-    than `type: string`.
+    `output_schema`, unless `structured_output: off` disables that. A `structured_output` that asks for JSON without
+    any schema means any JSON value. `enforcement: off` requires nothing, and neither does a schema that is only
+    `type: string`.
     """
     like, source = _like(step)
     reference = type_reference(like)
@@ -125,8 +125,8 @@ def effective(step: AgentStep, *, importing: bool = False) -> Facts:
 def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
     """The value that the next step receives: the value of this step, or the text of a degraded one.
 
-    Such a text becomes `{"text": …}` where the next step needs a mapping: its function takes one, or its templates
-    ask for `previous_step.text`.
+    Such a text becomes `{"text": …}` if the next step needs a mapping, because its function takes one or its templates
+    use `previous_step.text`.
     """
     given = result.handed_on
     if (
@@ -157,7 +157,7 @@ def returns_mapping(function: object) -> bool | None:
 
 
 def takes_mapping(function: object) -> bool:
-    """Whether the annotation of a function's first parameter is a mapping; a model is not made of one by itself."""
+    """Whether the annotation of a function's first parameter is a mapping; mappings are not converted to models."""
     first = _first_parameter(function)
     wanted = None if first is None else _annotations(function).get(first)
     kind = typing.get_origin(wanted) or wanted
@@ -204,7 +204,7 @@ def _contract(step: AgentStep, like: Any) -> Contract[Any] | None:
 
 
 def contract_of(step: AgentStep) -> Contract[Any] | None:
-    """The contract of an agent step's reply; None: any text."""
+    """The contract of an agent step's reply, or None for any text."""
     like = _like(step)[0]
     return _contract(step, like if type_reference(like) is None else {})
 
@@ -217,7 +217,7 @@ def warnings_of(step: AgentStep) -> Iterator[tuple[str, str]]:
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
         yield (
             key,
-            "has no effect on a Python type, whose conversions are its own: make it strict, or give a JSON Schema",
+            "has no effect on a Python type, which converts by itself: make the type strict, or give a JSON Schema",
         )
 
 
@@ -245,10 +245,9 @@ def _mode(step: AgentStep) -> Mode:
 
 
 def _ladder(step: AgentStep, contract: Contract[Any] | None) -> Ladder | None:
-    """The stages that the step may climb: those that it names, else those that suit its contract.
-
-    None where nothing is enforced, or only the agent's own output type says what is wanted. Text in place of a value
-    is offered where the step names `degrade` or accepts it (`on_degraded: accept`).
+    """The step's ladder: the stages that it names, else the default ones of its contract. None if nothing is enforced,
+    or if only the agent's own output type defines the output. Text in place of a value is possible if the step names
+    `degrade` or accepts it (`on_degraded: accept`).
     """
     if contract is None:
         if step.processing.enforcement == "off" or getattr(step.agent, "output_type", str) is not str:
@@ -297,10 +296,9 @@ _CONVERTED = ("integer", "number", "boolean")
 
 
 def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
-    """The schema by which the reader may bend a value; by the real one it is judged all the same.
-
-    Types into which no text is to be converted are left out, so that nothing is converted there. Where a conversion is
-    wanted beyond the ceiling, the place itself allows it.
+    """The schema that guides conversions; the value is validated against the real one in any case. Types to which no
+    string may be converted are left out, so that nothing is converted there. Where a conversion beyond the general risk
+    is allowed, the place itself allows it.
     """
 
     def rewritten(node: Any) -> Any:
@@ -329,7 +327,7 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
     return cast("JsonSchema", rewritten(schema))
 
 
-# Keywords whose value is data and no schema.
+# Keywords whose value is data, not a schema.
 _LITERAL = ("const", "default", "enum", "examples", "required", "x-aros")
 
 
@@ -354,7 +352,7 @@ def _annotations(function: object) -> dict[str, Any]:
     target = function if inspect.isroutine(function) else type(function).__call__
     try:
         return typing.get_type_hints(target)
-    except (NameError, TypeError):  # an annotation that cannot be had here says nothing
+    except (NameError, TypeError):  # an annotation that cannot be resolved here is ignored
         return {}
 
 

@@ -1,4 +1,4 @@
-"""`Human`: a step that asks a person and waits for the answer, in this process or in another one later."""
+"""`Human`: a step that asks a person and waits for the answer, in this process or in a later one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Human(Common):
     answer.
 
     `message` is a template. `input_schema` is what the answer must satisfy: a JSON Schema, a pydantic model or any
-    type; without one every answer is taken as it is. A text is then read as JSON where the schema wants something
-    else than a text. An answer that does not fit, or that one of the `checks` refuses, leaves the run paused, and the
-    message says what was wrong with it. Without a message the value before it is shown.
+    type; without one every answer is accepted unchanged. A string is parsed as JSON unless the schema expects a string.
+    If an answer does not fit, or one of the `checks` rejects it, the run stays paused, and the message lists the
+    errors. Without a message, the previous value is shown.
 
     >>> Human("approve", "Send {{ previous_step }}?", input_schema={"enum": ["yes", "no"]}).kind
     'hitl'

@@ -17,11 +17,9 @@ _step: ContextVar[tuple[str, str] | None] = ContextVar("flujo_aros_step", defaul
 def idempotency_key(*parts: object) -> str:
     """The idempotency key of the current step for a side effect, such as a payment: a UUID.
 
-    It is made of the id of the run and the name of the step, so that a step that runs again, after a crash or for a
-    retry, asks with the key that it had, and whoever has the effect once does not do it twice. `parts` tell the
-    effects of one step apart; a tool of an agent passes `ctx.tool_call_id`.
-
-    Raises `UsageError` outside of a run.
+    It is derived from the id of the run and the name of the step, so a step that runs again, after a crash or for a
+    retry, uses the same key, and the receiver does not perform the effect twice. `parts` distinguish the effects of one
+    step; a tool of an agent passes `ctx.tool_call_id`. Raises `UsageError` outside a run.
 
     >>> from flujo_aros import Call, Runner
     >>> pay = Call("pay", function=lambda order: idempotency_key() == idempotency_key())

@@ -1,4 +1,4 @@
-"""`Import`: a whole pipeline as one step, with a context of its own."""
+"""`Import`: a whole pipeline as one step, with its own context."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Import(TakesInput):
     Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
     empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
     "import_artifacts" puts the members of the input into its `context.import_artifacts` (with those of this context),
-    "both" does both. `outputs` says what of its context comes back, and where to. With `updates_context` and no
-    `outputs` all that its steps have written comes back. `on_failure`: "abort" fails the step; "skip" goes on with the
-    input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl` off a pause inside
-    is a failure.
+    "both" does both. `outputs` maps parts of its context to this one. With `updates_context` and no `outputs`,
+    everything that its steps have written is copied back. `on_failure`: "abort" fails the step; "skip" continues with
+    the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl=False`, a pause
+    inside is a failure.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Import("sizes", Pipeline([Call("count", function=len)])).kind
@@ -90,7 +90,7 @@ class Import(TakesInput):
         if isinstance(self.outputs, Mapping):
             pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
             object.__setattr__(self, "outputs", pairs)
-        _ = self._given  # so that a wrong template is found now
+        _ = self._given  # so that an invalid template fails now
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

@@ -40,8 +40,8 @@ _MAX_ERROR_CHARS: Final = 2000
 class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
-    `input_schema` is the JSON Schema that the answer must satisfy, `deferred` what the step needs to go on with it.
-    `step` is filled in by the run; `excused` is as in a `Settlement`.
+    `input_schema` is the JSON Schema that the answer must satisfy, `deferred` is the state that the step needs to
+    continue. `step` is filled in by the run; `excused` is as in a `Settlement`.
     """
 
     def __init__(
@@ -61,9 +61,8 @@ class Settlement(Generic[T]):
 
     For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
-    False where `updates_context` has been heeded already, by what stands in `writes`.
-    `excused` names what has failed inside and was to be gone on in spite of. `messages` is what an agent and its model
-    have said to each other.
+    False if `updates_context` has already been applied through `writes`. `excused` names nested steps whose failure is
+    accepted. `messages` is the conversation between an agent and its model.
     """
 
     outcome: Outcome[T] | None
@@ -101,8 +100,8 @@ class Slot:
     """The place of one started step in the ledger: a context manager that settles exactly once, however it exits.
 
     Left with a reported outcome: success, degraded or failed. Left without one: failed. Left by an `Exception`:
-    failed, and the exception is kept on the result instead of going on. Left by `PauseRun`: paused, and by anything
-    else (cancellation, Ctrl-C, exit): cancelled; both go on.
+    failed, and the exception is stored on the result instead of propagating. Left by `PauseRun`: paused, and by
+    anything else (cancellation, Ctrl-C, exit): cancelled; both propagate.
     """
 
     def __init__(self, name: str, kind: str, on_degraded: OnDegraded | None = None, before: Work | None = None) -> None:
@@ -156,7 +155,7 @@ class Slot:
 
     @property
     def work(self) -> Work:
-        """The usage and time of the step in this process; with those from before a pause they make up the result."""
+        """The usage and time of the step in this process; those from before a pause are added in the result."""
         return Work(self._spent, self.result.seconds - self._before.seconds)
 
     def consume(self, trust: Trust) -> None:
@@ -189,7 +188,7 @@ class Slot:
             self._settle(*self._judge(), self._reported)
             return False
         if isinstance(raised, PauseRun):
-            self.deferred = raised.deferred if raised.step is None else None  # a step inside has left it
+            self.deferred = raised.deferred if raised.step is None else None  # a nested step raised it
             self._settle(StepStatus.PAUSED, f"waits for an answer: {raised.message}", None)
             return False
         ours = isinstance(raised, Exception)
@@ -240,7 +239,7 @@ class RunLedger:
     """All slots of one run, as a context manager. `result` derives the run from them alone.
 
     `planned` are the names and kinds of the pipeline's steps, in order: those that never started are `skipped`.
-    `before` is what steps of these names had taken when the run paused, and the whole run under no name.
+    `before` is the usage and time of steps by name when the run paused; the empty name stands for the whole run.
     """
 
     def __init__(
@@ -305,7 +304,7 @@ class RunLedger:
     ) -> None:
         self._seconds = time.perf_counter() - self._started
         if raised is not None and not isinstance(raised, PauseRun):
-            # It ended between two steps, or while what the run holds was being closed.
+            # It ended between two steps, or while the run's resources were being closed.
             self._stopped = RunStatus.FAILED if isinstance(raised, Exception) else RunStatus.CANCELLED
 
     @property

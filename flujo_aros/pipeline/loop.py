@@ -1,4 +1,4 @@
-"""`Loop`: repeats one body until a condition holds or a model signals that it is done."""
+"""`Loop`: repeats one body until a condition holds or a model signals completion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import Input, InputLike, compile_input
 
-if TYPE_CHECKING:  # the agents bring pydantic-ai, which a loop of callables has no need of
+if TYPE_CHECKING:  # agents import pydantic-ai, which a loop of callables does not need
     from flujo_aros.host import Conversation
 
 OnMaxLoops: TypeAlias = Literal["fail", "accept"]
@@ -66,11 +66,11 @@ class Loop(Common):
     Each iteration receives the value of the previous one as `previous_step`, or the value of `next_input`; `index`
     counts from 0, `iteration` from 1. `exit` is an expression over the results of the body (`previous_step.done`,
     `steps.draft.output`, `context.total >= 3`), or a function of the last value and the context. `completion_signal` is
-    a text, such as `<promise>COMPLETE</promise>`, by which the last step's reply ends the loop. With neither, the body
-    runs exactly `max_loops` times; with one that never comes true the step fails, unless `on_max_loops="accept"`. What
-    the steps write to the context is seen by the next iteration, and merged when the loop has ended well. `init` runs
-    once before, `state` changes the context after each iteration, `output` makes the value of the step. The mappers are
-    functions of the value and the context.
+    a string, such as `<promise>COMPLETE</promise>`, that ends the loop when the last step's reply contains it. With
+    neither, the body runs exactly `max_loops` times; if the condition is never met the step fails, unless
+    `on_max_loops="accept"`. The next iteration sees what the steps write to the context; it is merged once the loop has
+    succeeded. `init` runs once before, `state` changes the context after each iteration, `output` produces the value of
+    the step. The mappers are functions of the value and the context.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Loop("grow", Call("double", function=lambda x: x + x), exit="len(previous_step) > 10").max_loops
@@ -98,7 +98,7 @@ class Loop(Common):
         object.__setattr__(self, "body", as_body(self.body, name="body"))
         if self.init is not None:
             object.__setattr__(self, "init", as_body(self.init, name="init"))
-        _ = self._exit, self._signal, self._following, self._made, self._updates  # so that what is wrong is found now
+        _ = self._exit, self._signal, self._following, self._made, self._updates  # so that errors are found now
 
     @cached_property
     def _exit(self) -> Condition | FunctionLike | None:
@@ -236,9 +236,9 @@ class Loop(Common):
         return Settlement(Accepted(value, worst_trust([ended]), "first", (), ""), writes=shared.writes)
 
     def _never(self) -> str:
-        wanted = [f"exit {self.exit!r} never held"] if self.exit is not None else []
+        wanted = [f"exit {self.exit!r} was never true"] if self.exit is not None else []
         if self.completion_signal is not None:
-            wanted.append(f"{self.completion_signal} was never said")
+            wanted.append(f"{self.completion_signal} did not occur")
         times = "1 iteration" if self.max_loops == 1 else f"{self.max_loops} iterations"
         return f"{' and '.join(wanted)} in {times}; raise max_loops, or set on_max_loops: accept"
 

@@ -1,4 +1,4 @@
-"""`Map`: runs one body for each element of a list, several at a time, with the results in the order of the list."""
+"""`Map`: runs one body for each element of a list, several at a time, with the results in list order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Map(Common):
     """Runs its body once for each element of a list, and returns the list of results in the same order.
 
     `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a
-    member of the context. The body sees the element as `previous_step`, `item` and `this`, and its place as `index`.
-    At most `max_concurrency` elements are worked on at once; the first that fails cancels the others and fails the
-    step. `init` runs once before, `finalize` once after on the list of results, whose value is then the value of the
-    step. What the elements write to the context is merged as the branches of a `Parallel` step are.
+    member of the context. The body sees the element as `previous_step`, `item` and `this`, and its position as `index`.
+    At most `max_concurrency` elements run at once; the first that fails cancels the others and fails the step. `init`
+    runs once before, `finalize` once after on the list of results, whose value is then the value of the step. Writes to
+    the context are merged as for the branches of a `Parallel` step.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Map("lengths", Call("count", function=len), iterable_input="previous_step").kind
@@ -125,7 +125,7 @@ class Map(Common):
         found = self._items.value(names)
         if isinstance(found, (list, tuple)):
             return list(cast("list[Any]", found))
-        hint = "; let a step before it read the text" if isinstance(found, str) else ""
+        hint = "; let an earlier step parse the text" if isinstance(found, str) else ""
         raise UsageError(
             f"iterable_input of step {self.name!r} must be a list; {self.iterable_input!r} is {kind_of(found)}{hint}"
         )

@@ -1,4 +1,4 @@
-"""Steps and pipelines: the protocol that every kind of step implements, its common options, and its view of a run.
+"""Steps and pipelines: the protocol of all kinds of step, their common options, and a step's view of a run.
 
 One definition in one file: a `Pipeline` has steps, a step runs with a `StepContext`, and that runs the pipelines inside
 the step.
@@ -107,14 +107,14 @@ class BodyRunner(Protocol):
 class StepContext:
     """One step's view of the run: the earlier values, the source of its models, and the record of its usage.
 
-    `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a private copy:
+    `outputs` has the value of every earlier step by name, enclosing ones included. `context` is a private copy:
     changes that a function makes to it are discarded. `variables` are the names that a map or a loop adds. `spend` must
-    be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `deps` is what
-    the tools of agents see as `ctx.deps`. `allowance` is asked before each model call. `evidence` is what ladders that
-    adapt go by, `refusals` the schemas that models have refused in this run, `said` the conversation of the agent steps
-    before it. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is what a person has
-    said to the step in which the run had paused, and `deferred` what a step goes on with that had paused in the middle
-    of its work.
+    be called with the usage of each model call immediately, so that nothing is lost when the step is cancelled. `deps`
+    is what the tools of agents see as `ctx.deps`. `allowance` is consulted before each model call. `evidence` is the
+    history for adaptive ladders, `refusals` the schemas that models have rejected in this run, `said` the conversation
+    of the agent steps before it. `live` receives each piece of a reply as it arrives; None means that no one is
+    watching. `answer` is a person's answer to the step at which the run paused, and `deferred` the state with which a
+    step continues that paused in the middle of its work.
     """
 
     input: Any
@@ -165,10 +165,10 @@ class StepContext:
     ) -> BodyResult:
         """Run nested steps, named `NAME/SCOPE/STEP`, through the same execution and ledger as all others.
 
-        With a `kind` the scope is a step of its own in the ledger, such as the branch of a parallel step. The steps
-        see what this one sees; what they write to the context stands in the result, for the kind to decide on.
-        `said` is what their agents go on from beside the conversation before this step.
-        Raises `PauseRun` when one of them pauses, and passes cancellation on.
+        With a `kind` the scope is a separate step in the ledger, such as the branch of a parallel step. The steps see
+        what this one sees; their writes to the context are in the result, for the kind to apply. `said` is an
+        additional conversation that their agents continue. Raises `PauseRun` when one of them pauses, and propagates
+        cancellation.
         """
         given = self.input
         return await self._run(body, scope, kind, previous, given, variables or {}, shared, inherit=True, said=said)
@@ -210,10 +210,10 @@ class StepContext:
 
 @runtime_checkable
 class PipelineStep(Protocol):
-    """What every kind of step is to a pipeline and its runner; `Common` gives all but `name`, `kind` and `run`.
+    """The interface between a kind of step and the pipeline; `Common` implements all but `name`, `kind` and `run`.
 
-    `run` returns the settlement; any exception settles the step, so it need not catch anything. Its events go to the
-    observers through `events.emit`, so there is one way for events, at any depth.
+    `run` returns the settlement; any exception settles the step, so it need not catch anything. It emits events through
+    `events.emit`, like every other part of a run.
     """
 
     @property
@@ -223,7 +223,7 @@ class PipelineStep(Protocol):
 
     @property
     def kind(self) -> str:
-        """The word for it in a blueprint."""
+        """Its name in a blueprint."""
         ...
 
     @property
@@ -298,7 +298,7 @@ class PipelineStep(Protocol):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether its value is a mapping; None: not known before it runs."""
+        """Whether its value is a mapping, or None if unknown before it runs."""
         ...
 
     @property
@@ -307,7 +307,7 @@ class PipelineStep(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
+        """Raise a `UsageError` for errors that can be detected before any model call."""
         ...
 
     async def run(self, context: StepContext) -> Settlement[Any]:
@@ -362,18 +362,16 @@ _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` m
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Generic[T]):
-    """The options that every kind of step has.
+    """The options that every kind of step has. `on_degraded`: "accept" counts text in place of a value as success,
+    "fail" as failure; otherwise the run continues with the text and ends `degraded`. `updates_context` merges the
+    value, a mapping, into the context once the step has succeeded; `mergeable_output` declares that it is a mapping.
+    `sink_to` writes the value to a dotted path in the context. `checks` validate the value: functions, sync or async,
+    that return None or True to accept it; if one fails, an agent's reply goes through its ladder. `fallback` runs in
+    place of a step that failed, or that has only text which `on_degraded` does not accept. `retries` repeats the step
+    after errors of the infrastructure (a rate limit, a server error, a broken connection), never after bad data.
+    `timeout` is in seconds, all retries included.
 
-    `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
-    with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step
-    has succeeded; `mergeable_output` is the author's word that it is one. `sink_to` puts the value at a dotted path
-    of the context. `checks` judge the value: functions, sync or async, that give None or True for a value that is
-    right; a failing one sends an agent's reply up its ladder. `fallback` runs in place of a step that failed, or that
-    has only text which `on_degraded` does not accept. `retries` repeats the step after errors of the infrastructure
-    (a rate limit, a server error, a broken connection), never after bad data. `timeout` is in seconds, all retries
-    included.
-
-    A kind with a `__post_init__` of its own calls `super().__post_init__()` first: it checks name and options.
+    A kind that defines `__post_init__` calls `super().__post_init__()` first, which checks name and options.
     """
 
     on_degraded: OnDegraded | None = None
@@ -405,7 +403,7 @@ class Common(Generic[T]):
     @overload
     def __rshift__(self, other: PipelineStep) -> Pipeline: ...
     def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
-        """A pipeline of this step and what follows."""
+        """A pipeline of this step and the given ones."""
         return Pipeline([cast("PipelineStep", self)]) >> cast("Pipeline", other)
 
     @property
@@ -431,7 +429,7 @@ class Common(Generic[T]):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether the value is a mapping, which can be merged into the context; None: not known before it runs."""
+        """Whether the value is a mapping, which can be merged into the context, or None if unknown before it runs."""
         return None
 
     @property
@@ -440,7 +438,7 @@ class Common(Generic[T]):
         return False
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
+        """Raise a `UsageError` for errors that can be detected before any model call."""
         for body in self.bodies.values():
             for step in body.steps:
                 step.prepare()
@@ -485,7 +483,7 @@ def _problems(step: Common) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class FoundError:
-    """An error in the step at this index of a pipeline: its message, and the option that is wrong."""
+    """An error in the step at this index of a pipeline: its message, and the invalid option."""
 
     index: int
     key: str
@@ -496,7 +494,7 @@ class FoundError:
 
 _OF_PIPELINES: Final = {
     "steps": Option(words="a list of steps", hint="`Pipeline([step])`, also for one", fits=_is_steps),
-    "description": Option(words="a text", fits=lambda value: isinstance(value, str)),
+    "description": Option(words="a string", fits=lambda value: isinstance(value, str)),
 }
 
 
@@ -506,9 +504,9 @@ class Pipeline(Generic[T]):
     """Steps that run one after the other; each sees the values of the earlier ones.
 
     Names are unique, and a template may refer only to earlier steps; anything else raises `UsageError` immediately. In
-    a `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
-    with the whole. `warnings` is what a lenient loader passed over, `environment` what a blueprint has taken from the
-    environment: each value with the reference that it was written as.
+    a `body`, the steps nested in another step, templates may also refer to the steps before that one; they are checked
+    with the whole pipeline. `warnings` are the errors that a lenient loader ignored, `environment` the values that a
+    blueprint took from the environment, each with its reference.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> [step.name for step in (Call("a", function=len) >> Call("b", function=abs)).steps]
@@ -560,7 +558,7 @@ class Pipeline(Generic[T]):
     @overload
     def __rshift__(self, other: PipelineStep) -> Pipeline: ...
     def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
-        """A pipeline of these steps and what follows, with the name of this one."""
+        """A pipeline of these steps and the given ones, with the name of this one."""
         more = other.steps if isinstance(other, Pipeline) else (cast("PipelineStep", other),)
         warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
         return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)
@@ -595,8 +593,8 @@ def as_body(steps: object, *, name: str) -> Pipeline:
 def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[FoundError]:
     """The errors of these steps themselves: duplicate names, and templates that refer to later steps.
 
-    `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
-    none of these steps has is taken for one of those.
+    `outer` are the names of the steps before the enclosing step. None means unknown, so that any other name is assumed
+    to be one of those.
     """
     names = {step.name for step in steps}
     before = {*(outer or ())}
@@ -610,7 +608,7 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
             if message:
                 suggestion = getattr(message, "suggestion", None)
                 yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
-        # what a step says of the steps inside it once they have run, such as when a loop ends
+        # references to nested steps after they have run, such as the exit condition of a loop
         spoken_of: Mapping[str, tuple[StepReference, ...]] | None = getattr(step, "after_body", None)
         if spoken_of and outer is not None:
             yield from _wrong_afterwards(step, spoken_of, index, before)
@@ -640,7 +638,7 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
     before = {*outer}
     for index, step in enumerate(steps):
         for body in step.bodies.values():
-            if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
+            if body.body:  # any other pipeline has been checked, and does not see the steps around it
                 yield from (replace(inner, index=index, key="body") for inner in _all_errors(body.steps, before))
         if step.fallback is not None:
             inside = _all_errors([step.fallback], before)

@@ -2,7 +2,7 @@
 
 What is installed, and whatever else is on Python's path, always comes first. A module next to a blueprint is used only
 if the user has named its file or its folder, and a name that exists in both places is refused: a downloaded folder
-cannot replace a module that the user meant.
+cannot replace an intended module.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:
 def _takes(call: Callable[..., Any], most: int) -> int:
     try:
         parameters = inspect.signature(call).parameters.values()
-    except (TypeError, ValueError):  # a builtin that does not tell
+    except (TypeError, ValueError):  # a builtin without a signature
         return 1
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return most

@@ -19,7 +19,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "loop": "inside a loop",
     "iteration": "inside a loop",
     "resume_input": "after a step that asked a person",
-    "contested": "in what an agree step asks about fields that are not agreed",
+    "contested": "in an agree step's question about contested fields",
     "output_format": "in the readings of an agree step",
     "question": "in a reading that asks field by field",
 }
@@ -64,7 +64,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class StepReference:
-    """A reference to `steps.<name>` and its attribute (None: the step as a whole)."""
+    """A reference to `steps.<name>` and its attribute (None for the step as a whole)."""
 
     name: str
     attribute: str | None

@@ -1,8 +1,8 @@
-"""The options of steps: each is declared once, as a field of its kind, and everything else is derived from that.
+"""The options of steps. Each is declared once, as a field of its kind, and everything else is derived from that.
 
-The type of the field, with `Option` for what a type cannot say, gives the check of what Python code hands in and the
-words of its errors. `flujo_aros.blueprint.blocks` derives from the same field how a blueprint writes the option, the
-schema for editors, and how it is dumped.
+The type of the field, with `Option` for what a type cannot express, determines the check of values passed in Python and
+the wording of its errors. `flujo_aros.blueprint.blocks` derives from the same field how a blueprint writes the option,
+the schema for editors, and how it is dumped.
 """
 
 from __future__ import annotations
@@ -105,8 +105,11 @@ Form: TypeAlias = Literal[
     "special",
     "hidden",
 ]
-"""How a blueprint writes an option: as it is, or as steps, a reference, a template, a JSON Schema. `operations`: steps,
-or changes of the context in short. `special`: the kind has a loader of its own; `hidden`: a blueprint cannot say it."""
+"""How a blueprint writes an option: as a plain value, or as steps, a reference, a template, a JSON Schema.
+
+`operations`: steps, or short context operations. `special`: the kind has its own loader; `hidden`: not available in
+blueprints.
+"""
 
 _MOST_SHOWN: Final = 60
 
@@ -115,7 +118,7 @@ _MOST_SHOWN: Final = 60
 class Option:
     """What the type of an option cannot express: its form in a blueprint, and its description in errors.
 
-    `fits` is asked in the place of the type; `hint` says how a right value is made. Stands in `Annotated`.
+    `fits` replaces the check of the type; `hint` shows how to write a valid value. Used in `Annotated`.
     """
 
     form: Form = "value"
@@ -168,7 +171,7 @@ def is_function(value: Any) -> bool:
 def known_options(cls: _C) -> _C:
     """Reject unknown options of this class and suggest the nearest; goes above `@dataclass`.
 
-    All options of such a class are checked; of a kind that somebody else has written only those of every kind.
+    All options of such a class are checked; for a third-party kind, only the common ones.
     """
     made: Callable[..., None] = cast("Any", cls).__init__
     names = [name for name in inspect.signature(made).parameters if name != "self"]
@@ -183,7 +186,7 @@ def known_options(cls: _C) -> _C:
 
     cast("Any", cls).__init__ = init
     params: Any = getattr(cls, "__dataclass_params__", None)
-    if params is not None and params.repr:  # that of @dataclass shows the defaults, too
+    if params is not None and params.repr:  # the one of @dataclass also shows the defaults
         cast("Any", cls).__repr__ = _short
     _checked.add(cls)
     return cls
@@ -260,7 +263,7 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
 def wrong_options(step: Any, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Each option of the wrong type, with its error. `shared` are the options that every kind of step has.
 
-    A kind that somebody else has written may have other options of the same names: only the shared ones are looked at.
+    A third-party kind may use the same names for other options, so only the shared ones are checked.
     """
     return _wrong(step, None if type(step) in _checked else shared)
 
@@ -338,11 +341,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
 
 
-# What annotations say
+# Reading annotations
 
 
 def _bare(annotation: Any) -> Any:
-    """An annotation without what `Annotated` adds to it."""
+    """An annotation without its `Annotated` metadata."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
@@ -384,7 +387,7 @@ def _words(annotation: Any) -> str:
     if bare is bool:
         return "True or False"
     if bare is str:
-        return "a text"
+        return "a string"
     if bare in (int, float):
         least = next((f" of {each.ge} or more" for each in bounds if isinstance(each, Ge)), "")
         above = next((f" above {each.gt}" for each in bounds if isinstance(each, Gt)), "")

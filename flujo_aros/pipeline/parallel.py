@@ -36,14 +36,13 @@ class Parallel(TakesInput):
     """Runs all branches concurrently on the same input; its value is `{branch: value}`, or the result of `reduce`.
 
     A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
-    all; what its steps write there is merged when all have ended, in the order of the branches. Two branches that
-    write different things to one place are an error, unless `merge_strategy` says what then holds: "overwrite" (the
-    later branch), "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a
-    `field_mapping` of the names that each branch may write. With `on_branch_failure="ignore"` a failing branch has no
-    value and does not count against the run, unless what may be spent is used up; else it cancels the others and fails
-    the step. `reduce` is "keys",
-    "values", "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With
-    `updates_context` and `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
+    all; the writes of its steps are merged when all have ended, in the order of the branches. Two branches that write
+    different values to one path are an error, unless `merge_strategy` decides: "overwrite" (the later branch),
+    "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a `field_mapping` of the names
+    that each branch may write. With `on_branch_failure="ignore"` a failing branch has no value and does not fail the
+    run, unless a limit is used up; otherwise it cancels the others and fails the step. `reduce` is "keys", "values",
+    "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With `updates_context` and
+    `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> fan = Parallel("sizes", {"chars": Call("count", function=len), "words": Call("split", function=str.split)})
@@ -68,7 +67,7 @@ class Parallel(TakesInput):
         super().__post_init__()
         bodies = {name: as_body(body, name=name) for name, body in self.branches.items()}
         object.__setattr__(self, "branches", bodies)
-        _ = self._given  # so that a wrong template is found now
+        _ = self._given  # so that an invalid template fails now
         for key, problem in self._problems():
             self.refuse(problem, key)
         if self.context_include_keys is not None:  # lists and tuples of the same names are the same
@@ -119,7 +118,7 @@ class Parallel(TakesInput):
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
         for name, body in ended.items():
             if body.failed is not None and isinstance(body.failed.exception, USED_UP):
-                return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget is for all, not for this branch
+                return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget applies to all branches
         good = {name: body for name, body in ended.items() if body.ok}
         excused = tuple(body.scope for body in ended.values() if not body.ok)
         if not good:

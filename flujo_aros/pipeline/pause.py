@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     """A settled step as plain JSON, with its messages if later steps may continue the conversation."""
-    from flujo_aros.host import plain_conversation  # here: most runs have no need of the model host
+    from flujo_aros.host import plain_conversation  # imported here: most runs do not need the model host
 
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
@@ -56,7 +56,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
-    """The slot of a step as it had settled; its value is typed by its contract."""
+    """The slot of a settled step; its value is typed by its contract."""
     from flujo_aros.host import conversation_of  # as in `recorded_step`
 
     result: StepResult[Any] = StepResult(
@@ -80,7 +80,7 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
 
 
 def as_saved(value: Any, what: str) -> Any:
-    """A value as plain JSON, of which `as_given` makes the value again. Raises `UsageError` if there is none."""
+    """A value as plain JSON, from which `as_given` restores the value. Raises `UsageError` if that is not possible."""
     try:
         return to_jsonable_python(with_saved_content(value), by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
@@ -91,7 +91,7 @@ def as_saved(value: Any, what: str) -> Any:
 
 
 def as_given(saved: Any) -> Any:
-    """A value from the plain JSON that `as_saved` made of it: images and other content are what they were."""
+    """Restore a value from the plain JSON of `as_saved`, including images and other content."""
     return with_live_content(saved)
 
 
@@ -150,14 +150,14 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
 
 
 def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
-    """The members of a record, with those of its usage among them."""
+    """The fields of a record, including those of its usage."""
     members = _members(record)
     usage: Usage = members.pop("usage")
     return members | _members(usage)
 
 
 def _members(record: StageRecord | Attempt | Usage | Repair) -> dict[str, Any]:
-    """The fields of a record by name. Not `asdict`, which makes deep copies."""
+    """The fields of a record by name. Not `asdict`, which copies deeply."""
     return {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
 
 
@@ -186,7 +186,7 @@ def _issues(saved: list[dict[str, str]]) -> tuple[Issue, ...]:
 
 
 _TURN: Final = re.compile(r"/\d+(?=/)")
-"""The number of an item or an iteration in the name of a step inside."""
+"""The number of an item or an iteration in the name of a nested step."""
 
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
@@ -242,7 +242,7 @@ def has_conversation(pipeline: Pipeline) -> bool:
 
 
 def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
-    """The steps, and those inside of them and in their place."""
+    """The steps, their nested steps and their fallbacks."""
     for step in pipeline.steps:
         yield step
         for body in (*step.bodies.values(), *([Pipeline([step.fallback])] if step.fallback else [])):
@@ -250,7 +250,7 @@ def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:
-    """The contracts of agent steps, by the names of their steps in the ledger, where `body` is each turn of one."""
+    """The contracts of agent steps, by their names in the ledger; `body` stands for each iteration."""
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"

@@ -1,4 +1,4 @@
-"""A step's `processing` block: the schema of its reply, the repairs that are allowed, and the ladder."""
+"""A step's `processing` block: the schema of its reply, the allowed repairs, and the ladder."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ _NATIVE: Final = ("openai_json", "outlines", "xgrammar")
 class Coercion:
     """How far a reply may be changed to fit the schema.
 
-    `tolerant_level`: 0 lets only the wrapping change (risk LOSSLESS), 1 what was clearly meant (INFERRED, the
-    default), 2 also what was cut or rounded (LOSSY). `allow` names the conversions of texts that are wanted, by type
-    (`{"integer": ["str->int"]}`): with it, those and no others are made, at any level.
+    `tolerant_level`: 0 allows only changes of the wrapping (risk LOSSLESS), 1 also unambiguous conversions (INFERRED,
+    the default), 2 also truncation and rounding (LOSSY). `allow` lists the allowed conversions of strings by type
+    (`{"integer": ["str->int"]}`): with it, only those are made, at any level.
     """
 
     tolerant_level: Literal[0, 1, 2] | None = None
@@ -101,12 +101,12 @@ _CHECKED: Final = frozenset({"schema", "coercion", "enforce_grammar", "stages", 
 @known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processing:
-    """The schema of a step's reply, the repairs that are allowed, and the ladder. `enforcement`: "repair" (or
-    "validate+repair") reads, validates and climbs the ladder; "validate" reads and validates, without further model
-    calls; "off" takes the text as it is. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask for the
-    provider's own schema or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema from being
-    enforced. `risk` is the riskiest repair allowed; without it `coercion.tolerant_level` says so, and without that
-    `aop`. `stages` are the rungs of the ladder, by name or with their options. Raises `UsageError`.
+    """The schema of a step's reply, the allowed repairs, and the ladder. `enforcement`: "repair" (or "validate+repair")
+    reads, validates and runs the ladder; "validate" reads and validates, without further model calls; "off" takes the
+    text unchanged. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask for the provider's own schema
+    or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema from being enforced. `risk` is
+    the highest risk of a repair; it defaults to `coercion.tolerant_level`, and that to `aop`. `stages` are the stages
+    of the ladder, by name or with their options. Raises `UsageError`.
 
     >>> Processing(stages=("retry", {"stage": "llm_repair", "attempts": 1}), max_calls=3).max_calls
     3
@@ -140,7 +140,7 @@ class Processing:
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar conflicts with structured_output: off; remove one of them")
         _check_precheck(self.reasoning_precheck)
-        self.ladder(Ladder())  # so that a wrong stage or limit is found now
+        self.ladder(Ladder())  # so that an invalid stage or limit fails now
 
     @property
     def native(self) -> bool:
@@ -149,7 +149,7 @@ class Processing:
 
     @property
     def ceiling(self) -> Risk | None:
-        """The riskiest repair allowed; None: the contract's own default."""
+        """The highest risk of a repair, or None for the contract's own default."""
         if self.risk is not None:
             return Risk[self.risk.upper()]
         if self.coercion.tolerant_level is not None:
@@ -158,14 +158,14 @@ class Processing:
 
     @property
     def conversions(self) -> frozenset[str] | None:
-        """The schema types to which a string may be converted; None: those that the risk allows."""
+        """The schema types to which a string may be converted, or None for those that the risk allows."""
         if self.coercion.allow is not None:
             return frozenset(kind for kind, conversions in self.coercion.allow.items() if conversions)
         return frozenset() if self.aop == "minimal" else None
 
     @property
     def required_context_keys(self) -> tuple[str, ...]:
-        """The dotted paths of the context that must have a value before the model is asked."""
+        """The dotted paths in the context that must have a value before the model is called."""
         precheck = self.reasoning_precheck or {}
         return tuple(precheck.get("required_context_keys") or ()) if precheck.get("enabled", True) else ()
 
@@ -233,7 +233,7 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
 def _warnings(processing: Processing) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if processing.coercion.max_unescape_depth is not None:
-        why = "JSON inside a JSON text is unwrapped once, as an INFERRED repair; `risk: lossless` forbids it"
+        why = "JSON inside a JSON string is unwrapped once, as an INFERRED repair; `risk: lossless` forbids it"
         found.append(("coercion.max_unescape_depth", f"has no effect: {why}"))
     if processing.enforcement == "off":
         useless = [name for name in ("aop", "risk", "stages", "max_stages", "max_calls") if getattr(processing, name)]

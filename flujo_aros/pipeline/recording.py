@@ -32,7 +32,7 @@ class Recording(Protocol):
         ...
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
-        """The settlement with a value that comes back from the record as the same value. Raises `UsageError`."""
+        """The settlement with a value that the record can restore unchanged. Raises `UsageError`."""
         ...
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:

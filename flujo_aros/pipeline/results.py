@@ -1,4 +1,4 @@
-"""How steps and runs end: the results, and the one status that follows from them."""
+"""How steps and runs end: the results, and the one status derived from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.shared import SharedContext, Write
 
 T = TypeVar("T", default=Any)
-"""The type of a value; without a type it is any."""
+"""The type of a value; any type if unspecified."""
 
 OnDegraded: TypeAlias = Literal["accept", "fail"]
 
@@ -48,7 +48,7 @@ class StepStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run ended. `completed` is the only status that can be trusted without a further look."""
+    """How a run ended. Only `completed` can be trusted without a closer look."""
 
     COMPLETED = "completed"
     DEGRADED = "degraded"
@@ -61,12 +61,12 @@ class RunStatus(StrEnum):
 class StepResult(Generic[T]):
     """The result of one step.
 
-    `usage` is what its own calls have used, without those of nested steps. `error` is one sentence whenever there is no
-    trusted value. `exception` is the original exception of the step. `degraded_accepted` is True where the step itself
-    says `on_degraded: accept`: its text then counts as its value. `caused_by` names the nested step that decided how it
-    ended. `excused_by` names the step that goes on in spite of how this one ended, which then does not count against
-    the run. `replaced` says why the fallback of the step ran in its place. `input_trust` is the lowest trust of all
-    that the step was made from, at any distance; None: it never started.
+    `usage` is that of its own calls, without nested steps. `error` is one sentence whenever there is no
+    trusted value. `exception` is the original exception of the step. `degraded_accepted` is True if the step has
+    `on_degraded: accept`, so that its text counts as its value. `caused_by` names the nested step that decided how it
+    ended. `excused_by` names the step that continues despite this failure, which then does not count against the run.
+    `replaced` says why the fallback ran in place of the step. `input_trust` is the lowest trust of all direct and
+    indirect inputs, or None if the step never started.
     """
 
     name: str
@@ -95,7 +95,7 @@ class StepResult(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The value of the step. Raises `OutputError`, which names the step, when there is none."""
+        """The value of the step. Raises `OutputError`, which names the step, if there is none."""
         if isinstance(self.outcome, Accepted) and self.ok:
             return self.outcome.value
         if isinstance(self.outcome, Degraded) and self.degraded_accepted:
@@ -132,10 +132,8 @@ class StepResult(Generic[T]):
 
     @property
     def carried_trust(self) -> Trust:
-        """The trust of what is passed on: the lower of its own trust and that of its inputs. A person's answer is its
-        own.
-
-        The trust that a later step which reads it has as its `input_trust`.
+        """The trust of the value that is passed on: the lower of its own trust and that of its inputs. A person's
+        answer does not depend on its inputs. It becomes part of the `input_trust` of a later step that reads the value.
         """
         own = Trust.CLEAN if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust
         return own if self.kind == "hitl" else Trust.lowest([own, self.input_trust or Trust.CLEAN])
@@ -174,7 +172,7 @@ class StepResult(Generic[T]):
         rejected = _rejection(self.outcome)
         tried = tuple(stage.stage for stage in self.stages)
         after = f" (tried: {', '.join(tried)})" if tried else ""
-        told = rejected.outline() if rejected else self.error  # an error message quotes nothing that a model wrote
+        told = rejected.outline() if rejected else self.error  # an error message never quotes a model
         why = f": {told}" if told else ""
         attempts = rejected.attempts if rejected else ()
         return OutputError(
@@ -216,7 +214,7 @@ class RecordedUsage(Strict):
 
     @property
     def usage(self) -> Usage:
-        """As the record that adds up."""
+        """As the record that can be summed."""
         return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
 
 
@@ -303,7 +301,7 @@ class RecordedWork(RecordedUsage):
 
     @property
     def work(self) -> Work:
-        """As its slot takes it over."""
+        """In the form that its slot uses."""
         return Work(self.usage, self.seconds)
 
 
@@ -322,8 +320,8 @@ class DeferredWork(Strict):
     """The state with which an agent step continues after its tool calls are decided: the calls, and its conversation so
     far.
 
-    `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` in which of
-    its iterations it is. `state` is what a step with agents of its own needs beside that, as plain JSON.
+    `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` its current
+    iteration. `state` is any additional state of a step with its own agents, as plain JSON.
     """
 
     calls: list[DeferredToolCall]
@@ -341,10 +339,10 @@ class PausedRun(Strict):
     """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` continues it.
 
     `step` is the full name of the step that asks, `message` its question, `input_schema` the schema of the answer.
-    `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
-    `deferred` has, by the name of the step, the work of agents that wait for a decision on their tool calls. `carrier`
-    holds what observers want to find again, such as the `traceparent` of the paused run. Values in it are those of the
-    run: it is as private as they are.
+    `seconds` is the working time of the run so far, and `begun` the part of it used by the steps that continue.
+    `deferred` has, by step name, the state of agents that wait for a decision on their tool calls. `carrier` contains
+    data for observers, such as the `traceparent` of the paused run. It contains values of the run, and is as private as
+    they are.
     """
 
     version: int = _VERSION
@@ -393,12 +391,10 @@ class PausedRun(Strict):
 
 @dataclass(frozen=True, slots=True)
 class BodyResult:
-    """How the steps of a body ended.
-
-    `failed` is the nested step because of which the body failed, `degraded` the first one whose text was handed on in
-    place of a value. `last` is how its last step ended, `outputs` has the value of each by name, `writes` what they
-    have put into the context, in order, `shared` the context as it stands after them, and `said` what its agents and
-    their models have said to each other.
+    """How the steps of a body ended. `failed` is the nested step that failed the body, `degraded` the first one whose
+    text was passed on in place of a value. `last` is the result of its last step, `outputs` has the value of each by
+    name, `writes` their writes to the context in order, `shared` the resulting context, and `said` the conversation of
+    its agents.
     """
 
     scope: str
@@ -416,7 +412,7 @@ class BodyResult:
 
     @property
     def value(self) -> Any:
-        """The value that it passes on: that of its last step, or the text of a degraded one."""
+        """The value passed on: that of its last step, or the text of a degraded one."""
         return self.last.handed_on
 
     @property
@@ -426,7 +422,7 @@ class BodyResult:
 
     @property
     def trust(self) -> Trust:
-        """The trust of what it passes on, including that of its inputs."""
+        """The trust of the value passed on, including its inputs."""
         return self.last.carried_trust
 
     @property
@@ -440,8 +436,8 @@ class RunResult(Generic[T]):
     """How a run ended: one result for each step that started, in the order of their starts, nested ones included.
 
     Steps of the pipeline that never started follow as `skipped`. Nested steps are named `parent/branch/step`. Totals
-    are derived from the steps. `seconds` is the time that the run has worked: in all its processes, without pauses.
-    `context` is the context as the steps have left it. `paused` is what a run that waits for an answer is resumed from.
+    are derived from the steps. `seconds` is the working time of the run, in all its processes and without pauses.
+    `context` is the final context. `paused` is the state from which a waiting run is resumed.
     """
 
     run_id: str
@@ -454,7 +450,7 @@ class RunResult(Generic[T]):
     trouble: str | None = None
 
     def __repr__(self) -> str:
-        """One line: how it ended, its trust, and its output, abbreviated, or what went wrong."""
+        """One line: how it ended, its trust, and its output, abbreviated, or the error."""
         error = self.error
         ended = [self.status.value, self.trust, f"{len(self.steps)} {'step' if len(self.steps) == 1 else 'steps'}"]
         summary = _brief(self._last.handed_on) if self._has_output else _brief(error["message"]) if error else ""
@@ -486,7 +482,7 @@ class RunResult(Generic[T]):
     def trust(self) -> Trust | None:
         """The lowest trust among the steps that the output depends on; None for a run without an output.
 
-        A completed run of clean steps is CLEAN; one whose last step is clean and has read a degraded text is DEGRADED.
+        A completed run of clean steps is CLEAN; one whose last step is clean but read a degraded text is DEGRADED.
         """
         return self._last.carried_trust if self._has_output else None
 
@@ -494,7 +490,7 @@ class RunResult(Generic[T]):
     def error(self) -> dict[str, Any] | None:
         """The step that kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
 
-        What an exception has quoted may hold a secret, so known kinds of them are hidden in the message.
+        An exception may quote a secret, so known kinds of secrets are hidden in the message.
         """
         culprit = self._culprit()
         if culprit is None:
@@ -513,7 +509,7 @@ class RunResult(Generic[T]):
         raise UsageError(f"the run has no step {name!r}{hint}")
 
     def raise_for_status(self) -> None:
-        """Raise `OutputError` unless the run completed; what the step raised is its `__cause__`."""
+        """Raise `OutputError` unless the run completed; the step's exception is its `__cause__`."""
         culprit = self._culprit()
         try:
             if culprit is not None:
@@ -531,7 +527,7 @@ class RunResult(Generic[T]):
         error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: exactly what `aros run --json` prints. `paused` is there only while the run waits."""
+        """Plain JSON: exactly what `aros run --json` prints. `paused` is present only while the run waits."""
         plain = {
             "run_id": self.run_id,
             "blueprint": self.pipeline,
@@ -553,7 +549,7 @@ class RunResult(Generic[T]):
         return [step for step in self.steps if not step.nested][-1]
 
     def _culprit(self) -> StepResult[Any] | None:
-        """The step that decided a status other than completed: the worst; of equals the cause, else the first."""
+        """The step that decided a status other than completed: the worst; among equals the cause, else the first."""
         wrong = [step for step in self.steps if step.counts_against]
         return min(wrong, key=lambda step: (_SEVERITY.index(step.status), step.caused_by is not None), default=None)
 
@@ -614,13 +610,13 @@ _RUN_STATUS_OF: Final = {
     StepStatus.FAILED: RunStatus.FAILED,
     StepStatus.PAUSED: RunStatus.PAUSED,
     StepStatus.DEGRADED: RunStatus.DEGRADED,
-    # Skipped without anything that explains it: the run did not do all it was asked to.
+    # Skipped without a reason: the run is incomplete.
     StepStatus.SKIPPED: RunStatus.FAILED,
 }
 
 
 def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
-    """Each step with those inside it right after it, however their work was interleaved; others as they started."""
+    """Each step directly followed by its nested steps, however they were interleaved; otherwise in start order."""
     found = {step.name: step for step in steps}
     inside: dict[str, list[StepResult[Any]]] = {}
     for name, step in found.items():

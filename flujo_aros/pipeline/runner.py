@@ -49,7 +49,7 @@ class Handle(Protocol):
         ...
 
     async def result(self) -> RunResult:
-        """Wait for the result of the run, which may be that it is paused."""
+        """Wait for the result of the run, which may be paused."""
         ...
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
@@ -66,7 +66,7 @@ class Handle(Protocol):
 
 
 class Engine(Protocol):
-    """Executes runs: in this process only (`InProcess`), or so that a crash loses nothing (`Durable`)."""
+    """Executes runs: in this process only (`InProcess`), or surviving crashes (`Durable`)."""
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run and return its result."""
@@ -80,7 +80,7 @@ class Engine(Protocol):
 
 
 class InProcess:
-    """The default engine: a run ends with this process. Nothing is stored and nothing needs to be installed."""
+    """The default engine: a run ends with this process. Nothing is stored and nothing has to be installed."""
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
         """Execute a run here."""
@@ -95,9 +95,9 @@ class InProcess:
         priority: int | None,  # noqa: ARG002
         partition: str | None,  # noqa: ARG002
     ) -> Handle:
-        """Raises `UsageError`: a run that nobody waits for must be stored somewhere."""
+        """Raises `UsageError`, because a run in the background has to be stored somewhere."""
         raise UsageError(
-            "submit needs an engine that keeps runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
+            "submit needs an engine that stores runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
             "without one await runner.run(...)"
         )
 
@@ -139,13 +139,13 @@ _OPTIONS: Final = {
 class Runner(Generic[T]):
     """Runs a pipeline any number of times; it holds no state between runs.
 
-    `journal` records the runs: a `Journal`, or any observer. `observers` hear every event of a run (see
+    `journal` records the runs: a `Journal`, or any observer. `observers` receive every event of a run (see
     `flujo_aros.events`). They must not raise: an exception in an observer fails the step or run that it interrupts, and
-    is not hidden. `on_result` is told once how each run ended, also when it was cancelled and nothing is returned.
-    `usage_limits` is what one run may use. Local models that the steps name are started when first needed and stopped
-    with the run, unless `models` gives them. `evidence` is what ladders with `adaptive=True` go by, such as
-    `journal.evidence`, which is then asked where one climbs. `sleep` waits between retries. `engine` says where runs
-    are executed: `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`, with which a crash loses nothing.
+    is not hidden. `on_result` is called once with the result of each run, even if it was cancelled and nothing is
+    returned. `usage_limits` are the limits of one run. Local models that the steps name are started when first needed
+    and stopped with the run, unless `models` gives them. `evidence` is the history for ladders with `adaptive=True`,
+    such as `journal.evidence`, which is called when needed. `sleep` waits between retries. `engine` executes the runs:
+    `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`, whose runs survive crashes.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -177,7 +177,7 @@ class Runner(Generic[T]):
             usage_limits=usage_limits,
             models=models,
         )
-        current_settings()  # read their files now: in a run that would block the event loop
+        current_settings()  # load it now: during a run the file access would block the event loop
         self.pipeline = _as_pipeline(pipeline)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
@@ -200,10 +200,10 @@ class Runner(Generic[T]):
         """Run the steps one after the other and return how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
-        to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays with this call, and no
-        journal, template or paused run holds it. `run_id` names the run; with a durable engine a run of that name goes
-        on, or gives its result again. Raises `UsageError` before anything has started, for what can be known to be
-        wrong; cancellation and Ctrl-C go on after every open step has settled.
+        to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays in this call, and no
+        journal, template or paused run stores it. `run_id` names the run; with a durable engine, a run with that id
+        continues, or returns its result again. Raises `UsageError` before anything starts, for errors that can be
+        detected then. Cancellation and Ctrl-C propagate after every open step has settled.
         """
         return await self.engine.run(self, self._task(input, context, deps, run_id))
 
@@ -217,12 +217,12 @@ class Runner(Generic[T]):
         priority: int | None = None,
         partition: str | None = None,
     ) -> Handle:
-        """Put a run into the queue of a durable engine and return a handle immediately. Any worker may execute it.
+        """Put a run in the queue of a durable engine and return a handle immediately. Any worker may execute it.
 
         A `run_id` that already exists returns the handle of that run. `priority` 1 comes first; without one a run comes
         before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set on each
         partition of their queues. There are no `deps` here: they are not stored, and the process that executes the run
-        has its own, `engine.register(runner, deps=...)`. Raises `UsageError` where the engine keeps no runs.
+        has its own, `engine.register(runner, deps=...)`. Raises `UsageError` if the engine does not store runs.
         """
         task = self._task(input, context, None, run_id)
         return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
@@ -240,7 +240,7 @@ class Runner(Generic[T]):
         *,
         run_id: str | None = None,
     ) -> RunResult[T]:
-        """`run` for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
+        """The same as `run`, for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
         return asyncio.run(self.run(input, context, deps, run_id=run_id))
@@ -254,7 +254,8 @@ class Runner(Generic[T]):
         buffer: int = 16,
         run_id: str | None = None,
     ) -> AsyncGenerator[StreamEvent]:
-        """Run, and yield each event as it happens: steps that start and settle, and replies while they are written.
+        """Run the pipeline and yield each event as it happens: steps that start and settle, and replies while they are
+        written.
 
         The last event carries the `RunResult`. A step waits while `buffer` events have not been consumed. Closing the
         iterator cancels the run and waits until every step has settled; `contextlib.aclosing` does so on `break`.
@@ -277,7 +278,7 @@ class Runner(Generic[T]):
 
         Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, those of
         steps with a contract as the contract's type; a typed context needs its `context_type`, and agents with `deps`
-        need them again. Raises `UsageError` when the pipeline is not the one that paused.
+        need them again. Raises `UsageError` if the pipeline is not the one that paused.
         """
         return await self.execute(self._resumed(paused, answer, context_type, deps))
 
@@ -305,7 +306,7 @@ class Runner(Generic[T]):
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
                 f"run {saved.run_id} paused in another pipeline, or this one has changed since; "
-                "resume it with the pipeline that it began with"
+                "resume it with the pipeline that it started with"
             )
         given: dict[str, Any] = as_given(saved.context or {})
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
@@ -316,7 +317,7 @@ class Runner(Generic[T]):
         return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 
     async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T]:
-        """Do what an engine has decided to run here, now: `run` and `resume` end in this."""
+        """Execute a run here and now, as decided by an engine. `run` and `resume` end up here."""
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         if not self._prepared:
             for step in steps:
@@ -461,7 +462,7 @@ def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
 
 
 def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
-    # Of what a blueprint takes from the environment nobody knows what it is; but the name of a model is no secret.
+    # A value from the environment may be anything; but the name of a model is not a secret.
     yield from (value for value in pipeline.environment if len(value) >= _LEAST_SECRET and value not in pipeline.models)
     for step in pipeline.steps:
         yield from _secrets_of(step)

@@ -20,8 +20,8 @@ from flujo_aros.pipeline.values import as_json, as_text, refuse_content
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
 _MAX_WORK: Final = 20_000_000
-_LOOP_TURN: Final = 100  # what one turn of a loop costs of the work, in characters
-_ELEMENT: Final = 20  # what a filter costs for each element of a list
+_LOOP_TURN: Final = 100  # the cost of one loop iteration, in characters
+_ELEMENT: Final = 20  # the cost of a filter for each element of a list
 
 
 class Work:
@@ -64,7 +64,7 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
 def missing_member(obj: Any, name: Any) -> str:
     """The error for a missing key or index."""
     if isinstance(obj, (list, tuple)) and isinstance(name, int):
-        return f"there is no place {name} in {len(cast('list[object]', obj))} elements"
+        return f"index {name} is out of range: the list has {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
     if members is not None:
         return f"there is no {name!r}{nearest(str(name), map(str, members))}"
@@ -74,7 +74,7 @@ def missing_member(obj: Any, name: Any) -> str:
 def kind_of(value: object) -> str:
     """The kind of a value, for messages."""
     kinds: dict[type[Any], str] = {
-        str: "a text",
+        str: "a string",
         list: "a list",
         dict: "an object",
         type(None): "null",
@@ -110,8 +110,8 @@ _LOOP_NAMES: Final = ("index", "index0", "first", "last", "length", "revindex", 
 class _DataEnvironment(ImmutableSandboxedEnvironment):
     """Dots and brackets reach only data (keys, fields, list indexes), never methods or other attributes.
 
-    What is not there is not an error before it is used, so that `or`, `default` and `is defined` can ask for it; a
-    part of it is not there either.
+    A missing value is not an error until it is used, so `or`, `default` and `is defined` can test for it; a part of a
+    missing value is missing too.
     """
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -143,7 +143,7 @@ def _final(value: Any) -> Any:
     return value if isinstance(value, Undefined) else as_text(value)  # an undefined value raises when it is written
 
 
-# Filters: a list of what is allowed, each counted by the length of what it works on
+# The allowed filters; the work of each is the length of its argument
 
 
 def _counted(values: Iterable[Any]) -> Iterator[Any]:
@@ -161,13 +161,13 @@ def _optional(value: Any) -> Any:
 
 
 def _each(values: Any) -> Any:
-    """What `{{#each}}` goes through: a list, the values of an object, or nothing where there is nothing."""
+    """What `{{#each}}` iterates over: a list, the values of an object, or nothing for a missing value."""
     if values is None or isinstance(values, Undefined):
         return ()
     if isinstance(values, Mapping):
         return list(cast("Mapping[object, object]", values).values())
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise jinja2.TemplateRuntimeError(f"each goes through a list, not through {kind_of(values)}")
+        raise jinja2.TemplateRuntimeError(f"each iterates over a list, not {kind_of(values)}")
     return cast("Iterable[object]", values)
 
 
@@ -219,9 +219,9 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "replace": _metered(_replace, textual=True),
     "tojson": _metered(_tojson, textual=False),
 }
-"""What a template may use after `|`."""
+"""The filters that a template may use."""
 
-# Filters that only the compiler of templates puts into a tree: no source can spell these names.
+# Filters that only the template compiler inserts: no source can spell these names.
 COUNTED: Final = "#counted"
 PRESENT: Final = "#present"
 EACH: Final = "#each"
@@ -231,7 +231,7 @@ def _environment() -> jinja2.Environment:
     made = _DataEnvironment(
         undefined=jinja2.StrictUndefined,
         finalize=_final,
-        optimized=False,  # nothing is computed while compiling, where no work is counted
+        optimized=False,  # no constant folding, because work is not counted while compiling
         autoescape=False,  # prompts are plain text, not HTML
     )
     made.policies["truncate.leeway"] = 0  # truncate(800) means 800

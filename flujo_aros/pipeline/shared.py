@@ -25,9 +25,8 @@ _UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
 
 
 class SharedContext:
-    """The context as the steps of one sequence see and change it, and their writes so far.
-
-    Free, a mapping that takes any key, or typed: then each write is validated by the pydantic model.
+    """The context of one sequence of steps, and their writes so far. Either a mapping that takes any key, or typed:
+    then the pydantic model validates each write.
 
     >>> shared = SharedContext.of({"language": "de"})
     >>> shared.write([(("order", "total"), 12)])
@@ -42,11 +41,11 @@ class SharedContext:
         self.typed = typed
         self.writes: tuple[Write, ...] = ()
         self.trusts: dict[Path, Trust] = {}
-        """What the values are worth that steps have put here, where that is not CLEAN."""
+        """The trust of the values written by steps, unless it is CLEAN."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
-        """The context that a caller gives. Raises `UsageError` for what is none."""
+        """The context passed by a caller. Raises `UsageError` if it is not valid."""
         if given is None:
             return cls({})
         if isinstance(given, BaseModel):
@@ -61,9 +60,8 @@ class SharedContext:
         return self.data if self.typed is None else self.typed
 
     def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
-        """The context for steps whose writes are kept apart, of these keys or of all. Raises `UsageError`.
-
-        The input of the run, `initial_prompt`, is seen by every step whatever its keys.
+        """The context for steps whose writes are kept separate, with these keys or all. Raises `UsageError`. Every step
+        sees the input of the run, `initial_prompt`.
         """
         if keys is None:
             forked = SharedContext(self.data, self.typed)
@@ -73,28 +71,27 @@ class SharedContext:
         for key in wanted:
             if key not in self.data:
                 raise UsageError(f"there is no {key!r} in the context{nearest(key, self.data)}")
-        # A part of a typed context need not be a whole one: writes are validated when they come back.
+        # A part of a typed context may be incomplete: its writes are validated when they are merged.
         part = SharedContext({key: self.data[key] for key in wanted})
         part.trusts = {path: trust for path, trust in self.trusts.items() if path[0] in wanted}
         return part
 
     def trust_at(self, path: Sequence[object] = ()) -> Trust:
-        """What stands at a place is worth, with all that stands in it; the whole context without a path."""
+        """The trust of the value at a path, including everything in it, or of the whole context."""
         asked = tuple(map(str, path))
         return Trust.lowest(
             trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, asked, strict=False))
         )
 
     def isolated(self) -> dict[str, Any]:
-        """A copy that a step may do with as it likes. What cannot be copied, such as a connection, is shared."""
+        """A copy that a step may modify. Objects that cannot be copied, such as a connection, are shared."""
         return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
 
     def write(
         self, writes: Sequence[Write], trust: Trust = Trust.CLEAN, trusts: Mapping[Path, Trust] | None = None
     ) -> None:
-        """Put values at their places, all of them or none. Raises `UsageError` for a place that cannot be.
-
-        They are worth `trust`, unless `trusts` says otherwise of a place.
+        """Write values to their paths, all of them or none. Raises `UsageError` for an invalid path. They get `trust`,
+        unless `trusts` has another entry for a path.
         """
         data, typed = self.data, self.typed
         for path, value in writes:
@@ -110,19 +107,19 @@ class SharedContext:
             self._trust(path, (trusts or {}).get(path, trust))
 
     def _trust(self, path: Path, trust: Trust) -> None:
-        """What now stands at a place is worth this, and nothing of what stood there counts any more."""
+        """Set the trust of the value at a path, replacing that of the previous value and its parts."""
         self.trusts = {other: known for other, known in self.trusts.items() if other[: len(path)] != path}
         if trust is not Trust.CLEAN:
             self.trusts[path] = trust
 
 
 def path_of(dotted: str) -> Path:
-    """The place that a dotted path names; a leading `context.` is the context itself."""
+    """Split a dotted path; a leading `context.` is dropped."""
     return tuple(dotted.removeprefix("context.").split("."))
 
 
 def find(data: Any, path: Path) -> Any:
-    """What stands at a place. Raises `UsageError` with the nearest name where there is nothing."""
+    """The value at a path. Raises `UsageError` with the nearest name if there is none."""
     for depth, key in enumerate(path):
         members = _fields(data) if isinstance(data, BaseModel) else data
         if not isinstance(members, Mapping) or key not in members:
@@ -134,7 +131,7 @@ def find(data: Any, path: Path) -> Any:
 
 
 def members_of(value: Any) -> list[Write] | None:
-    """The writes that merge a mapping or a model into the context; None for what is neither."""
+    """The writes that merge a mapping or a model into the context, or None for any other value."""
     if isinstance(value, BaseModel):
         value = _fields(value)
     if not isinstance(value, Mapping):
@@ -166,7 +163,7 @@ def _validated(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(("context", *above, *map(str, first["loc"])))
-        raise UsageError(f"{place} does not take this: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
+        raise UsageError(f"{place} rejects this value: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Steps: the protocol that every kind implements, and the two kinds that do work: `Step` (an agent) and `Call`."""
+"""Steps that do work: `Step` (an agent) and `Call` (a function)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 PREVIOUS: Final = "{{ previous_step }}"
 
 REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
-"""How a callable is named in a blueprint: one name of one module, and none with two underscores in front."""
+"""How a blueprint names a callable: a name in a module, without leading double underscores."""
 
 
 _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
@@ -67,24 +67,22 @@ _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstanc
 _IS_TOOL: Final = has("function", "tool_def")
 
 _MAPPING: Final = "a mapping with strings as keys"
-_HISTORY: Final = "Go on with the conversation of the agents before, in earlier turns of the loop too."
+_HISTORY: Final = "Continue the conversation of earlier agents, including earlier iterations of the loop."
 
 
 @known_options
 @dataclass(frozen=True)
 class Step(TakesInput[T]):
-    """One agent step: render the input, call the agent, read its reply against the contract.
+    """An agent step: renders the input, calls the agent, and reads its reply against the contract.
 
     `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
-    Schema or an `Output.*`; a text (`"tagged:result"`) says where the payload stands, and the schema is that of
-    `processing` or of the agent. Without a contract the agent's own schema holds (see `facts.effective`).
-    `model` and `model_settings` (temperature, top_p, max_tokens, …) are this step's own and win over the agent's.
-
-    With `use_history` the agent goes on with the conversation of the agent steps before it: in the same list of steps,
-    around it, and in earlier turns of its loop; otherwise each step is a conversation of its own.
-
-    With `max_iterations` above 1 the agent is asked again and again, until its reply carries the
-    `completion_signal`; the step fails if it never does. Raises `UsageError` for what is wrong, before any call.
+    Schema or an `Output.*`; a string (`"tagged:result"`) says where the payload is, with the schema of `processing` or
+    of the agent. Without a contract, the agent's own schema applies (see `facts.effective`). `model` and
+    `model_settings` (temperature, top_p, max_tokens, …) override the agent's. With `use_history` the agent continues
+    the conversation of the agent steps before it: in the same list of steps, in enclosing ones, and in earlier
+    iterations of its loop; otherwise each step is a separate conversation. With `max_iterations` above 1 the agent is
+    called repeatedly until its reply contains the `completion_signal`; the step fails if it never does. Raises
+    `UsageError` for invalid options, before any call.
 
     >>> Step("greet", agent=AgentSpec(model="local:smollm2"), input="Greet {{ input }}").name
     'greet'
@@ -97,7 +95,7 @@ class Step(TakesInput[T]):
     ] = None
     input: InputLike = PREVIOUS
     processing: Annotated[Processing, _PROCESSING] = field(default_factory=Processing)
-    model: Annotated[str, _MODEL, Field(description="Another model than the agent's.")] | None = field(
+    model: Annotated[str, _MODEL, Field(description="Overrides the agent's model.")] | None = field(
         default=None, kw_only=True
     )
     model_settings: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(
@@ -124,7 +122,7 @@ class Step(TakesInput[T]):
         for schema in (self.contract, self.processing.schema, own):
             if isinstance(schema, Mapping) and type_reference(schema) is None:
                 require_keywords(schema)
-        _ = self._given  # so that a wrong template is found now
+        _ = self._given  # so that an invalid template fails now
         self._check_iterations()
 
     def _check_iterations(self) -> None:
@@ -137,7 +135,7 @@ class Step(TakesInput[T]):
 
     @cached_property
     def facts(self) -> Facts:
-        """What holds for this step after all defaults."""
+        """The effective options of this step after all defaults."""
         return effective(self)
 
     @property
@@ -153,7 +151,7 @@ class Step(TakesInput[T]):
         return self.facts.mergeable
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for a model that nobody can have, and for an agent that cannot be made."""
+        """Raise a `UsageError` for a model that does not exist, and for an agent that cannot be built."""
         for name in sorted(self.models):
             why = unowned(name)
             if why is not None:
@@ -161,7 +159,7 @@ class Step(TakesInput[T]):
         self.__dict__["facts"] = effective(self, importing=True)
         tools, agent = self._tools(), self.facts.agent
         if isinstance(agent, AgentSpec) and (tools or agent.capabilities):
-            from flujo_aros.host import check_agent  # here: most agents have neither
+            from flujo_aros.host import check_agent  # imported here: most agents have neither
 
             try:
                 check_agent(agent, tools)
@@ -184,7 +182,7 @@ class Step(TakesInput[T]):
         return Settlement(self._refused(run.outcome), run.calls, run.stages, messages=run.messages)
 
     def _refused(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """The outcome; where text would stand in for a value that a check has refused, the rejection itself."""
+        """The outcome. If text would replace a value that a check rejected, the rejection itself."""
         contract = self.facts.contract
         if contract is None or not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
@@ -199,8 +197,8 @@ class Step(TakesInput[T]):
         begun = 0 if context.deferred is None else context.deferred.iteration
         for turn in range(begun, self.max_iterations):
             if turn and context.live is not None:
-                await context.live(TextReplaced(text=""))  # what was shown is not the last word
-            run = await self._ask(text, context, (), turn)  # what is not the last word is not judged
+                await context.live(TextReplaced(text=""))  # what was shown is not final
+            run = await self._ask(text, context, (), turn)  # a reply that is not final is not validated
             calls, stages = calls + run.calls, (*stages, *run.stages)
             said = run.outcome.text
             if not isinstance(run.outcome, Accepted):
@@ -243,7 +241,7 @@ class Step(TakesInput[T]):
             raise paused_for(waiting.deferral, context.deferred, iteration) from None
 
     def _tools(self) -> list[Any]:
-        """What the model may call, imported: functions, and pydantic-ai's `Tool` objects."""
+        """The model's tools, imported: functions, and pydantic-ai's `Tool` objects."""
         agent = self.facts.agent
         if not isinstance(agent, AgentSpec):
             return []
@@ -258,13 +256,13 @@ def is_agent_step(step: object) -> TypeIs[Step[Any]]:
 
 @cache
 def _driver() -> tuple[Callable[..., Awaitable[AgentRun[Any]]], type[CallsDeferred]]:
-    from flujo_aros.host import CallsDeferred, run_agent  # here: a pipeline of callables needs no model host
+    from flujo_aros.host import CallsDeferred, run_agent  # imported here: a pipeline of callables needs no model host
 
     return run_agent, CallsDeferred
 
 
 class CallFunction(Protocol):
-    """What a `Call` calls, with its input first. Unlike `Callable[..., Any]` it types the parameter of a lambda."""
+    """The function of a `Call`: the input comes first. Unlike `Callable[..., Any]`, it types a lambda's parameter."""
 
     def __call__(self, value: Any, /, *args: Any, **params: Any) -> Any:
         """The value of the step, or an awaitable of it."""
@@ -274,13 +272,13 @@ class CallFunction(Protocol):
 @known_options
 @dataclass(frozen=True)
 class Call(TakesInput):
-    """One callable step: `function(input, **params)`, sync or async.
+    """A step that calls `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also be that
-    of a pydantic-ai `Agent`, which is then run as a `Step` runs it. The input is the value
-    of a lone `{{ expression }}` as it is, else the rendered text; an object or list of templates is such an object
-    with their values. A sync function runs in a thread of its own. It may return an `Outcome` (such as that of
-    `read`): a rejection then fails the step. What it raises fails the step and is kept on the result.
+    of a pydantic-ai `Agent`, which is then run as a `Step` runs it. The input is the value of a single
+    `{{ expression }}`, else the rendered text; an object or list of templates becomes an object or list of their
+    values. A sync function runs in its own thread. It may return an `Outcome` (such as that of `read`): a rejection
+    then fails the step. An exception fails the step and is stored on the result.
 
     >>> Call("count", function=len).name
     'count'
@@ -299,11 +297,11 @@ class Call(TakesInput):
             raise UsageError(message)
         if not isinstance(self.function, str) and not callable(self.function):
             raise UsageError(f"the function of step {self.name!r} cannot be called: {self.function!r}")
-        _ = self._given  # so that a wrong template is found now
+        _ = self._given  # so that an invalid template fails now
 
     @property
     def gives_mapping(self) -> bool | None:
-        """What the function's return annotation says, where it has one and is at hand."""
+        """Whether the function's return annotation is a mapping, if it has one and is available."""
         return returns_mapping(self.function)
 
     @property
@@ -312,14 +310,14 @@ class Call(TakesInput):
         return takes_mapping(self.function)
 
     def prepare(self) -> None:
-        """Import the function, so that a wrong name is found before any model call. Raises `UsageError`."""
+        """Import the function, so that an invalid name fails before any model call. Raises `UsageError`."""
         if self._agent_step is None:
             self._resolved()
         super().prepare()
 
     @cached_property
     def _agent_step(self) -> Step | None:
-        """The step of the agent that the name turns out to be; None for a function."""
+        """The agent step, if the name refers to an agent, or None for a function."""
         if not isinstance(self.function, str):
             return None
         found = cast("Any", imported(self.function, step=self.name))
@@ -330,7 +328,7 @@ class Call(TakesInput):
         return Step(self.name, found, input=self.input, checks=self.checks, on_degraded=self.on_degraded)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Call the function and take what it returns as the value."""
+        """Call the function and use its result as the value."""
         if self._agent_step is not None:
             return await self._agent_step.run(context)
         given = self._given.value(context.names())
@@ -341,7 +339,7 @@ class Call(TakesInput):
         return Settlement(await judged_awaiting(outcome, self.checks))
 
     async def call(self, given: Any, **params: Any) -> Any:
-        """What the function returns, awaited where it is to be; a sync one runs in a thread."""
+        """The function's result, awaited if necessary. A sync function runs in a thread."""
         call = partial(self._resolved(), given, **params)
         result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
         return await result if inspect.isawaitable(result) else result
@@ -351,7 +349,7 @@ class Call(TakesInput):
 
 
 def _shielded(call: Callable[[], Any]) -> Any:
-    """Call in a thread. A `StopIteration` cannot cross back into a coroutine: it would never arrive."""
+    """Call in a thread. A `StopIteration` cannot be raised into a coroutine, so it is converted."""
     try:
         return call()
     except StopIteration as error:

@@ -1,4 +1,4 @@
-"""Events of a run on their way to whoever iterates over them: in order, bounded, and never left behind."""
+"""Passes the events of a run to the code that iterates over them: in order, with a bounded buffer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ StreamedEvent: TypeAlias = RunStarted | StepStarted | StepFinished | RunFinished
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of a streamed run. `step` is the full name of the step that it belongs to; None for the run itself.
+    """One event of a streamed run. `step` is the full name of its step, or None for the run itself.
 
     `event` is a `RunStarted`, `StepStarted`, `TextDelta`, `PartialValue`, `TextReplaced`, `TextAppended`,
-    `StepFinished` or `RunFinished`. `result` is how the step ended with a `StepFinished`, how the run ended with the
-    `RunFinished` that comes last.
+    `StepFinished` or `RunFinished`. `result` is the step's result with a `StepFinished`, and the run's with the final
+    `RunFinished`.
     """
 
     step: str | None
@@ -32,10 +32,8 @@ class StreamEvent:
 
 
 class EventChannel:
-    """Takes events from a run, and gives them to one consumer.
-
-    At most `size` pieces of replies and starts of steps wait in it: whoever has one more to tell waits itself. The
-    end of a step never waits, so that a run can always settle.
+    """Takes events from a run and passes them to one consumer. It buffers at most `size` pieces of replies and starts
+    of steps; producers of more have to wait. The end of a step never waits, so that a run can always settle.
     """
 
     def __init__(self, size: int) -> None:
@@ -75,7 +73,7 @@ class EventChannel:
             self._put(StreamEvent(None, event, result))
 
     async def events(self, run: Callable[[], Awaitable[RunResult]]) -> AsyncGenerator[StreamEvent]:
-        """Start the run and give its events until it has ended; what it raises is raised after the last of them."""
+        """Start the run and yield its events until it has ended. Its exception is raised after the last one."""
         running = asyncio.ensure_future(run())
         running.add_done_callback(self._wake)
         try:
@@ -95,18 +93,18 @@ class EventChannel:
                 await asyncio.wait([running])
 
     async def _wait(self) -> None:
-        """Wait for the place of an event that was fetched; whoever waits longest gets it."""
+        """Wait for the slot of a fetched event; the longest waiter gets it."""
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._blocked.append(place)
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._release()  # it had been given the place, and does not need it any more
+                self._release()  # it had been given the slot and no longer needs it
             raise
 
     def _release(self) -> None:
-        """Hand the place of a fetched event on, or free it."""
+        """Pass the slot of a fetched event on, or free it."""
         while self._blocked:
             place = self._blocked.popleft()
             if not place.done():

@@ -1,8 +1,8 @@
 """Input templates: Jinja2 in a sandbox, with data only. No calls, no assignments, bounded work, no silent blanks.
 
-A template sees `input`, `previous_step`, `steps.<name>.output`, `context` and, where there are such, the variables of
-a map or a loop. A name that is not there is an error that says what is there instead. What a model wrote is data: it
-is never compiled as a template.
+A template sees `input`, `previous_step`, `steps.<name>.output`, `context` and, where they exist, the variables of a map
+or a loop. A missing name is an error that lists the existing ones. Text written by a model is data: it is never
+compiled as a template.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _END: Final = {"if": "{% endif %}", "unless": "{% endif %}", "each": "{% endfor 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A template in Jinja, and where each of its characters comes from."""
+    """A Jinja template, with the origin of each character."""
 
     text: str
     _starts: tuple[int, ...]
@@ -62,13 +62,13 @@ class Translated:
     _copied: tuple[bool, ...]
 
     def origin(self, offset: int) -> int:
-        """The place in the source as written."""
+        """The position in the original source."""
         at = bisect_right(self._starts, offset) - 1
         return self._origins[at] + (offset - self._starts[at] if self._copied[at] else 0)
 
 
 def translate(source: str) -> Translated:
-    """The template with flujo's own forms in Jinja's words.
+    """The template with flujo's own syntax translated to Jinja.
 
     >>> translate("{{#if a}}yes{{else}}no{{/if}}").text
     '{% if (a)|optional %}yes{% else %}no{% endif %}'
@@ -96,7 +96,7 @@ def translate(source: str) -> Translated:
 
 
 def adapt(tree: nodes.Template) -> None:
-    """Give the names and loops of a syntax tree their meaning, in place."""
+    """Transform the names and loops of a syntax tree, in place."""
     _name_outputs(tree)
     for either in tree.find_all(nodes.Or):
         either.left = _tolerant(either.left)
@@ -107,11 +107,11 @@ def adapt(tree: nodes.Template) -> None:
         source = cast("nodes.Expr", loop.iter)
         if isinstance(loop.target, nodes.Name) and loop.target.name == "this":
             source = _filtered(_tolerant(source), EACH)
-        loop.iter = _filtered(source, COUNTED)  # every turn is counted, so that nested loops over long data end
+        loop.iter = _filtered(source, COUNTED)  # every iteration is counted, so that nested loops over long data end
 
 
 def key_of(node: nodes.Node) -> str | int | None:
-    """The constant key by which a node reaches into what stands before it."""
+    """The constant key with which a node accesses the value before it."""
     if isinstance(node, nodes.Getattr):
         return node.attr
     if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
@@ -138,7 +138,7 @@ def _name_outputs(tree: nodes.Template) -> None:
 
 
 def _ask_output(step: _Reaching) -> None:
-    """Turn `steps.a` into `steps.a.output` where it stands."""
+    """Turn `steps.a` into `steps.a.output`, in place."""
     if isinstance(step, nodes.Getattr):
         step.node = nodes.Getitem(step.node, nodes.Const(step.attr, lineno=step.lineno), "load", lineno=step.lineno)
         step.attr = "output"
@@ -151,7 +151,7 @@ _OPERANDS: Final = (nodes.And, nodes.Or)
 
 
 def _tolerant(expression: nodes.Expr, *, whole: bool = True) -> nodes.Expr:
-    """The expression with null for whatever in it is not there. `whole`: it is none of the filter `optional` itself."""
+    """The expression with null for missing values. `whole`: it is not itself the filter `optional`."""
     if isinstance(expression, _OPERANDS):
         expression.left = _tolerant(expression.left)
         expression.right = _tolerant(expression.right)
@@ -174,15 +174,14 @@ def _filtered(expression: nodes.Expr, name: str) -> nodes.Filter:
 MAX_SOURCE_CHARS: Final = 100_000
 _MAX_TOKENS: Final = 3_000
 _MAX_DEPTH: Final = 40
-_MAX_LOOPS: Final = 15  # Python takes no more than 20 in one another
+_MAX_LOOPS: Final = 15  # Python allows at most 20 nested ones
 _TOO_DEEP: Final = "the template is nested too deeply"
 
 
 class InputTemplate:
-    """The `input` of a step, compiled. Two templates with the same source are equal.
-
-    `reads` has every mention of a name with its place, `references` the steps that are mentioned. Raises
-    `TemplateError` at once for what is wrong in the source; `where` says whose input it is in every message.
+    """The `input` of a step, compiled. Two templates with the same source are equal. `reads` has every reference to a
+    name with its position, `references` the referenced steps. Raises `TemplateError` immediately for an error in the
+    source; `where` describes the input in every message.
 
     >>> InputTemplate("Dear {{ input.name }}").text({"input": {"name": "Ann"}})
     'Dear Ann'
@@ -210,16 +209,16 @@ class InputTemplate:
 
     @property
     def references(self) -> tuple[StepReference, ...]:
-        """The steps that the template speaks of."""
+        """The steps that the template refers to."""
         return references_of(self.reads)
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """Itself: an input may also be made of several."""
+        """Itself; an input may also consist of several templates."""
         return (self,)
 
     def text(self, names: Mapping[str, Any]) -> str:
-        """The text that a model reads. Objects and lists in it are JSON. Raises `TemplateError`."""
+        """The rendered text for a model, with objects and lists as JSON. Raises `TemplateError`."""
         name = self._parsed.name
         lone = names.get(name) if name is not None else None
         if type(lone) is str and len(lone) <= MAX_OUTPUT_CHARS:
@@ -227,9 +226,8 @@ class InputTemplate:
         return "".join(self._run(self._parsed.program, names)[0])
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """What a model is asked: the text, or of a lone expression the parts, where there is an image or the like.
-
-        Raises `TemplateError`.
+        """The prompt: the text, or for a single expression that contains an image or other content, its parts. Raises
+        `TemplateError`.
         """
         if self._parsed.lone is not None:
             name = self._parsed.name
@@ -243,7 +241,7 @@ class InputTemplate:
         return self.text(names)
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The value that a callable gets: of a lone `{{ expression }}` the value itself, else the text."""
+        """The value for a callable: that of a single `{{ expression }}`, else the text."""
         if self._parsed.expression is None:
             return self.text(names)
         return self._run(self._parsed.expression, names)[1].get("value")
@@ -266,7 +264,7 @@ class InputTemplate:
         return pieces, context.vars
 
     def _absent(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        """What stands for the variables that are asked for and not there: it says so when it is used."""
+        """Placeholders for optional variables that are missing here; using one raises an error."""
         return {
             name: ENVIRONMENT.undefined(f"there is no {name!r} here; it exists only {VARIABLES[name]}")
             for name in self._parsed.variables
@@ -274,7 +272,7 @@ class InputTemplate:
         }
 
     def _error(self, offset: int | None, message: str, *, filter: bool = False) -> TemplateError:  # noqa: A002
-        """What is wrong, with whose template it is."""
+        """The error, prefixed with its template."""
         key = self._where.path if isinstance(self._where, Where) else None
         made = FilterError if filter else TemplateError
         code = Code.UNKNOWN_FILTER if filter else None
@@ -282,7 +280,7 @@ class InputTemplate:
         return made(f"{self._place(offset)}: {message}", key=key, code=code, suggestion=suggestion)
 
     def _place(self, offset: int | None) -> str:
-        """Whose template it is, and the line of this place in it, where it has several."""
+        """The template, and the line of this position if it has several lines."""
         plain = _plain(self.source)
         if offset is None or "\n" not in plain.strip():
             return str(self._where)
@@ -290,7 +288,7 @@ class InputTemplate:
 
 
 class _WrongError(Exception):
-    """What is wrong in a template, and where in it as written. Becomes a `TemplateError` that says whose it is."""
+    """An error in a template, and its position in the source. Becomes a `TemplateError` that names the template."""
 
     def __init__(self, offset: int | None, message: str, *, filter: bool = False) -> None:  # noqa: A002 (the word)
         super().__init__(message)
@@ -301,7 +299,7 @@ class _WrongError(Exception):
 
 @dataclass(frozen=True)
 class _Parsed:
-    """A template that is right. It is compiled when it is first rendered: loading a blueprint compiles nothing."""
+    """A valid template. It is compiled when first rendered, because loading a blueprint compiles nothing."""
 
     translated: Translated
     tree: nodes.Template
@@ -311,21 +309,21 @@ class _Parsed:
 
     @property
     def name(self) -> str | None:
-        """The name that is all there is to the template, as in `{{ previous_step }}`."""
+        """The name, if the template consists of nothing else, as in `{{ previous_step }}`."""
         return self.lone.name if isinstance(self.lone, nodes.Name) else None
 
     @cached_property
     def program(self) -> jinja2.Template:
-        """What renders it."""
+        """Renders the text."""
         return ENVIRONMENT.from_string(self.tree)
 
     @cached_property
     def expression(self) -> jinja2.Template | None:
-        """What gives the value of a lone expression."""
+        """Evaluates a single expression."""
         return None if self.lone is None else ENVIRONMENT.from_string(_assigning(self.lone))
 
 
-@lru_cache(maxsize=256)  # the same template, such as that of a step without any, is parsed once
+@lru_cache(maxsize=256)  # an identical template, such as the default one, is parsed once
 def _parse(source: str) -> _Parsed:
     plain = _plain(source)
     translated = translate(plain)
@@ -352,7 +350,7 @@ def _tree(translated: Translated) -> nodes.Template:
 
 
 def _check(tree: nodes.Template, translated: Translated) -> None:
-    """Raise `_WrongError` for what no template may do."""
+    """Raise `_WrongError` for anything that templates may not do."""
     every = list(_nodes(tree))
     if any(depth > _MAX_DEPTH or loops > _MAX_LOOPS for _, depth, loops in every):
         raise _WrongError(None, _TOO_DEEP)
@@ -369,7 +367,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
 
 
 def _filters(node: nodes.Node) -> Iterator[str]:
-    """The filters that a node names: its own, and that which `map` uses on each element."""
+    """The filters that a node names: its own, and the one that `map` applies to each element."""
     if isinstance(node, nodes.Filter):
         yield node.name
         first = node.args[0] if node.name == "map" and node.args else None
@@ -378,7 +376,7 @@ def _filters(node: nodes.Node) -> Iterator[str]:
 
 
 def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
-    """All nodes in the order of the text, each with how deep it stands, and in how many loops."""
+    """All nodes in text order, each with its depth and the number of enclosing loops."""
     waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()
@@ -388,7 +386,7 @@ def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
 
 
 def _plain(source: str) -> str:
-    """The source with one kind of line ends."""
+    """The source with normalized line endings."""
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -403,7 +401,7 @@ _THEIRS: Final = (
 
 
 def _plainer(message: str) -> str:
-    """What Jinja says about an error, with the delimiters that are in the template.
+    """Jinja's error message, with the delimiters used in the template.
 
     >>> _plainer("unexpected end of template, expected 'end of print statement'.")
     "unexpected end of template, expected '}}'"
@@ -415,7 +413,7 @@ def _plainer(message: str) -> str:
 
 
 def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
-    """The tokens, each with its offset from 1 in the place of its line."""
+    """The tokens, each with its offset from 1 in place of its line."""
     text, at, left = translated.text, 0, _MAX_TOKENS
     tokens = ENVIRONMENT.lexer.tokeniter(text, None)
     while True:
@@ -425,7 +423,7 @@ def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
             return
         except jinja2.TemplateSyntaxError as error:
             raise jinja2.TemplateSyntaxError(_READING_ON.sub("", error.message or ""), at + 1) from error
-        at = max(text.find(value, at), at)  # between two tokens stands nothing but white space that was asked away
+        at = max(text.find(value, at), at)  # between two tokens there is only stripped white space
         left -= kind not in ("data", "whitespace")
         if left < 0:
             raise jinja2.TemplateSyntaxError(
@@ -435,7 +433,7 @@ def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
         at += len(value)
 
 
-# Where the lexer stopped, counted in the translated text: the place is told otherwise.
+# The lexer's position counts in the translated text, and is reported separately.
 _READING_ON: Final = re.compile(r" at \d+$")
 
 
@@ -455,7 +453,7 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 
 
 def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
-    """What is wrong with one node; `bound` are the names that loops of the template give."""
+    """The error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
         if isinstance(node, nodes.BinExpr):
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
@@ -499,7 +497,7 @@ def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Nam
 
 
 def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:
-    """The expression of a template that is nothing but one `{{ expression }}`."""
+    """The expression of a template that consists of one `{{ expression }}`."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
     parts = tree.body[0].nodes
@@ -513,7 +511,7 @@ def _assigning(expression: nodes.Expr) -> nodes.Template:
     return nodes.Template([nodes.Assign(target, filtered, lineno=line)], lineno=line)
 
 
-# What rendering may raise: Jinja's own errors, and Python's for values that do not fit an operator or a filter.
+# Errors of rendering: Jinja's own, and Python's for values that do not suit an operator or a filter.
 _RENDERING: Final = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
 
 
@@ -527,7 +525,7 @@ def _offset_of(trace: TracebackType | None, program: jinja2.Template) -> int | N
 
 
 InputLike: TypeAlias = Annotated[str | Mapping[str, Any] | list[Any], Option("template", fits=anything)]
-"""What may be written as the input of a step."""
+"""The accepted forms of a step's input."""
 
 
 class Input(Protocol):
@@ -539,22 +537,21 @@ class Input(Protocol):
         ...
 
     def text(self, names: Mapping[str, Any]) -> str:
-        """What a model reads. Raises `TemplateError`."""
+        """The text for a model. Raises `TemplateError`."""
         ...
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """What a model is asked: the text, or its parts where there is an image or other content. Raises the same."""
+        """The prompt: the text, or its parts if it contains an image or other content. Raises `TemplateError`."""
         ...
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """What a callable gets. Raises `TemplateError`."""
+        """The value for a callable. Raises `TemplateError`."""
         ...
 
 
 class ShapedInput:
-    """An object or list whose texts are templates: a value for a callable, JSON for a model.
-
-    A leaf that is one lone `{{ expression }}` is the value itself; other leaves stay as they are.
+    """An object or list whose strings are templates: a value for a callable, JSON for a model. A leaf that is a single
+    `{{ expression }}` becomes its value; other leaves stay unchanged.
 
     >>> ShapedInput({"who": "{{ input }}", "n": 3}, where="input").value({"input": ["Ann"]})
     {'who': ['Ann'], 'n': 3}
@@ -574,14 +571,14 @@ class ShapedInput:
             return as_text(self.value(names))
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """The rendered object as JSON; of a list with content in it each element by itself."""
+        """The rendered object as JSON; for a list with content, each element separately."""
         with self._placed():
             value = self.value(names)
             return as_parts(value) or as_text(value)
 
     @contextmanager
     def _placed(self) -> Generator[None]:
-        """Say whose input it is that cannot be written as text."""
+        """Name the input that cannot be written as text."""
         try:
             yield
         except TypeError as error:
@@ -593,7 +590,7 @@ class ShapedInput:
 
 
 def compile_input(source: object, *, where: Where | str) -> Input:
-    """The input that is written so. Raises `TemplateError` for what can be known to be wrong."""
+    """Compile an input. Raises `TemplateError` for errors that can be detected now."""
     if isinstance(source, str):
         return InputTemplate(source, where=where)
     if isinstance(source, (Mapping, list)):

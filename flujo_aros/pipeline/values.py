@@ -13,13 +13,12 @@ from flujo_aros.host import has_content, is_content
 from flujo_aros.json_data import is_dict, is_list
 
 AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
-"""What to write where content that is no text stands in a text."""
+"""The advice for non-text content inside a text."""
 
 
 def as_plain(value: Any) -> Any:
-    """A value as plain JSON: models by their aliases, dates and enums as text, anything unknown by `str`.
-
-    A number that is not finite is text, too: JSON has no word for it.
+    """A value as plain JSON: models by their aliases, dates and enums as strings, anything unknown by `str`. A
+    non-finite number is a string too, because JSON cannot express it.
 
     >>> as_plain({"when": __import__("datetime").date(2026, 1, 2), 3: (1, None), "most": float("inf")})
     {'when': '2026-01-02', '3': [1, None], 'most': 'Infinity'}
@@ -41,14 +40,13 @@ _NOT_FINITE: Final = {inf: "Infinity", -inf: "-Infinity"}
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON text; a text with its quotes."""
+    """A value as JSON; a string keeps its quotes."""
     return json.dumps(as_plain(value), ensure_ascii=False)
 
 
 def as_text(value: Any) -> str:
-    """A value as the text that a model reads: text as it is, all else as JSON, never as a Python repr.
-
-    Raises `TypeError` for an image and other content that is no text: JSON of its bytes would tell a model nothing.
+    """A value as text for a model: strings unchanged, everything else as JSON, never as a Python repr. Raises
+    `TypeError` for an image and other non-text content, because JSON of its bytes would be useless to a model.
 
     >>> as_text({"ok": True, "who": None})
     '{"ok": true, "who": null}'
@@ -59,14 +57,16 @@ def as_text(value: Any) -> str:
 
 
 def refuse_content(value: Any) -> None:
-    """Raise a `TypeError` for a value that cannot be written as text: it is or holds an image or the like."""
+    """Raise a `TypeError` for a value that cannot be written as text: an image or the like, or something containing
+    one.
+    """
     if not isinstance(value, (str, int, float)) and has_content(value):
         kind = type(value).__name__
         raise TypeError(f"{kind} is or contains an image or other content that cannot be written as text; {AS_CONTENT}")
 
 
 def as_parts(value: Any) -> list[Any] | None:
-    """The parts of a prompt for content that is no text, alone or in a list; None for a value that is none of both.
+    """The parts of a prompt for non-text content, alone or in a list, or None for any other value.
 
     >>> from pydantic_ai import ImageUrl
     >>> [type(part).__name__ for part in as_parts(["What is this?", ImageUrl("https://example.com/a.png"), {"n": 1}])]

@@ -8,7 +8,7 @@ with every repair, or `Rejected` with the reason.
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
    a quoted text, `key: value` `lines`, a single word or number.
 3. Brackets are found by `scanner`, best place first: tags and fences, lines of their own, inline; never in reasoning.
-   Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired the quick way (`fast_path`),
+   Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired by the fast path (`fast_path`),
    the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
 4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `scalars`, `dates`, `envelope`. Every
    conversion is a repair with a path (`node`). The validator of the contract judges the result.
@@ -17,7 +17,7 @@ with every repair, or `Rejected` with the reason.
 6. `payload.TagReader` and `read_block` find a payload that is not the whole reply, `event` reads an event or the prose
    in its place. What they find is read by the same search.
 
-Streams: the same `Search` and `TagReader` read a text that grows (`grow`), in the same loop. A candidate is parsed as
+Streams: the same `Search` and `TagReader` read a streamed reply (`grow`), in the same loop. A candidate is parsed as
 its characters come; it is tried as in a complete text once its end is certain. What more text could change waits:
 `lookahead` derives from each expression what may still become a match. `partial` holds what is shown, and which of it
 is final. At the end the complete text is read by the loop that has read its pieces, so that the outcome is that of

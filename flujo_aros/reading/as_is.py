@@ -1,4 +1,4 @@
-"""Which parts of a JSON value coercion would leave as they are, found without coercing them.
+"""Which parts of a JSON value coercion would leave unchanged, found without coercing them.
 
 `fit` compares a value with its shape in one walk. It errs on one side only: of a value that it calls `AS_IS`, coercion
 returns every part without an edit and without an issue. Where it sees a reason to convert, coercion decides.
@@ -14,17 +14,17 @@ from flujo_aros.reading.enum_match import is_no_value
 from flujo_aros.reading.node import Path
 
 AS_IS: Final = 0
-"""Coercion returns the value without an edit and without an issue."""
+"""Coercion returns the value without an edit or an issue."""
 OTHER_SCALARS: Final = 1
-"""A scalar in it may have to be converted or refused."""
+"""A scalar in it may have to be converted or rejected."""
 OTHER_KEYS: Final = 2
-"""A key in it is not a name of the schema."""
+"""It has a key that the schema does not name."""
 FOREIGN_KEYS: Final = 4
-"""A key is not a name of the schema, at a place where the schema has names."""
+"""It has a key that the schema does not name, in an object for which the schema names keys."""
 OTHER_CONTAINERS: Final = 8
-"""An object or a list in it may have to be converted, completed or refused."""
+"""An object or a list in it may have to be converted, completed or rejected."""
 CONVERTS: Final = OTHER_SCALARS | OTHER_CONTAINERS
-"""Something in it may have to be converted, renamed or refused."""
+"""Something in it may have to be converted, renamed or rejected."""
 
 _MAX_BRANCHES: Final = 64
 _MOST_TRIED: Final = 200
@@ -33,7 +33,7 @@ _NO_STRINGS: Final[frozenset[str]] = frozenset()
 
 
 class Misfit(NamedTuple):
-    """A scalar that may have to be converted: `holder[key]`, what is wanted there, and its path."""
+    """A scalar that may have to be converted: `holder[key]`, the type wanted there, and its path."""
 
     holder: Any
     key: Any
@@ -42,7 +42,7 @@ class Misfit(NamedTuple):
 
 
 class Scalars(NamedTuple):
-    """The scalars that a shape takes as they are: by class, some strings by value."""
+    """The scalars that a shape accepts unchanged: by class, and for some classes by value."""
 
     classes: frozenset[type]
     """Every scalar of such a class."""
@@ -52,7 +52,7 @@ class Scalars(NamedTuple):
     """Every string but those that say that there is no value, which become null."""
 
     def hold(self, value: Any) -> bool:
-        """Whether a scalar whose class is not among `classes` stays as it is all the same."""
+        """Whether a scalar whose class is not in `classes` is accepted unchanged anyway."""
         if value.__class__ is not str:
             return False
         return value in self.strings or (self.nullable and not is_no_value(value))
@@ -64,15 +64,15 @@ class Plan(NamedTuple):
     scalars: Scalars
     members: dict[Any, Place]
     required: frozenset[str] | None
-    """None: no object fits here as it is."""
+    """None if no object fits here unchanged."""
     array: bool
-    """A list fits here as it is."""
+    """A list fits here unchanged."""
     element: Place | None
-    """None: it depends on the index."""
+    """None if it depends on the index."""
 
 
 Place: TypeAlias = "tuple[frozenset[type], Scalars, Shape]"
-"""What is wanted at a key or an index: the classes of `Scalars` come first, since most values need no more."""
+"""What is wanted at a key or an index. The classes of `Scalars` come first, because most values need nothing else."""
 
 
 def fit(
@@ -81,7 +81,7 @@ def fit(
     """How an object or a list fits a shape: `AS_IS`, or flags for what speaks against it.
 
     `fuel` is how many alternatives may still be tried; where it runs out, everything may have to be converted.
-    `misfits` collects the scalars behind `OTHER_SCALARS`, in the order of the text.
+    `misfits` collects the scalars after `OTHER_SCALARS`, in the order of the text.
     """
     if shape.branches and not shape.properties:
         return _fit_branch(value, shape, [_MOST_TRIED] if fuel is None else fuel)
@@ -120,7 +120,7 @@ def fit(
 
 
 def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
-    """What speaks against a key that the shape has no name for, and what is wanted there, or at an index."""
+    """The reasons against a key that the shape does not name, and the shape wanted at that key or index."""
     if isinstance(key, int):
         flags, inner = AS_IS, shape.element(key)
     else:
@@ -133,7 +133,7 @@ def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
 
 
 def _fit_branch(value: Any, shape: Shape, fuel: list[int]) -> int:
-    """The fit of the first alternative that takes the value as it is, else what all of them say of its keys."""
+    """The fit of the first alternative that accepts the value unchanged, else what all alternatives have in common."""
     found = AS_IS
     for branch in shape.branches:
         fuel[0] -= 1

@@ -1,4 +1,4 @@
-"""From what was written to what the schema wants: each conversion is named, graded and has a path.
+"""Convert what was written to what the schema wants: each conversion has a name, a risk and a path.
 
 Never at the default risk: rounding, picking the first of many, dropping an item, filling a required field. What does
 not fit becomes an issue; the validator has the last word in any case.
@@ -66,21 +66,21 @@ _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MOST_COMPARED: Final = 10_000
-"""How many pairs of an undeclared key and a field without a value are compared in one object."""
+"""How many pairs of an undeclared key and an empty field are compared in one object."""
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
-"""Where a whole number is wanted: `12.000` is twelve to some, and twelve thousand to others."""
+"""Where an integer is wanted: `12.000` means twelve in some countries and twelve thousand in others."""
 _LEADING_ZERO: Final = expression(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or superfluous, and its place is not certain"
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
-"""Edits that make a list of one item, or one item of a list."""
+"""Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 
 class Coerced(NamedTuple):
-    """The JSON value, what it took, and what does not fit. `names`: real names of members, by identity."""
+    """The JSON value, the edits, and the issues. `names` maps members, by identity, to their declared names."""
 
     value: Any
     edits: list[Edit]
@@ -89,12 +89,12 @@ class Coerced(NamedTuple):
 
 
 def risk_of(shape: Shape, inherited: Risk) -> Risk:
-    """The riskiest edit allowed at a place: its own word for it, or that of the place around."""
+    """The highest risk allowed at a place: its own setting, or the one it inherits."""
     return _RISKS.get(shape.risk or "", inherited)
 
 
 class Leftover(NamedTuple):
-    """A member that no field of its object holds, and the value that it was left in."""
+    """A member that no field of its object accepts, and the object it was left in."""
 
     out: dict[str, Any]
     member: Member
@@ -102,7 +102,7 @@ class Leftover(NamedTuple):
 
 
 class Coercion:
-    """One value on its way to what a shape wants."""
+    """One value being converted to a shape."""
 
     def __init__(
         self,
@@ -117,24 +117,24 @@ class Coercion:
     ) -> None:
         self.text = text
         self.bent = sorted(bent)
-        """Where brackets were added or removed: which items belong to a list there is not certain."""
+        """Where brackets were added or removed: which items belong to a list there is uncertain."""
         self.ceiling = ceiling
         self.pristine = pristine
-        """The text was JSON as it stood; a repaired one may not have duplicate keys."""
+        """The text was valid JSON; a repaired one may not have duplicate keys."""
         self.nested = nested
         self._counts = counts
         self.drops = drops
-        """The validator drops the keys that it does not know, as a pydantic model does."""
+        """The validator drops unknown keys, as a pydantic model does."""
         self.placed: set[int] = set()
-        """Members that were put, with others, into an object of their own."""
+        """Members that were grouped with others in an object of their own."""
         self.rest: list[Leftover] = []
-        """Members of the objects read so far that no field holds."""
+        """Members of the objects read so far that no field accepts."""
         self.edits: list[Edit] = []
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
         self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
-        """The alternatives that are being tried, and where: what they say of a place holds for each of them."""
+        """The alternatives being tried, and where: what they declare for a place holds for each of them."""
         self.work = max(_LEAST_WORK, len(text)) * (_WORK_FOR_EACH_NODE // 8)
 
     def run(self, node: Node, shape: Shape) -> Coerced:
@@ -144,7 +144,7 @@ class Coercion:
     # --- one value --------------------------------------------------------------------------------------------
 
     def value(self, node: Node, shape: Shape, path: Path) -> Any:
-        """Convert one value and all below it; edits and issues go to the log."""
+        """Convert one value and everything below it; edits and issues go to the log."""
         self.work -= 1
         if self.work < 0:
             return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)
@@ -168,7 +168,7 @@ class Coercion:
         return (self._literal if node.kind == LITERAL else self._text)(node, shape, path)
 
     def _stays(self, node: Scanned, shape: Shape) -> bool:
-        """Whether a container of valid JSON stays as it is."""
+        """Whether a container of valid JSON stays unchanged."""
         return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._is_bent(node))
 
     def _free(self, node: Node, path: Path) -> Any:
@@ -225,7 +225,7 @@ class Coercion:
         return out
 
     def _place_rest(self, out: dict[str, Any], rest: list[Member], below: int, shape: Shape, path: Path) -> int:
-        """Rename, move, refuse or ignore the members that no field holds; how many are ignored."""
+        """Rename, move, reject or ignore the members that no field accepts. Returns how many are ignored."""
         lost = shape.properties if self.drops or shape.additional is False else shape.required
         empty = {name: shape.member(name) for name in lost if name not in out}
         written: dict[str, list[str]] = {}
@@ -272,7 +272,7 @@ class Coercion:
     def _near(
         rest: list[Member], empty: dict[str, Shape], written: Mapping[str, Sequence[str]]
     ) -> Sequence[Iterable[str]] | None:
-        """The empty fields that each of the other keys is to be compared with; None: too many."""
+        """The empty fields that each of the other keys is compared with, or None if there are too many."""
         if len(rest) * len(empty) <= _MOST_COMPARED:
             return [empty] * len(rest)
         telling = sum(map(is_telling, empty.values()))
@@ -284,7 +284,7 @@ class Coercion:
         return None if sum(map(len, near)) > _MOST_COMPARED else near
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
-        """Whether a value can be read as that of a field; nothing is logged."""
+        """Whether a value can be read as the value of a field; nothing is logged."""
         return self._reads_as(node, shape.member(name), (None, name))
 
     def _unmatched(self, member: Member, name: str, path: Path) -> None:
@@ -314,7 +314,7 @@ class Coercion:
         return True
 
     def _move_down(self, out: dict[str, Any], member: Member, rest: list[Member], shape: Shape, path: Path) -> bool:
-        """Put a member into the one object of this one that has a field for it, and got no value for it."""
+        """Move a member into the one nested object that has a field for it without a value."""
         if not self.drops or member.node.value is None:
             return False
         if id(member) in self.placed:
@@ -348,7 +348,7 @@ class Coercion:
         return True
 
     def _move_up(self, out: dict[str, Any], below: int, empty: dict[str, Shape], shape: Shape, path: Path) -> None:
-        """Take what the objects right below have left over, where a field of this one got no value and has its name."""
+        """Take members that nested objects have no field for, where a field of this one has their name and no value."""
         left, kept = self.rest[below:], self.rest[:below]
         depth = len(unlink(path))
         found: dict[str, list[Leftover]] = {}
@@ -401,7 +401,7 @@ class Coercion:
         return names
 
     def _conflicts(self, member: Member, meant: str, members: list[Member], shape: Shape) -> bool:
-        """Whether another member is meant for the same field and has another value."""
+        """Whether another member is meant for the same field with a different value."""
         mine = plain(member.node)
         return mine is not None and any(
             other is not member and shape.folded.get(fold(other.key)) == meant and plain(other.node) != mine
@@ -428,7 +428,9 @@ class Coercion:
         return found
 
     def _framed(self, node: Node, shape: Shape) -> tuple[Any] | None:
-        """The value of the one member of an envelope with others beside it that fits the contract alone; as a tuple."""
+        """The value of the only member of an envelope that fits the contract, as a tuple. The envelope has other
+        members.
+        """
         members: list[Member] = node.value
         written = {member.key for member in members}
         if len(members) < 2 or written <= shape.keys.keys() or has_required(written, shape):
@@ -521,7 +523,7 @@ class Coercion:
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
-        """Whether a bracket was repaired inside of it, or right behind it."""
+        """Whether a bracket was repaired inside it, or right after it."""
         index = bisect_left(self.bent, node.start)
         if index == len(self.bent):
             return False
@@ -614,7 +616,7 @@ class Coercion:
         return frozenset(name_words(f"{around} {shape.note}"))
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
-        """A scalar where a list of such is wanted: a list of one, unless the text looks like a list itself."""
+        """A scalar where a list of scalars is wanted: a list of one, unless the text looks like a list itself."""
         if not shape.allows("array"):
             return None
         if node.kind in (STRING, BARE):
@@ -631,7 +633,7 @@ class Coercion:
         return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
-        """A string that holds the wanted JSON, encoded once more."""
+        """A string that holds the wanted JSON, encoded twice."""
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
             return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
@@ -676,7 +678,7 @@ class Coercion:
         return found.value
 
     def _framed_choice(self, node: Node, shape: Shape) -> Any:
-        """The choice in an object of one member, written exactly: `{"priority": "low"}`; None where it is none."""
+        """The choice in an object with one member, spelled exactly: `{"priority": "low"}`, or None for any other."""
         members: list[Member] = node.value
         if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):
             return None
@@ -689,7 +691,7 @@ class Coercion:
     # --- alternatives -----------------------------------------------------------------------------------------
 
     def _union(self, node: Node, shape: Shape, path: Path) -> Any:
-        """The alternative that fits with the least departure; a tie between different values is an issue."""
+        """The alternative that fits with the fewest conversions; a tie between different values is an issue."""
         best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str], list[Leftover]] | None = (
             None
         )
@@ -771,7 +773,7 @@ _WORDS: Final = {
 
 
 def _name_at(path: Path) -> tuple[str, ...]:
-    """The words of the key of a value, or of the list that holds it."""
+    """The words in the key of a value, or in the key of the list that holds it."""
     while path is not None:
         path, step = path
         if isinstance(step, str):
@@ -780,7 +782,7 @@ def _name_at(path: Path) -> tuple[str, ...]:
 
 
 def _is_text(shape: Shape, text: str) -> bool:
-    """Whether a string is allowed here as it is: because any string is, or as a choice."""
+    """Whether a string is allowed here unchanged: because any string is, or because it is a choice."""
     if shape.branches:
         return any(_is_text(branch, text) for branch in shape.branches)
     if shape.choices is not None:

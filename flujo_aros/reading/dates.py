@@ -1,7 +1,7 @@
-"""A date, time or duration as people write it, where one day and one time are meant.
+"""A date, time or duration as people write it, where it has only one meaning.
 
-What pydantic would take beyond the written forms is guarded here: digits alone are seconds since 1970 to it, and
-`10:30-11:00` is a time zone eleven hours west.
+Input that pydantic would accept beyond the written forms is rejected here: it takes digits alone for seconds since
+1970, and the end of `10:30-11:00` for a time zone eleven hours west.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from flujo_aros.reading.lookahead import expression
 
 
 class Time(NamedTuple):
-    """The ISO form, and the code of the repair; an empty code if the text was already in that form."""
+    """The ISO form, and the code of the repair; the code is empty if the text was already in that form."""
 
     iso: str
     code: str
@@ -54,7 +54,7 @@ _WEEKDAYS: Final = {
 }
 _LEAST_YEAR: Final = 1000
 _FACE: Final = 12
-"""Hours on the face of a clock."""
+"""Hours on a 12-hour clock."""
 
 _DAY_MONTH: Final = expression(
     r"(\d{1,2})(?:\.|st|nd|rd|th|er|º|ª|°)?[ -]*(?:of |de |di )?([^\W\d]+)\.?,?[ -]*(?:of |de |del |di )?(\d{4})\Z"
@@ -94,7 +94,7 @@ _MAX: Final = 80
 
 
 def read_time(text: str, form: str) -> Time | None:
-    """The date, time or duration that a text writes (`form` as in a JSON Schema), or None where it is not sure."""
+    """The ISO form of a written date, time or duration (`form` as in JSON Schema), or None if it is ambiguous."""
     if is_misread(text, form):
         return None
     if len(text) > _MAX:
@@ -111,7 +111,7 @@ def read_time(text: str, form: str) -> Time | None:
 
 
 def _date(text: str) -> str | None:
-    """The ISO form of a written date; None where it has none, or more than one."""
+    """The ISO form of a written date, or None if it has none or more than one."""
     lowered = text.casefold()
     head, _, rest = lowered.partition(" ")
     weekday = _WEEKDAYS.get(head.rstrip(".,"))
@@ -130,7 +130,7 @@ def _day_of(text: str) -> date | None:
             return _made(match[year], int(named) if named.isdecimal() else _MONTHS.get(named), match[day])
     if match := _YEAR_LAST.match(text):
         first, second = int(match[1]), int(match[3])
-        if match[2] == ".":  # nobody who writes points puts the month first
+        if match[2] == ".":  # dates with dots never put the month first
             return _made(match[4], second, first)
         days = {_made(match[4], second, first), _made(match[4], first, second)} - {None}
         return days.pop() if len(days) == 1 else None
@@ -147,7 +147,7 @@ def _made(year: str | int, month: int | None, day: str | int) -> date | None:
 
 
 def _clock(text: str) -> str | None:
-    """The ISO form of a time of day, with its zone if it has one."""
+    """The ISO form of a time of day, with its time zone if it has one."""
     match = _CLOCK.match(text)
     if match is None or not (match["m"] or match["half"] or text.rstrip().endswith(("h", "Uhr"))):
         return None
@@ -198,7 +198,7 @@ def _length(text: str) -> str | None:
     if match is None or not text or not any(match.groups()):
         return None
     if not (match["h"] or match["m"] or match["s"]):
-        return None  # days alone are read as they are
+        return None  # days alone are unambiguous
     seconds = sum(float(match[name]) * each for name, each in _SECONDS if match[name])
     whole = int(seconds)
     return f"PT{whole}S" if whole == seconds else f"PT{seconds}S"

@@ -1,9 +1,10 @@
-"""One of a fixed set of values, or a boolean, from what a model wrote for it.
+"""Match what a model wrote to one of a fixed set of values, or to a boolean.
 
-Beside the word that is chosen only neutral words may occur: the field's own name, words that announce an answer,
+Only neutral words may occur beside the chosen one: the field's own name, words that announce an answer,
 articles, copulas, emphasis, punctuation, the words of the schema's description before a colon or copula, and a remark
-on where the value was found. Any other word, sign or number could turn the meaning ("partially valid", "~~active~~",
-"2x daily"), so it refuses. What is not listed here is refused; no list of negations could be complete.
+on where the value was found. Any other word, symbol or number could change the meaning ("partially valid",
+"~~active~~", "2x daily"), so there is no match. Unlisted words prevent a match, because no list of negations could be
+complete.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from flujo_aros.reading.scalars import read_amount
 
 _MAX_TEXT: Final = 300
 _MOST_WORDS: Final = 6
-"""Of a choice that is looked for in a sentence."""
+"""For a choice that is searched for in a sentence."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -35,7 +36,9 @@ _GLUE: Final = _words(
     是 为 的 该 这 這 が は です である это
     """
 )
-"""Articles, copulas, pronouns. None may deny or weaken in another language (so not `un`, `no`, `as` before `low`)."""
+"""Articles, copulas, pronouns. None of them may negate or weaken in another language (so not `un`, `no`, `as` before
+`low`).
+"""
 _COPULAS: Final = _words("is are it's ist sind est sont c'est es son sono è é是 为 は が")
 _ANSWER: Final = _words(
     """
@@ -47,7 +50,7 @@ _ANSWER: Final = _words(
     答案 回答 结果 結果 分类 分類 类别 類別 结论 結論 答え 最终 最終
     """
 )
-"""Nouns that announce an answer, whatever it is about."""
+"""Nouns that announce an answer, whatever its subject."""
 _ABOUT: Final = _words(
     """
     sentiment emotion mood tone polarity priority severity urgency status state statement claim intent language topic
@@ -55,7 +58,7 @@ _ABOUT: Final = _words(
     情感 情绪 情緒 优先级 優先級 严重程度 状态 狀態 感情 優先度 重要度 深刻度
     """
 )
-"""What a choice without a field around it may be about."""
+"""What a choice without a field may be about."""
 ANNOUNCING: Final = _ANSWER | _ABOUT
 _REMARK: Final = _words(
     """
@@ -64,9 +67,9 @@ _REMARK: Final = _words(
     siehe Text oben laut wie angegeben voir texte ci-dessus véase texto arriba
     """
 )
-"""A remark on the source, in brackets or behind a dash: `(as stated)`, `- see text`."""
+"""A remark on the source, in parentheses or after a dash: `(as stated)`, `- see text`."""
 _DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
-"""Choices that deny the noun behind them: `no value` is not `no`."""
+"""Choices that negate the noun after them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
 _NO_VALUE_LINES: Final = """
@@ -77,7 +80,7 @@ _NO_VALUE_LINES: Final = """
 ,desconhecido,não disponível,onbekend,неизвестно,нет данных,未知,不明,无,無,不适用,未提供,なし,該当なし
 """
 _NO_VALUE: Final = frozenset(word.strip() for word in _NO_VALUE_LINES.split(","))
-"""Words for no value at all, where null is allowed (the languages above)."""
+"""Words for a missing value, where null is allowed (in the languages above)."""
 
 _SLOT: Final = expression(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)
 _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boolean", "bool"})
@@ -89,7 +92,7 @@ _FALSE: Final = frozenset({"false", "off", "0", "n", "f"}) | _NO
 _BOXES: Final = {"[x]": True, "[X]": True, "☑": True, "✅": True, "✔": True, "✓": True, "[ ]": False, "☐": False}
 
 _JOINS: Final = " \t\r\n_-‐‑.'’/"
-"""What may differ inside of a choice: `in-progress` for `in progress`."""
+"""Separators that may differ inside a choice: `in-progress` for `in progress`."""
 _WRAPS: Final = (("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'"), ("(", ")"))
 _MORE_WRAPS: Final = (("[", "]"), ("“", "”"), ("„", "“"), ("‘", "’"), ("«", "»"), ("「", "」"), ("<", ">"), ("{", "}"))
 _LEADS: Final = expression(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|☑️?|🔴|🟠|🟡|🟢|🔵|🟣|⚪|⚫|🟥|🟧|🟨|🟩|🟦|→|=>|->|:)\s*)+")
@@ -101,9 +104,9 @@ _COLONS: Final = frozenset(":：=→")
 _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
 
 
-@cache  # wide ranges take milliseconds to compile, and few replies are searched for words
+@cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies are searched for words
 def _token_pattern() -> re.Pattern[str]:
-    """A run of Chinese, Japanese or Korean characters, a word, or a sign."""
+    """A run of Chinese, Japanese or Korean characters, a word, or a symbol."""
     cjk = "".join(f"{first}-{last}" for first, last in _CJK)
     word = rf"[^\W_{cjk}]+"
     return re.compile(rf"[{cjk}]+|{word}(?:[-‐‑'’]{word})*(?:[+#]+(?!\w))?|[^\s_]")
@@ -118,19 +121,19 @@ def _is_cjk(word: str) -> bool:
 
 
 class Choice(NamedTuple):
-    """The value meant, and how it was found: `code` is empty where it stood there exactly."""
+    """The matched value, and how it was found; `code` is empty for an exact match."""
 
     value: Any
     code: str
 
 
 class Company(NamedTuple):
-    """What the contract itself says about a place, so that a reply may say it too."""
+    """What the contract itself says about a place, so that a reply may repeat it."""
 
     names: frozenset[str] = frozenset()
     """The words of the field's name."""
     described: frozenset[str] = frozenset()
-    """The words of its title and description."""
+    """The words of the field's title and description."""
 
 
 NO_COMPANY: Final = Company()
@@ -145,7 +148,7 @@ def name_words(name: str) -> list[str]:
 
 
 def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_COMPANY) -> Choice | None:
-    """The one choice that `value` (written as `source`) means, or None where it means none or could mean several."""
+    """The one choice that `value` (written as `source`) means, or None if it matches none or could match several."""
     choices = shape.choices or ()
     for choice in choices:
         if choice == value and isinstance(choice, bool) == isinstance(value, bool):
@@ -158,7 +161,7 @@ def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_CO
 
 
 def match_boolean(text: str, company: Company = NO_COMPANY) -> bool | None:
-    """The boolean that a string says, as a whole word (`yes`, `off`, `[x]`), or None."""
+    """The boolean that a string stands for as a whole word (`yes`, `off`, `[x]`), or None."""
     bare = text.strip()
     if bare in _BOXES:
         return _BOXES[bare]
@@ -169,7 +172,7 @@ def match_boolean(text: str, company: Company = NO_COMPANY) -> bool | None:
 
 
 def boolean_word(text: str, company: Company = NO_COMPANY) -> bool | None:
-    """The boolean that a sentence says, with nothing but neutral company beside it."""
+    """The boolean stated in a sentence whose other words are all neutral."""
     named = {word: {"true"} for word in _YES} | {word: {"false"} for word in _NO}
     neutral = Company(company.names | _ABOUT | {"that", "that's"}, company.described)
     found = _match_word(text, named, neutral)
@@ -177,13 +180,13 @@ def boolean_word(text: str, company: Company = NO_COMPANY) -> bool | None:
 
 
 def is_no_value(text: str) -> bool:
-    """Whether a string says that there is no value: `N/A`, `unknown`, `-`, or nothing at all."""
+    """Whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
     word = text.strip().casefold()
     return word in _NO_VALUE or _unwrapped(word).casefold() in _NO_VALUE
 
 
 def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Whether a word without quotes is a placeholder for a value: `<name>`, `string`, or the name of its own field."""
+    """Whether an unquoted word is a placeholder for a value: `<name>`, `string`, or the name of its own field."""
     if _SLOT.fullmatch(text) or tuple(name_words(text)) == names:
         return True
     return text in _TYPE_WORDS and not _OF_TYPES.intersection(names)
@@ -223,7 +226,7 @@ def _match_text(text: str, shape: Shape, company: Company) -> Choice | None:
 
 
 def _key(text: str) -> str:
-    """A text without case, accents and what joins its words; other signs stay, as they could turn it."""
+    """Text without case, accents and word separators; other symbols stay, because they could change the meaning."""
     inner = text.strip(" \t\r\n_.,:;'’")
     kept = "".join(c for c in inner if not c.isalnum() and c not in _JOINS and ord(c) not in _JOINERS)
     lead = inner[:1] if inner[:1] in "-/" else ""
@@ -233,12 +236,12 @@ def _key(text: str) -> str:
 
 
 _ABBREVIATED: Final = 3
-"""Letters of a word that a slash may be part of: `N/A` is not `NA`."""
+"""Letters of a word that may contain a slash: `N/A` is not `NA`."""
 _JOINERS: Final = frozenset({0xFE0F, 0x200B, 0x200C, 0x200D, 0xFEFF, *range(0x300, 0x370)})
 
 
 def _unwrapped(text: str) -> str:
-    """A text without emphasis, quotes, brackets and a bullet around it, and without the stop at its end."""
+    """Text without the emphasis, quotes, brackets, bullet and final period around it."""
     bare = text.strip()
     for _ in range(4):
         tagged = _TAGGED.fullmatch(bare)
@@ -257,7 +260,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choice | None:
-    """The one choice that occurs in the text as a whole word or run of words, beside neutral words only."""
+    """The one choice that occurs in the text as a whole word or phrase, with only neutral words beside it."""
     if len(text) > _MAX_TEXT:
         return None
     tagged = _TAGGED.fullmatch(text.strip())
@@ -322,7 +325,7 @@ def _tokens(text: str, named: dict[str, set[str]], company: Company) -> Iterator
 
 
 def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
-    """The words of a run of Chinese or Japanese characters, longest first."""
+    """The words of a run of Chinese or Japanese characters, longest match first."""
     longest = max((len(word) for word in known if _is_cjk(word)), default=1)
     at = 0
     while at < len(run):
@@ -344,7 +347,7 @@ def _choice_at(tokens: list[str], at: int, named: dict[str, set[str]]) -> tuple[
 def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, company: Company) -> bool:
     """Whether a choice of one letter occurs among words, where it may be an article or a pronoun.
 
-    It counts alone, in brackets, or behind a label: `(B)`, `Answer: B`, `Option B`.
+    It counts alone, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
     """
     letter = "".join(tokens[at : at + length])
     if len(letter) > 1 or not letter.isalpha() or _is_cjk(letter):
@@ -365,14 +368,14 @@ def _announces(between: list[str]) -> bool:
 
 
 def _is_remark(rest: list[str]) -> bool:
-    """Whether what follows the choice only says where it was found."""
+    """Whether the words after the choice only say where it was found."""
     words = [token for token in rest if token[:1].isalnum()]
     opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
     return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)
 
 
 def say_choices(shape: Shape, limit: int = 12) -> str:
-    """The choices for a sentence."""
+    """The choices, prepared for searching a sentence."""
     choices: tuple[Any, ...] = shape.choices or ()
     shown = ", ".join(repr(choice) for choice in choices[:limit])
     return f"{shown}, …" if len(choices) > limit else shown

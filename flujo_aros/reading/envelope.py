@@ -19,7 +19,7 @@ _SCHEMA_WORDS: Final = word_set(
     "$schema $defs $id title type properties required description additionalProperties definitions"
 )
 WRAPPING: Final = _CALL | _SCHEMA_WORDS
-"""Keys that an object around the answer may have."""
+"""Keys that an object wrapped around the answer may have."""
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 
 
@@ -30,12 +30,12 @@ _DISOWNING: Final = word_set(
     " removed deprecated outdated"
     " error errors failed failure failures exception default defaults baseline reference"
 )
-"""Names of members that hold something else than the answer."""
+"""Names of members that hold something other than the answer."""
 _ENVELOPES: Final = word_set(
     "result results output outputs data value values response content payload json object item items list"
     " count total number amount sum score text return returned is"
 )
-"""What a key around a scalar says about it, beside the words that announce an answer."""
+"""What a key around a scalar says about it, apart from the words that announce an answer."""
 _FAILURES: Final = word_set("error errors failure exception refusal refused warning_fatal")
 _DENIALS: Final = (
     _DISOWNING
@@ -44,7 +44,7 @@ _DENIALS: Final = (
         "refused declined missing excluded ignored skipped omitted discarded false not no reason reasons warnings"
     )
 )
-"""What a key around a list says where the list is no answer."""
+"""Keys around a list that mean the list is not the answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
@@ -55,7 +55,7 @@ _BAD_STATES: Final = word_set(
     " sample draft template outdated"
 )
 _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
-"""What a member says that reports no error."""
+"""Values of a member that report no error."""
 _MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
 _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
@@ -64,12 +64,12 @@ _THOUGHTS: Final = word_set(
 
 
 def disowns(key: str) -> bool:
-    """Whether the key of a member says that it holds something else than the answer."""
+    """Whether the key of a member says that it holds something other than the answer."""
     return fold(key) in _DISOWNING
 
 
 def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | None:
-    """What the other members of an envelope say against the answer in it; None where they are harmless."""
+    """The reason why the other members of an envelope cast doubt on the answer in it, or None if they are harmless."""
     if disowns(inner.key):
         return f"{inner.key!r} is not the name of an answer"
     for member in members:
@@ -106,7 +106,7 @@ def reports_failure(member: Member) -> bool:
 
 
 def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether an undeclared member takes something back: a `correction`, or a `corrected_age` that is not the `age`."""
+    """Whether an undeclared member retracts something: a `correction`, or a `corrected_age` that differs from `age`."""
     value = member.node.value
     words = name_words(member.key)
     rest = [word for word in words if word not in _CORRECTED]
@@ -119,7 +119,7 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:
-    """The name of the member that holds the arguments, where these are the keys of a tool call, not of the contract."""
+    """The name of the member that holds the arguments, if these are the keys of a tool call and not of the contract."""
     written = set(keys)
     if len(written) < 2 or not written <= _CALL:
         return None
@@ -127,7 +127,7 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
 
 
 def is_framed(value: object, shape: Shape) -> bool:
-    """Whether valid JSON is a tool call or an envelope that only a permissive schema takes for the answer itself."""
+    """Whether valid JSON is a tool call or an envelope that only a permissive schema would accept as the answer."""
     if is_list(value):  # `[{…}]` where nothing but the fields of an object is declared
         return len(value) == 1 and means_object(shape) and is_dict(value[0]) and any(k in shape.keys for k in value[0])
     if shape.anything or not is_dict(value):
@@ -151,7 +151,7 @@ def means_object(shape: Shape) -> bool:
 
 
 def inner_of(node: Node, shape: Shape) -> Node | None:
-    """The node inside an envelope, or None where `node` is no envelope for this shape (or already fits it)."""
+    """The node inside an envelope, or None if `node` is not an envelope for this shape (or already fits it)."""
     members: list[Member] = node.value
     written = {member.key for member in members}
     known = sum(1 for key in written if key in shape.keys or fold(key) in shape.folded)
@@ -173,12 +173,12 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
 
 
 def has_required(written: Iterable[str], shape: Shape) -> bool:
-    """Whether all required keys stand among these, and there are any."""
+    """Whether there are required keys and all of them are among these."""
     return bool(shape.required) and shape.required <= {shape.keys.get(k) or shape.folded.get(fold(k)) for k in written}
 
 
 def may_hold(node: Node, shape: Shape) -> bool:
-    """Whether a member of an envelope with others beside it can be the answer: by its kind, and by a key of it."""
+    """Whether a member of an envelope with other members can be the answer, judged by its type and one of its keys."""
     if shape.allows("object"):
         inner = node.value[0] if node.kind == ARRAY and len(node.value) == 1 else node
         if inner.kind == OBJECT:
@@ -188,7 +188,7 @@ def may_hold(node: Node, shape: Shape) -> bool:
 
 
 def payload_of(node: Node, shape: Shape) -> Node | None:
-    """The list or scalar inside an envelope around no object: its only member, or what a call takes."""
+    """The list or scalar inside an envelope: its only member, or the arguments of a call."""
     members: list[Member] = node.value
     if len(members) == 1:
         inner = members[0].node
@@ -201,7 +201,7 @@ def payload_of(node: Node, shape: Shape) -> Node | None:
 
 
 def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
-    """Whether a key may stand around the answer: `result` or `priority`, but neither `error_code` nor `rejected`."""
+    """Whether a key may wrap the answer: `result` or `priority`, but not `error_code` or `rejected`."""
     words = set(name_words(name))
     if inner.kind == ARRAY:
         return not words & _DENIALS
@@ -217,12 +217,12 @@ def _deeper(node: Node, shape: Shape) -> Node:
 
 
 def holds_json(node: Node) -> bool:
-    """Whether it is a string that may hold an object or a list."""
+    """Whether it is a string that may contain an object or a list."""
     return node.kind == STRING and node.value.lstrip()[:1] in ("{", "[")
 
 
 def is_schema(node: Node) -> bool:
-    """Whether an object is a JSON Schema rather than data: its `properties` are schemas themselves."""
+    """Whether an object is a JSON Schema and not data: its `properties` are themselves schemas."""
     if node.kind != OBJECT:
         return False
     members: dict[str, Node] = {member.key: member.node for member in node.value}

@@ -1,4 +1,4 @@
-"""An event: a JSON object with a kind and a text of which little else counts, or what was said in prose instead."""
+"""Read an event, a JSON object with a kind and a text, from JSON or from the prose written in its place."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
 
 
 def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Reading[Event]:
-    """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON.
+    """An event: JSON with a kind and a text, else the prose of the reply. A reply without JSON is never rejected for
+    that.
 
-    An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
+    An echo of the prompt's form or example is set aside; with nothing else in it, the reply is empty.
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
@@ -52,7 +53,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        begun = truncated and not prose.strip("\"'`")  # only the mark of a quotation came before the reply was cut off
+        begun = truncated and not prose.strip("\"'`")  # only an opening quotation mark arrived
         if heard != text or (prose and not begun and is_slot(prose, contract.example)):
             return _echoed(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
@@ -65,7 +66,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
 
 
 def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
-    """The outcome, with what was set aside of the text as an echo."""
+    """The outcome, with a note of the text that was set aside as an echo."""
     if heard == text:
         return outcome
     start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)
@@ -76,7 +77,7 @@ def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Acce
 
 
 def _echo_of(example: str) -> re.Pattern[str]:
-    """Matches the form or the example of the instruction, as an object of its own."""
+    """Matches the form or the example of the instruction as a separate object."""
     slot = rf"(?:\.\.\.|…|{re.escape(json.dumps(example, ensure_ascii=False)[1:-1])})"
     return re.compile(
         rf'\{{\s*"kind"\s*:\s*"[^"{{}}]{{0,200}}"\s*,\s*"text"\s*:\s*"{slot}"[^{{}}]{{0,2000}}(?:\{{[^{{}}]{{0,200}}\}}[^{{}}]{{0,200}})?\}}'
@@ -84,7 +85,7 @@ def _echo_of(example: str) -> re.Pattern[str]:
 
 
 def is_slot(said: str, example: str) -> bool:
-    """Whether a text is the example of the prompt, or dots that were to be filled in."""
+    """Whether a text is the example from the prompt, or its unfilled dots."""
     return is_same_line(said, example) or (bool(said.strip()) and is_blank(said))
 
 
@@ -116,14 +117,14 @@ def event_of(written: WrittenEvent, contract: EventContract) -> Event:
 
 
 def event_kind(written: str | None, contract: EventContract) -> str:
-    """The kind that is granted for one that was written: itself, in another case, or else the fallback."""
+    """The kind granted for a written one: the kind itself, its declared spelling, or the fallback."""
     if written in contract.kinds:
         return written
     return {fold(kind): kind for kind in contract.kinds}.get(fold(written or "")) or contract.fallback
 
 
 def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
-    """Whether an event that begins here is the form or the example of the prompt."""
+    """Whether the event that begins here is the form or the example from the prompt."""
     return is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
 
 
@@ -151,9 +152,9 @@ _NOTE: Final = expression(
     r"|\b(?:we|I) (?:are|am) asked to\b|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
     re.I,
 )
-"""What models write to themselves, and nobody says to another."""
+"""What models write to themselves and never say to others."""
 _INTENT: Final = expression(r"\bwe (?:need|must|should|have) to\b", re.I)
-"""What people say to each other as well: a note only where it is about writing."""
+"""What people also say to each other: a note only where it is about writing."""
 _WRITING: Final = expression(
     r"\b(?:sentences?|clues?|hints?|character|persona|format|fields?|instructions?|reply|response|riddle|emotion)\b",
     re.I,
@@ -163,13 +164,13 @@ _PERHAPS: Final = re.compile(
     r"(?:sentences?|clues?|hints?|repl(?:y|ies)|riddles?)\b",
     re.I,
 )
-"""What people say to each other as well: a note only where a quotation follows that can be meant."""
+"""What people also say to each other: a note only where a quotation that could be the answer follows."""
 _WORDS_SAID: Final = 3
-"""A quotation of fewer words is a word that is spoken of."""
+"""A quotation of fewer words only mentions a word."""
 _ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
-"""An object that was announced, or that has lines of its own, with nothing behind it."""
+"""An object that was announced, or is on lines of its own, with nothing after it."""
 _NULL: Final = expression(r"[\s\"'`]*null[\s\"'`.]*", re.I)
-"""The whole of a reply that says nothing. `None` is not one of these: people say it, too."""
+"""Complete replies that say nothing. `None` is not among them, because people say it too."""
 _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
@@ -196,12 +197,14 @@ def said_in(prose: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether the braces in a text cannot hold an event: there are words around them, and no key of an event."""
+    """Whether the braces in a text cannot hold an event: words surround them, and no key of an event is inside."""
     return text[:1] not in ("{", "[", "`", "") and _KEY.search(text) is None and _ANSWER.search(text) is None
 
 
 def is_same_line(said: str, other: str) -> bool:
-    """Whether two texts have the same words in the same order; very few of them are no coincidence only as written."""
+    """Whether two texts have the same words in the same order. Very short texts must be identical, to rule out
+    coincidence.
+    """
     words = _words(said)
     return said.strip() == other or (len(words) >= _WORDS_SAID and words == _words(other))
 
@@ -211,7 +214,7 @@ def _words(text: str) -> list[str]:
 
 
 def _stands_alone(before: str, quoted: str) -> bool:
-    """Whether a quotation is a line of its own, and no words of a sentence that goes on."""
+    """Whether a quotation is on a line of its own and not inside a longer sentence."""
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
 
 
@@ -231,7 +234,7 @@ def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, l
     """The outcome of an event that was rejected for its optional fields, with these cleaned; any other as it is.
 
     A score that is not a number is dropped, so are `scores` that are not an object; a kind that is not a string counts
-    as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read behind the last field that
+    as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read after the last field that
     counts is dropped. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and
     anything that names no one stays rejected. Elsewhere it is optional, too.
     """
@@ -315,7 +318,7 @@ class _Cleaning:
         return float(found.value)
 
     def _clean_numbers(self) -> None:
-        """Null in the place of a number that is not finite, for which JSON has no word."""
+        """Null in place of a non-finite number, which JSON cannot express."""
         pending: list[tuple[Any, str | int, tuple[str | int, ...]]] = [
             (self.event, name, (name,)) for name in self.event if name not in ("text", "winner", "scores")
         ]
@@ -338,7 +341,7 @@ class _Cleaning:
 
 
 def _name_in(given: Any) -> str | None:
-    """The name that a list or an object holds in the place of one; None where it is not clear."""
+    """The name inside a list or an object given in place of a name, or None if it is unclear."""
     if isinstance(given, (bool, int, float)):
         return json.dumps(given) if isinstance(given, int) or isfinite(given) else None
     held = list(given.values()) if is_dict(given) else given if is_list(given) else []
@@ -351,7 +354,7 @@ def _shown(value: Any) -> str:
 
 
 _BETWEEN: Final = ("truncated", "elided")
-"""Where these stop the parser between two members, the member before has ended."""
+"""If one of these stops the parser between two members, the member before it has ended."""
 
 
 class LenientParser(Parser):
@@ -390,7 +393,7 @@ class LenientParser(Parser):
         return bool(self.stack) and self._is_optional(self.stack[0])
 
     def _is_optional(self, root: Frame) -> bool:
-        """Whether the member that is being read is one that does not count."""
+        """Whether the member being read is an optional one."""
         return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self.counts.keys
 
     # --- where it ends too early ----------------------------------------------------------------------------------
@@ -412,7 +415,7 @@ class LenientParser(Parser):
     # --- leaving out what follows ---------------------------------------------------------------------------------
 
     def _end_of_what_counts(self, stop: Stop) -> int | None:
-        """Where the last key that is needed ends, if that is certain and the parser stopped at what is optional."""
+        """Where the last required key ends, if that is certain and the parser stopped at an optional one."""
         root = self.stack[0] if self.stack else None
         if root is None or root.kind != OBJECT or not self.counts.needed <= root.plain.keys():
             return None
@@ -422,7 +425,7 @@ class LenientParser(Parser):
         return end if sure and (between or self._is_optional(root)) else None
 
     def _end_of_object(self, stop: Stop, begin: int) -> int | None:
-        """Where the object ends. None where that is not certain, or where a key that counts may follow once more."""
+        """Where the object ends, or None if that is uncertain or a required key may still follow."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
         for found in brackets(self.text, self.stack[0].start, end):
@@ -438,9 +441,9 @@ class LenientParser(Parser):
         return None if re.compile(rf"[\"'](?:{again})[\"']\s*:").search(self.text, begin, end) else end
 
     def _without_rest(self, stop: Stop, end: int) -> Parsed:
-        """The object with what was whole before this place."""
+        """The object with the members that were complete before this place."""
         path, root = self._path(), self.stack[0]
-        if stop.failure.reason is Reason.TOO_LARGE:  # of what is nested without end nothing is kept
+        if stop.failure.reason is Reason.TOO_LARGE:  # nothing is kept of what is nested without end
             path = path_of([root.key])
             del self.stack[1:]
             self.comma = min(self.comma, root.key_at)

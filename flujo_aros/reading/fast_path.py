@@ -1,4 +1,4 @@
-"""Two quick ways through common damage. Both leave the judgement to the C parser, and all doubt to the tolerant parser.
+"""Two fast paths through common damage. Both leave validation to the C parser, and anything doubtful to the parser.
 
 `rewrite` repairs what is odd beyond doubt everywhere at once. Most damaged replies are Python or JavaScript literals:
 single quotes, bare keys, `True`, trailing commas, comments. The text is split at its quotation marks, and between the
@@ -6,8 +6,8 @@ strings each kind of damage is repaired in one call, so that no Python code runs
 
 `splices` repairs a reply where it is damaged. The C scanner finds the first character that is not JSON. The text before
 it is read by a second C parser (jiter, which reads a text that is cut off), which gives the containers that are open
-there. In these the tolerant parser starts one item before the damage and stops at the first item behind it. The items
-that it read are written as JSON in the place of the damage, and the C scanner goes on from there. So one defect costs
+there. In these the tolerant parser starts one item before the damage and stops at the first item after it. The items
+that it read are written as JSON in place of the damage, and the C scanner goes on from there. So one defect costs
 the same in every reply, but for the C parsers, which take about 10 µs for 2 KB.
 
 What comes out is valid JSON, which must satisfy the contract strictly: nothing is accepted here that the tolerant
@@ -33,7 +33,7 @@ from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, Edit, Member, Node, steps_to
 from flujo_aros.reading.parser import Failure, Frame, Parser
 
-# Control characters take the place of the strings while the rest is repaired; a text that has any is not read here.
+# Control characters replace the strings while the rest is repaired; a text that contains any is not read here.
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
@@ -44,7 +44,7 @@ _GAP: Final = expression(
     r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n])[ \t\r\n]*+(?=(?:[\x00\x01]|\"[^\"\n]*+\")[ \t\r\n]*+:)"
 )
 _ODD_KEY: Final = expression(r"[\x02\\:]|.{121}")
-"""Of a key behind a missing comma: what makes it doubtful."""
+"""A word before a key that lacks a comma, which makes the key doubtful."""
 _TRAILING: Final = expression(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
     (expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
@@ -60,7 +60,7 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(text: str) -> Rewritten | None:
-    """Repair the common damage of a text that holds one value; None where it holds anything that takes more."""
+    """Repair the common damage of a text that holds one value, or return None if it needs anything more."""
     if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
@@ -85,7 +85,7 @@ def rewrite(text: str) -> Rewritten | None:
 
 
 def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
-    """The keys in double quotes that a comma is missing before."""
+    """The double-quoted keys that lack a comma before them."""
     seen = 0
     for before, part in pairwise(parts):
         seen += before.count(_DOUBLE)
@@ -94,7 +94,7 @@ def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
 
 
 def _without_comments(rest: str) -> str | None:
-    """A space in the place of each comment; None where one holds quotes, speaks of the answer, or precedes a colon."""
+    """Replace each comment with a space. None if one has quotes, refers to the answer, or precedes a colon."""
     if "/" not in rest:
         return rest
     parts = _COMMENT.split(rest)
@@ -107,7 +107,7 @@ def _without_comments(rest: str) -> str | None:
 
 
 def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
-    """The strings between quotation marks, each in the place of its mark."""
+    """The strings between quotation marks, each in place of its mark."""
     between = rest.split(mark)
     whole = [""] * (len(between) + len(strings))
     whole[0::2] = between
@@ -116,24 +116,24 @@ def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
 
 
 _MOST_PLACES: Final = 3
-"""How many damaged places are repaired one by one: each of them costs the C parsers another look at the whole."""
+"""How many damaged places are repaired one by one: each costs another pass of the C parsers over the whole text."""
 _NEAR: Final = 400
 _RECURS: Final = expression(r",\s*+(?:[}\]]|[A-Za-z_]\w*+\s*+:)|\{\s*+[A-Za-z_]\w*+\s*+:|:\s*+[TFN]")
-"""`1,}`, `{key:`, `, key:` or `: True`; each branch begins with one character, which makes the search twice as fast."""
+"""`1,}`, `{key:`, `, key:` or `: True`. Each branch begins with one character, which makes the search twice as fast."""
 _MOST_NEAR: Final = 4
 _STRUCTURE: Final = frozenset("{}[],")
 _before = Node(LITERAL, None, 0, 0)
 _BEFORE: Final = {OBJECT: Member("", 0, _before), ARRAY: _before}
-"""The place of an item before the damage: only its end is ever looked at."""
+"""The position of an item before the damage, of which only the end matters."""
 _ESCAPE: Final = expression(r'(:?)\\([^"])')
 _COLON: Final = "\\u003a"
-"""Before a backslash it looks like the drive of a path."""
+"""Before a backslash it looks like a drive letter in a path."""
 _CODES: Final = {"\\": "005c", "b": "0008", "f": "000c", "n": "000a", "r": "000d", "t": "0009"}
-"""Of the escapes that the encoder writes; a code it writes as such."""
+"""Escapes written by the encoder; a code stands for itself."""
 
 
 class Spliced(NamedTuple):
-    """Valid JSON in the place of a damaged value, where that ends in the text, and the edits that it took."""
+    """Valid JSON that replaces a damaged value, where that value ends in the text, and the edits."""
 
     json: str
     end: int
@@ -141,11 +141,11 @@ class Spliced(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the tolerant parser is put down: behind a comma or an opening bracket, with the containers open there."""
+    """Where the parser starts: after a comma or an opening bracket, with the containers that are open there."""
 
     start: int
     comma: int
-    """The comma before it; 0: there is none."""
+    """Position of the comma before it, or 0 if there is none."""
     frames: list[Frame]
 
     @property
@@ -180,7 +180,7 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
             return
         grown, done = grown + len(head) - end, len(head)
         text = head + text[end:]
-        if text[-1] in "}]":  # most end here, which the validator sees as well as the scanner
+        if text[-1] in "}]":  # most values end here, and the validator would notice as well as the scanner
             yield Spliced(text[start:], len(text) - grown, edits)
         extent = json_extent(text, start)
         if extent.end is not None:
@@ -190,20 +190,20 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
 
 
 def _is_everywhere(near: str) -> bool:
-    """Whether common damage recurs so soon that it is better repaired everywhere at once."""
+    """Whether common damage recurs so soon that repairing all of it at once is better."""
     if near.count("'") > _MOST_NEAR or near.count("//") > _MOST_NEAR:
         return True
     return len(_RECURS.findall(near)) > 1
 
 
 def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
-    """One item before the last one that was begun: whether a string ends depends on what follows it."""
+    """One item before the last one that was begun, because what follows a string decides where it ends."""
     prefix = text[start:error]
     if "\\" in prefix:
         prefix = prefix.replace("\\\\", "..").replace('\\"', "..")
     strings = prefix.split('"')
     at, depth, commas, index = len(prefix), 0, 0, len(strings) - 1
-    if index % 2:  # the error is inside of a string
+    if index % 2:  # the error is inside a string
         at -= len(strings[index]) + 1
         index -= 1
     while True:
@@ -229,7 +229,7 @@ def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
 
 
 def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | None:
-    """The containers that are open at the end of `prefix`, with what was read of each; outermost first."""
+    """The containers open at the end of `prefix`, outermost first, with what was read of each."""
     try:
         here: Any = jiter.from_json(prefix.encode(), partial_mode=True)
     except ValueError:
@@ -250,7 +250,7 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | 
 
 
 def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str:
-    """The text up to where the parser stopped, with what it has read written as JSON."""
+    """The text up to where the parser stopped, with what it read written as JSON."""
     still_open = len(parser.stack)
     out = text[: place.cut]
     for level in range(len(place.frames) - 1, max(still_open - 1, 0) - 1, -1):
@@ -266,13 +266,13 @@ def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str
 
 
 def _with_paths(parser: Parser, grown: int) -> list[Edit]:
-    """The edits as they are in the text that came in."""
+    """The edits with positions in the original text."""
     root, edits = parser.tree_so_far(), parser.edits
     return [
         edit._replace(
             start=edit.start - grown,
             end=edit.end - grown,
-            path=edit.path or path_of(list(steps_to(root, edit.start, {}))),
+            path=edit.path or path_of(steps_to(root, edit.start, {})),
         )
         for edit in edits
     ]

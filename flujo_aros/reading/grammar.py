@@ -1,7 +1,7 @@
-r"""The grammar of the tolerant parser: its regular expressions by name, an example beside each alternative.
+r"""The grammar of the tolerant parser: regular expressions by name, with an example beside each alternative.
 
 All are verbose (`re.X`): a space is written `[ ]`. Quantifiers have upper bounds where a look ahead could otherwise go
-to the end of the text from every place in it. What a text that still grows may yet become is derived from the same
+to the end of the text from every place in it. What a streamed reply may yet become is derived from the same
 expression (`lookahead`).
 
 `SPACE` is white space as models write it, with zero-width characters and byte order marks. A colon may be `:`, the
@@ -20,7 +20,7 @@ from flujo_aros.reading.lookahead import Ahead, begun, certain, expression
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 NUMBER_PATTERN: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-"""A number of JSON: `0`, `-12.5`, `1e-7`; neither `007` nor `.5`."""
+"""A JSON number: `0`, `-12.5`, `1e-7`, but not `007` or `.5`."""
 _WORD: Final = "true|false|null|True|False|None"
 _SCALAR: Final = rf"(?: {NUMBER_PATTERN} | {_WORD} )"
 _GAP: Final = r"[ \t\r\n]*"
@@ -35,7 +35,7 @@ COMMENT: Final = expression(
     r"""
       //[^\n]*                                # // as agreed
     | /\*.*?\*/                               # /* as agreed */
-    | \#(?![0-9a-fA-F]{3,8}\b)[^\n]*          # # as agreed; but no colour: #ffcc00
+    | \#(?![0-9a-fA-F]{3,8}\b)[^\n]*          # # as agreed; but not a color: #ffcc00
     | <!--.*?-->                              # <!-- as agreed -->
     """,
     re.X | re.S,
@@ -52,7 +52,7 @@ LEFT_OUT: Final = expression(
     """,
     re.X | re.I,
 )
-"""A comment that marks an omission: the value is not complete."""
+"""A comment that marks an omission: the value is incomplete."""
 CORRECTED: Final = expression(
     r"""
       ^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:\w+\s)?["'\d]        # // or 4
@@ -67,7 +67,7 @@ CORRECTED: Final = expression(
     """,
     re.X | re.I | re.M,
 )
-"""A comment that gives another value, or says that the one beside it is made up."""
+"""A comment that gives another value, or says that the value beside it is made up."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------
@@ -81,7 +81,7 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 
 @cache
 def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
-    """A key and a scalar whose end is beyond doubt, or an opening bracket, in one match.
+    """A key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
     `bare`: the object has bare keys, so that a word before a colon is one. Groups: three kinds of keys, five of values.
     """
@@ -91,7 +91,7 @@ def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
 
 @cache
 def member_begun(*, bare: bool) -> re.Pattern[str]:
-    """What may become a `member` in a text that grows."""
+    """Text that may become a `member` in a streamed reply."""
     return re.compile(begun(certain(_member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY))), re.X)
 
 
@@ -131,9 +131,9 @@ _BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+|(?!))*
 
 
 def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The brackets in a part of a text, without those in strings; a string that never ends is none.
+    """The brackets in a part of a text, without those in strings; an unterminated string does not count as one.
 
-    No string ends behind the opening quote of one that never ends, so that nothing is looked through twice.
+    No string ends after the opening quote of one that never ends, so that nothing is looked through twice.
     """
     for found in _BRACKET_OR_STRING.finditer(text, start, end):
         if found["open"] is not None:
@@ -167,7 +167,7 @@ KEY_AND_VALUE: Final = expression(
 FIRST_KEY: Final = expression(r"\{ \s{0,40} [\"'“]? (\w{1,60}) [\"'”]? \s{0,10} [:：]", re.X)  # { "name":
 COLON: Final = expression(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  =  ::
 PREFIX: Final = expression(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
-"""Before a string of Python: `u'x'`; but not the letter at the end of `['a', b']`."""
+"""The prefix of a Python string: `u'x'`, but not the letter at the end of `['a', b']`."""
 
 # --- strings ---------------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ KEY_BEHIND: Final = Ahead(
     """,
     re.S,
 )
-"""A key and its colon, where a string may have ended before it."""
+"""A key and its colon, where a string may have ended before the key."""
 TAIL: Final = Ahead(
     r"""
     [^\"\n]{0,200} \" \s*
@@ -193,20 +193,20 @@ TAIL: Final = Ahead(
     )
     """
 )
-"""The rest of a string and what follows it: a closer before it was a part of the string."""
+"""The rest of a string and what follows it: a closing bracket before it was part of the string."""
 HALF_CHARACTER: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 """The first half of a surrogate pair, where the text was cut."""
 RAW: Final = expression(r"\W[rR][\"']")
-r"""Before a string in which Python reads no escapes: `r"\d+"`."""
+r"""The prefix of a string in which Python reads no escapes: `r"\d+"`."""
 JOINED: Final = Ahead(r"\s* \+ \s* (?= [\"'“] )")
-"""Between the parts of a string: `"one " + "two"`."""
+"""Between the parts of a concatenated string: `"one " + "two"`."""
 
 # --- values without quotes -------------------------------------------------------------------------------------------
 
 SCALAR: Final = expression(rf"{_SCALAR} (?= [\s;] )", re.X)
 SCALAR_AHEAD: Final = Ahead(rf"{_SCALAR} (?= \s*[\s,;\]] )")
 CALL: Final = Ahead(r"(?: new\s+ )? [A-Za-z_$][\w$.]* \( \s* (?= [\"'\d\-)] )")
-"""`ObjectId("5f…")`, `new Date(0)`: one argument in a call is that argument."""
+"""`ObjectId("5f…")`, `new Date(0)`: a call with one argument is read as the argument."""
 BARE_END: Final = expression(
     r"""
       [,，}\]\n\"]                                         # high,
@@ -227,7 +227,7 @@ GLUED: Final = expression(
     """,
     re.X,
 )
-"""A number and what should not follow it."""
+"""A number followed by something that should not follow it."""
 LOST_BEGIN: Final = expression(
     r"""
       [^'’‘\\]+ ['’]                                      # tea'   whose opening quote is missing
@@ -238,7 +238,7 @@ LOST_BEGIN: Final = expression(
 FEET: Final = expression(r"\d+(?:[./]\d+)?['’]")
 """A measure in feet: `5'`."""
 GROUP: Final = expression(r"0\d\d(?!\d)")
-"""Behind a comma: the end of `1,000`."""
+"""After a comma: the end of `1,000`."""
 THOUSANDS: Final = expression(r"\d{3}(?=[,.}\s]|\Z)")
 DECIMAL_COMMA: Final = expression(
     r"""

@@ -1,8 +1,8 @@
-"""Valid JSON inside of a reply, read by the C parser: where a value ends, what it is, and its nodes on demand.
+"""Valid JSON inside a reply, read by the C parser: where a value ends, what it is, and its nodes on demand.
 
 Work follows damage. In a reply with one defect, most containers are valid JSON, and each of these costs one call of the
 C scanner instead of a look at every token. What it finds is a `Scanned` node, which knows its value at once and makes
-the nodes of its items when somebody asks for them: coercion and repair paths descend into few.
+the nodes of its items on demand: coercion and repair paths descend into few.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CLASSES: Final = {str: STRING, int: NUMBER, float: NUMBER, bool: LITERAL, type(
 
 
 def refuse_constant(word: str) -> None:
-    """Refuse `NaN` and `Infinity`, which the C scanner hands over here."""
+    """Reject `NaN` and `Infinity`, which the C scanner reports here."""
     raise ValueError(f"{word} is not a JSON number")
 
 
 def finite(digits: str) -> float:
-    """The float that these digits write; `ValueError` where it would be infinite."""
+    """The float written by these digits. Raises `ValueError` if it would be infinite."""
     value = float(digits)
     if value - value != 0:
         raise ValueError(f"the number {digits[:40]} is too large to represent exactly")
@@ -45,7 +45,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _context(**hooks: Any) -> Any:
-    """What the scanner takes its hooks from: a decoder, which its stubs do not say."""
+    """The decoder attributes that the scanner reads its hooks from; its stubs do not declare them."""
     return json.JSONDecoder(parse_constant=refuse_constant, strict=True, **hooks)
 
 
@@ -54,11 +54,11 @@ _scan_with_care: Final = make_scanner(_context(parse_float=finite, object_pairs_
 
 
 class Scanned(Node):
-    """A container read by the C scanner. Its field of the tuple holds the JSON and the text."""
+    """A container read by the C scanner. Its tuple field holds the JSON and the text."""
 
     @cached_property
     def value(self) -> Any:
-        """The members or items, as the parser would have made them, made at the first look."""
+        """The members or items as the parser would have built them, created on first access."""
         return _members(self) if self.kind == OBJECT else _items(self)
 
     @property
@@ -74,14 +74,14 @@ _new = cast(  # without the price of a NamedTuple's own constructor
 
 
 class JsonExtent(NamedTuple):
-    """Where a JSON value ends; None where it is damaged, and then up to where it is JSON."""
+    """Where a JSON value ends, or None and how far it is valid if it is damaged."""
 
     end: int | None
     error: int
 
 
 def json_extent(text: str, start: int) -> JsonExtent:
-    """How far JSON goes from `start` on, in the time of a C scanner."""
+    """How far the JSON from `start` is valid, at the speed of a C scanner."""
     try:
         return JsonExtent(_scan(text, start)[1], 0)
     except json.JSONDecodeError as error:
@@ -93,12 +93,12 @@ def json_extent(text: str, start: int) -> JsonExtent:
 
 
 def find_json_end(text: str, start: int) -> int | None:
-    """The end of the JSON value at `start`; None where there is no JSON value."""
+    """The end of the JSON value at `start`, or None if there is no JSON value."""
     return json_extent(text, start).end
 
 
 class Unreadable(NamedTuple):
-    """Why the parser has to read a container itself: up to here it is JSON."""
+    """The parser has to read the container itself: it is valid JSON only up to this position."""
 
     at: int
 
@@ -130,7 +130,7 @@ def scan(text: str, start: int, depth: int) -> Scanned | Unreadable:
 def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
     """The nodes of the scalars at these paths of the JSON value at `start`; paths and nodes in the order of the text.
 
-    The C scanner skips what no path leads into, and nothing behind the last of them is looked at.
+    The C scanner skips what no path leads into, and nothing after the last of them is looked at.
     """
     tree: dict[str | int, Any] = {}
     for path in paths:
@@ -143,7 +143,7 @@ def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | in
 
 
 def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], found: list[Node], wanted: int) -> int:
-    """Add the nodes in one container that `tree` leads to; where the container ends, unless all have been found."""
+    """Add the nodes that `tree` leads to in one container. Returns its end, unless all nodes are found already."""
     kind: type = value.__class__
     is_object = kind is dict
     pos = _after(_BLANK, text, start + 1)
@@ -164,7 +164,7 @@ def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], foun
 
 
 def has_long_number(text: str, start: int, end: int) -> bool:
-    """Whether a number in this part of a text may have more digits than are read: one of the samples is all digits."""
+    """Whether a number in this part of a text may have too many digits to be read exactly: one sample is all digits."""
     half = MAX_DIGITS // 2
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 

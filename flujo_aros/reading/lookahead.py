@@ -1,11 +1,11 @@
-"""Looks ahead in a text that may still grow: what cannot be decided yet is decided when more has come.
+"""Lookahead in a streamed reply: what cannot be decided yet is decided when more has arrived.
 
-In a text that is complete these looks cost next to nothing. In one that grows, a decision that more text could change
+In complete text these lookaheads cost next to nothing. In a streamed reply, a decision that more text could change
 raises `NeedMoreInput`; the parser then goes back to the last thing that was certain, and on from there when more has
 come.
 
-An expression is written once. Two forms are derived from it for a text that grows: one that takes nothing for certain
-because the text ends (`certain`), and one that matches whatever may become a match (`begun`).
+An expression is written once. Two forms are derived from it for a streamed reply: one that concludes nothing from the
+end of the text (`certain`), and one that matches whatever may still become a match (`begun`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 
 class _Expression:
-    """What `expression` returns: the attributes of the compiled expression, once it has been compiled."""
+    """The return type of `expression`: the attributes of the compiled expression, which is compiled on first use."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self.pattern = pattern
@@ -47,12 +47,12 @@ def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 class NeedMoreInput(Exception):
-    """More text is needed; caught by the parser, never seen outside."""
+    """More text is needed. Caught by the parser, never raised to callers."""
 
 
 @dataclass(slots=True)
 class Opened:
-    """A string whose end has not come: where it began, how far it was looked through, and its last inner quote."""
+    """A string whose end has not arrived: its start, how far it was searched, and its last inner quote."""
 
     role: str
     start: int
@@ -61,14 +61,14 @@ class Opened:
 
 
 class OpenString(NeedMoreInput):
-    """More of a string is needed. What is known of it outlives the exception, which would hold on to the text."""
+    """More of a string is needed. The scan state outlives the exception, which would keep the text alive."""
 
     def __init__(self, role: str, start: int, at: int, seen: int) -> None:
         self.opened = Opened(role, start, at, seen)
 
 
 class Ahead:
-    """An expression that is matched at a place of a text which may still grow.
+    """An expression that is matched at a place of a streamed reply.
 
     >>> number = Ahead(r"[0-9]+ (?= [,}] )")
     >>> number.match("12, ", 0, growing=True)[0]
@@ -87,21 +87,21 @@ class Ahead:
 
     @cached_property
     def now(self) -> re.Pattern[str]:
-        """Matches in a text that is complete."""
+        """Matches in complete text."""
         return re.compile(self.pattern, self.flags)
 
     @cached_property
     def sure(self) -> re.Pattern[str]:
-        """Matches what is a match whatever comes."""
+        """Matches what will match whatever text follows."""
         return re.compile(certain(self.pattern), self.flags)
 
     @cached_property
     def begun(self) -> re.Pattern[str]:
-        """Matches whatever may become a match."""
+        """Matches what may still become a match."""
         return re.compile(begun(self.pattern), self.flags)
 
     def match(self, text: str, pos: int, *, growing: bool) -> re.Match[str] | None:
-        """The match at `pos`; raises `NeedMoreInput` where more text could change it, in a text that grows."""
+        """The match at `pos`; raises `NeedMoreInput` where more text could change it, in a streamed reply."""
         if not growing:
             return self.now.match(text, pos)
         found = self.sure.match(text, pos)
@@ -110,7 +110,7 @@ class Ahead:
         return found
 
     def matches(self, text: str, pos: int, *, growing: bool) -> bool:
-        """Whether there is a match at `pos`; raises `NeedMoreInput` where only more text can show it."""
+        """Whether there is a match at `pos`. Raises `NeedMoreInput` if only more text can show it."""
         if not growing:
             return self.now.match(text, pos) is not None
         if self.sure.match(text, pos) is not None:
@@ -123,7 +123,7 @@ class Ahead:
 _TOKEN: Final = re.compile(
     r"""
       (?P<blank> \s+ | \#[^\n]* )                          # of a verbose expression
-    | (?P<behind> \(\?(?: ! | <= | <! ) )                  # `(?!`, `(?<=`: what has come decides it
+    | (?P<behind> \(\?(?: ! | <= | <! ) )                  # `(?!`, `(?<=`: what has arrived decides it
     | (?P<open> \( (?: \?(?: P<\w+> | [:=>] ) )? )         # `(`, `(?P<name>`, `(?:`, `(?=`, `(?>`
     | (?P<close> \) (?: (?: [*+?] | \{[\d,]+\} ) [+?]? )? )
     | (?P<bar> \| )
@@ -188,7 +188,7 @@ _NEVER: Final = "\0"
 
 
 def certain(pattern: str) -> str:
-    r"""The expression for a text that grows: its end is no end, and what has not come may be anything.
+    r"""The expression for a streamed reply: its end is not final, and what has not arrived may be anything.
 
     What must not follow may have begun to come.
 
@@ -208,13 +208,13 @@ _MARKS: Final = ("//", "/*", "...", "```", "<!--")
 
 
 def await_end(text: str, at: int, *, growing: bool) -> None:
-    """Wait where a look has come to the end of a growing text."""
+    """Wait if a lookahead has reached the end of a streamed reply."""
     if growing and at >= len(text):
         raise NeedMoreInput
 
 
 def await_mark(text: str, at: int, *, growing: bool) -> None:
-    """Wait where the text ends here, or in what may become a comment, an ellipsis or a fence."""
+    """Wait if the text ends here, or in what may become a comment, an ellipsis or a fence."""
     if growing and len(text) - at < 4:
         rest = text[at:]
         if not rest or any(mark != rest and mark.startswith(rest) for mark in _MARKS):

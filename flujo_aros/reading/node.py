@@ -1,4 +1,4 @@
-"""What the parser builds: values that know which characters they came from, and the log of departures from the text."""
+"""What the parser builds: values with their positions in the text, and the log of edits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRING: Final = "string"
 NUMBER: Final = "number"
 LITERAL: Final = "literal"
 BARE: Final = "bare"
-"""Text without quotes that is neither a number nor a literal."""
+"""Unquoted text that is neither a number nor a literal."""
 
 
 class Node(NamedTuple):
@@ -29,14 +29,14 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One member of an object, with the key as it was written (decoded) and where the key begins."""
+    """One member of an object, with the decoded key and where the key begins."""
 
     key: str
     start: int
     node: Node
 
 
-# Made without the price of a NamedTuple's own constructor: it counts in the parser's hot loop.
+# Built without the cost of a NamedTuple's own constructor, which matters in the parser's hot loop.
 new_node = cast(
     "Callable[[type[Node], tuple[str, Any, int, int]], Node]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
@@ -48,7 +48,7 @@ new_member = cast(
 
 
 def moved(node: Node, by: int) -> Node:
-    """The same tree, further along the text."""
+    """The same tree, shifted along the text."""
     value = node.value
     if node.kind == OBJECT:
         value = [Member(member.key, member.start + by, moved(member.node, by)) for member in value]
@@ -58,7 +58,7 @@ def moved(node: Node, by: int) -> Node:
 
 
 def plain(node: Node) -> Any:
-    """The JSON value of a node, without any regard to a schema; the last of duplicate keys wins."""
+    """The JSON value of a node, independent of any schema; the last of duplicate keys wins."""
     if node.kind == OBJECT:
         return {member.key: plain(member.node) for member in node.value}
     if node.kind == ARRAY:
@@ -73,7 +73,7 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 
 
 class Edit(NamedTuple):
-    """One departure: what, how risky, which characters, what they were read as, and where in the value (if known)."""
+    """One departure from JSON: its code, its risk, its characters, what they were read as, and its path (if known)."""
 
     code: str
     risk: Risk
@@ -81,15 +81,15 @@ class Edit(NamedTuple):
     end: int
     after: str
     path: Path | str = ""
-    """"" means: look the place up by position."""
+    """"" means that the path is looked up by position."""
 
 
 CLEANED: Final = "cleaned"
-"""The code of what was left out or changed because it is optional."""
+"""The code for an optional part that was left out or changed."""
 LOSSLESS, INFERRED, LOSSY = Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY
-"""Looking a member of an enum up costs more than reading a name."""
+"""Looking up an enum member costs more than reading a name."""
 
-# A NamedTuple without the price of its own constructor: thousands are made for a damaged text.
+# A NamedTuple without the cost of its own constructor: a damaged text has thousands of edits.
 new_edit = cast(
     "Callable[[type[Edit], tuple[str, Risk, int, int, str, str]], Edit]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
@@ -97,7 +97,7 @@ new_edit = cast(
 
 
 class RepairLog(Sequence[Repair]):
-    """The repairs of a value, built when somebody looks."""
+    """The repairs of a value, built on first access."""
 
     __slots__ = ("_built", "_edits", "_names", "_text", "_tree")
 
@@ -118,14 +118,15 @@ class RepairLog(Sequence[Repair]):
     def _all(self) -> tuple[Repair, ...]:
         if self._built is None:
             root, unlogged = self._tree()
-            self._built = tuple(self._build(edit, root) for edit in (*unlogged, *self._edits))
+            self._built = tuple([self._build(edit, root) for edit in (*unlogged, *self._edits)])
         return self._built
 
     def _build(self, edit: Edit, root: Node | None) -> Repair:
         written = edit.path if isinstance(edit.path, str) else ""
         path = written or path_of(steps_of(edit, root, self._names))
         before = self._text[edit.start : min(edit.end, edit.start + _SHOWN + 1)]  # an edit may be about the whole text
-        return Repair(edit.code, edit.risk, path, (edit.start, edit.end), _cut(before), _cut(edit.after))
+        shown = [words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…" for words in (before, edit.after)]
+        return Repair(edit.code, edit.risk, path, (edit.start, edit.end), *shown)
 
     @overload
     def __getitem__(self, index: int) -> Repair: ...
@@ -153,14 +154,14 @@ class RepairLog(Sequence[Repair]):
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
-    """The keys and indexes that lead to the place of an edit; empty where it is about the whole."""
+    """The keys and indexes that lead to the place of an edit; empty if it is about the whole value."""
     if isinstance(edit.path, str):
-        return () if edit.path else tuple(steps_to(root, edit.start, names))
+        return () if edit.path else steps_to(root, edit.start, names)
     return unlink(edit.path)
 
 
 def worst(edits: Iterable[Edit]) -> Risk | None:
-    """The highest risk, or None where nothing was edited."""
+    """The highest risk, or None if nothing was edited."""
     return max(map(_RISK_OF, edits), default=None)
 
 
@@ -176,29 +177,30 @@ def unlink(path: Path) -> tuple[str | int, ...]:
     return tuple(reversed(steps))
 
 
-def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str | int]:
+def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | int, ...]:
     """The keys and indexes that lead to the innermost node which holds this position of the text.
 
     Siblings are in the order of the text, so each level takes a binary search: a text may have as many edits as a list
     has items.
     """
+    steps: list[str | int] = []
     node: Node | None = root
     while node is not None:
         inner: Node | None = None
         if node.kind == OBJECT:
             members: list[Member] = node.value
-            index = bisect_left(members, at, key=lambda member: member.node.end)
+            index = bisect_left(members, at, key=_MEMBER_END)
             if index < len(members) and members[index].start <= at:
-                yield names.get(id(members[index]), members[index].key)
+                steps.append(names.get(id(members[index]), members[index].key))
                 inner = members[index].node
         elif node.kind == ARRAY:
             items: list[Node] = node.value
-            index = bisect_left(items, at, key=lambda item: item.end)
+            index = bisect_left(items, at, key=_END)
             if index < len(items) and items[index].start <= at:
-                yield index
+                steps.append(index)
                 inner = items[index]
         node = inner
+    return tuple(steps)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+_MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")

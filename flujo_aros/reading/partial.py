@@ -1,7 +1,7 @@
-"""Partial values: what is shown of a reply while it grows, and which paths in it are final.
+"""Partial values: what can be shown of a reply while it streams, and which paths in it are final.
 
 The live containers only grow at their end. So a snapshot needs no copy: it notes how much of each open container there
-was, and the value is put together when somebody looks. A long string costs nothing for each piece of it.
+was, and the value is put together on demand. A long string costs nothing for each piece of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING: Final = object()
 
 
 class OpenText:
-    """A string that is still written, in the pieces that have come."""
+    """A string that is still being written, as the pieces received so far."""
 
     __slots__ = ("_joined", "_known", "pieces")
 
@@ -42,7 +42,7 @@ class OpenText:
         self._known = 0
 
     def upto(self, count: int) -> str:
-        """The first `count` pieces as one text."""
+        """The first `count` pieces joined."""
         if count < self._known:
             return "".join(self.pieces[:count])
         if count > self._known:
@@ -52,14 +52,14 @@ class OpenText:
 
 
 class FinalPlace(NamedTuple):
-    """A place whose value will not change, and the value where all that is in it is final too."""
+    """A place whose value will not change, and the value if everything in it is final too."""
 
     path: Path
     inside: Any
 
 
 class Finals:
-    """The final paths, in the order in which they became final; as strings only when somebody looks."""
+    """The final paths, in the order in which they became final. Formatted as strings on first access."""
 
     __slots__ = ("_counts", "_latest", "_reach", "_texts", "entries")
 
@@ -69,14 +69,14 @@ class Finals:
         self._counts: list[int] = [0]
         self._latest: frozenset[str] = frozenset()
         self._reach = 0
-        """How many of the texts are in the latest set."""
+        """How many of the paths are in the latest set."""
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
-        """A place that is final; with `inside`, all that is in its value is final as well."""
+        """Add a final place. With `inside`, everything in its value is final as well."""
         self.entries.append(FinalPlace(path, inside))
 
     def upto(self, count: int) -> frozenset[str]:
-        """The first `count` of them."""
+        """The first `count` paths."""
         for entry in islice(self.entries, len(self._counts) - 1, count):
             self._texts.append(path_of(unlink(entry.path)))
             if entry.inside is not NOTHING:
@@ -103,7 +103,7 @@ def _paths_in(value: Any, path: str) -> Iterator[str]:
 
 
 class Slice(NamedTuple):
-    """An open container as it was: its first `size` items, and its place in the container around it."""
+    """A snapshot of an open container: its first `size` items, and its place in the enclosing container."""
 
     container: Any
     size: int
@@ -111,17 +111,17 @@ class Slice(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A value as it was: the open containers from the outermost in, and the text that was open in the last."""
+    """A snapshot of a value: the open containers from the outermost in, and the open string in the last one."""
 
     slices: tuple[Slice, ...]
     text: OpenText | None = None
     pieces: int = 0
     step: str | int = ""
     whole: Any = NOTHING
-    """The value itself, where nothing in it is open."""
+    """The value itself, if nothing in it is open."""
 
     def value(self) -> Any:
-        """Put the value together; what is closed in it is shared, not copied."""
+        """Build the value. Its closed parts are shared, not copied."""
         if self.whole is not NOTHING:
             return self.whole
         inner: Any = self.text.upto(self.pieces) if self.text is not None else NOTHING
@@ -138,7 +138,7 @@ class Snapshot(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to show: no container is open, and there is no value."""
+        """Whether there is nothing to show: no open container and no value."""
         return self.whole is NOTHING and self.text is None and not self.slices
 
 
@@ -146,13 +146,13 @@ class Partial(Generic[T_co]):
     """What can be shown of an answer that is still being written.
 
     `value` is plain JSON: what the schema converts for certain is converted (`"3"` is 3 where a number is wanted, an
-    alias is the real name), all else is as it was written; numbers, literals and keys appear when they are whole,
-    texts grow. It is the value as of this piece; it is put together at the first look, which takes time in the
-    breadth of what is open, and shares what is closed in it: do not change it.
+    alias is the real name), everything else is as written. Numbers, literals and keys appear when they are complete;
+    strings grow. It is the value as of this piece; it is put together on first access, which takes time proportional to
+    the open containers. Closed parts are shared, so do not modify the value.
 
-    `final_paths` are the places (`$.items[0].name`) whose value will not change, as far as this reading of the answer
-    is the one that wins. `restarted` tells that it is another reading than the one shown before: a better answer
-    began, or the same was found to mean something else; what was final before no longer counts.
+    `final_paths` are the places (`$.items[0].name`) whose value will not change as long as this candidate remains the
+    answer. `restarted` means that this is not the value shown before: a better answer began, or the same text turned
+    out to mean something else. Paths that were final before no longer are.
     """
 
     __slots__ = ("_count", "_final_paths", "_finals", "_snapshot", "_value", "restarted")
@@ -193,30 +193,30 @@ _KINDS: Final[Mapping[type, frozenset[str]]] = {
     float: frozenset({"number"}),
     NoneType: frozenset({"null"}),
 }
-"""The types of a schema that a scalar has as it is written."""
+"""The schema types that accept a scalar as it is written."""
 _WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
-"""What may still turn out otherwise when the object around is closed."""
+"""What may still change when the enclosing object is closed."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Rules(NamedTuple):
-    """What decides how a part is shown, beside its shape."""
+    """What decides how a part is shown, apart from its shape."""
 
     typed: bool
-    """The value becomes a Python type, which drops unknown keys, fills absent ones and changes some strings."""
+    """The value becomes a Python type, which drops unknown keys, fills in missing ones and changes some strings."""
     exact: bool = False
-    """Nothing is converted: the payload is taken as JSON, or not at all."""
+    """Nothing is converted: the payload must be JSON."""
     finals: bool = True
     """Whether anything can be final before the end."""
     kinds: tuple[str, ...] = ()
-    """Of an event: the kinds that are kept as they are written."""
+    """For an event: the kinds that are kept as written."""
     rewritten: frozenset[str] = frozenset()
-    """The members that the Python type may change, with all that is in them; `""`: all of them."""
+    """The members that the Python type may change, with everything in them; `""` stands for all of them."""
 
 
 class Part(NamedTuple):
-    """One value of the text: what it is shown as, whether that is final, and whether all in it is final with it."""
+    """One value of the text: its preview, whether that is final, and whether everything in it is final too."""
 
     value: Any
     final: bool
@@ -224,7 +224,7 @@ class Part(NamedTuple):
 
 
 class Level:
-    """An open container: what is shown of it, and what is known about its place."""
+    """An open container: its preview, and what is known about its place."""
 
     __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step", "sure")
 
@@ -233,47 +233,47 @@ class Level:
         self.sure = sure
         """No validator of a Python type changes what is in it."""
         self.shape = shape
-        """None: what the schema says here is not certain before the end of it."""
+        """None if what the schema says here is uncertain until it ends."""
         self.path = path
         self.step = step
         self.container: Any = {} if frame.kind == OBJECT else []
         self.done = 0
         self.pure = shape is not None
-        """All in it is shown as it will be."""
+        """Everything in it is already shown in its final form."""
         self.closed: Level | None = None
         self.doubted = ""
         self.kept = True
-        """Nothing in it will be dropped or filled in by a Python type."""
+        """A Python type will neither drop nor add anything in it."""
 
 
 class Preview(Protocol):
-    """What is shown of one answer while it is written."""
+    """The preview of one answer while it is being written."""
 
     epoch: int
-    """How often what was shown was found to be something else."""
+    """How often the preview turned out to be wrong."""
 
     @property
     def size(self) -> tuple[int, ...]:
-        """What changes whenever there is more to show."""
+        """A number that changes whenever there is more to show."""
         ...
 
     @property
     def final(self) -> Finals:
-        """The paths that are final."""
+        """The final paths."""
         ...
 
     @property
     def doomed(self) -> Issue | None:
-        """The first complete place that can be nothing that the schema allows."""
+        """The first complete place that matches nothing the schema allows."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """The value as it is now."""
+        """The current value."""
         ...
 
 
 class JsonPreview:
-    """What is shown of one candidate. `epoch` counts how often what was shown was found to be something else."""
+    """The preview of one JSON candidate. `epoch` counts how often the preview turned out to be wrong."""
 
     def __init__(self, text: str, shape: Shape, rules: Rules, path: Path = None) -> None:
         self.text = text
@@ -284,7 +284,7 @@ class JsonPreview:
         self.epoch = 0
         self.finals = Finals()
         self.in_doubt = False
-        """It may turn out that this cannot be read: until that is certain, nothing in it is final."""
+        """It may still prove unreadable; until that is ruled out, nothing in it is final."""
         self.whole: Any = NOTHING
         self.open_text: OpenText | None = None
         self._open_start = -1
@@ -292,15 +292,15 @@ class JsonPreview:
         self._open_frame: Frame | None = None
         self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
-        """What will be final unless the whole turns out to be an envelope."""
+        """What will be final unless the whole value turns out to be an envelope."""
         self._kept: dict[int, frozenset[type]] = {}
-        """By shape, the classes of the scalars that are kept as they are written."""
+        """By shape, the classes of scalars that are kept as written."""
         self._around: tuple[Slice, ...] | None = None
-        """The open containers but the last, as they are shown: they stay so while the last is open."""
+        """The previews of all open containers but the last, which do not change while the last is open."""
 
     @property
     def doomed(self) -> Issue | None:
-        """The first place that is complete and can be nothing that the schema allows, while this is the answer."""
+        """The first complete place that matches nothing the schema allows, as long as this candidate is the answer."""
         return self._doomed if self.rules.finals and not self.in_doubt and self._held is None else None
 
     def _misfit(self, path: Path, issue: Issue) -> None:
@@ -310,7 +310,7 @@ class JsonPreview:
     # --- following the parser --------------------------------------------------------------------------------
 
     def follow(self, parser: Parser) -> None:
-        """Take over what the parser has read since the last time."""
+        """Take over what the parser has read since the last call."""
         self.text = parser.text
         stack, levels = parser.stack, self.levels
         same = len(levels)
@@ -342,18 +342,18 @@ class JsonPreview:
             self._let_go()
 
     def doubt(self, *, in_doubt: bool) -> None:
-        """Say whether it may turn out that this cannot be read."""
+        """Set whether it may still prove unreadable."""
         if in_doubt and not self.in_doubt and self.finals.entries:
             self.epoch += 1
         self.in_doubt = in_doubt
 
     def give_up(self) -> None:
-        """It cannot be read: what was shown stays, but nothing in it is final."""
+        """It cannot be read: the preview stays, but nothing in it is final."""
         self._restart()
         self.rules = self.rules._replace(finals=False)
 
     def snapshot(self) -> Snapshot:
-        """What there is to show now."""
+        """The current preview."""
         levels = self.levels
         if self.whole is not NOTHING:
             return Snapshot((), whole=self.whole if self.path is None else {self.path[1]: self.whole})
@@ -371,7 +371,7 @@ class JsonPreview:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """What changes whenever there is more to show."""
+        """A number that changes whenever there is more to show."""
         last = self.levels[-1] if self.levels else None
         text = -1 if self.open_text is None else len(self.open_text.pieces)
         items = len(last.container) if last else 0
@@ -380,7 +380,7 @@ class JsonPreview:
 
     @property
     def final(self) -> Finals:
-        """The paths that are final; none while it may turn out that this cannot be read."""
+        """The final paths; none while it may still prove unreadable."""
         return Finals() if self.in_doubt else self.finals
 
     def _level(self, frame: Frame) -> Level:
@@ -396,21 +396,23 @@ class JsonPreview:
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
-        """Whether a member has a key that nobody declared: it may be renamed or moved, or belong beside the answer."""
+        """Whether a member has an undeclared key, so that it may be renamed, moved or turn out not to belong to the
+        answer.
+        """
         shape, written = level.shape, level.frame.key if key is None else key
         if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
             return False
         return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
-        """The place in a container where the next value will be."""
+        """The place in a container of the next value."""
         if level.frame.kind == ARRAY:
             return len(level.container)
         key = level.frame.key
         return key if level.shape is None else level.shape.keys.get(key, key)
 
     def _shape_at(self, shape: Shape, parent: Level, step: str | int) -> Shape | None:
-        """The shape of a place, or None where that may yet turn out to be another."""
+        """The shape of a place, or None if it may still change."""
         if isinstance(step, int):
             return None if shape.unique and self.rules.typed else shape.element(step)
         if step in parent.container:
@@ -421,7 +423,7 @@ class JsonPreview:
         return shape.member(step) if self._is_kept(shape, written) else None
 
     def _is_kept(self, shape: Shape, key: str) -> bool:
-        """Whether a key that the schema does not name stays as it is."""
+        """Whether a key that the schema does not name stays unchanged."""
         if shape.anything:
             return True
         if not self.rules.exact and fold(key) in shape.folded:
@@ -443,7 +445,7 @@ class JsonPreview:
     # --- one container ----------------------------------------------------------------------------------------
 
     def _take_in(self, level: Level) -> None:
-        """The items of a container that were read since the last time."""
+        """The items of a container that were read since the last call."""
         items = level.frame.items
         for index in range(level.done, len(items)):
             item = items[index]
@@ -485,7 +487,7 @@ class JsonPreview:
         self._note(level, name, final=part.final, inside=part.value if part.deep else NOTHING)
 
     def _is_as_written(self, node: Node, shape: Shape) -> bool:
-        """Whether a scalar is one that is shown as it is written, and stays so: the common case."""
+        """Whether a scalar is shown as written and is final: the common case."""
         kept = self._kept.get(id(shape))
         if kept is None:
             kept = self._kept[id(shape)] = self._kept_as_written(shape)
@@ -496,7 +498,7 @@ class JsonPreview:
         return True
 
     def _kept_as_written(self, shape: Shape) -> frozenset[type]:
-        """The scalars that are kept as they are written wherever a place has this shape."""
+        """The classes of scalars that are kept as written wherever a place has this shape."""
         if shape.anything or shape.branches or shape.bounds or shape.choices is not None or self.rules.kinds:
             return frozenset()
         types = shape.types
@@ -506,7 +508,7 @@ class JsonPreview:
         return frozenset(kept | ({str} if "string" in types and shape.format is None else set()))
 
     def _doubt(self, level: Level) -> None:
-        """A key that is written a second time, with a value that is still to come."""
+        """A duplicate key whose second value has not arrived."""
         key = level.frame.key
         if not key or level.frame.kind != OBJECT or level.doubted == key:
             return
@@ -515,20 +517,20 @@ class JsonPreview:
             self._restart()
 
     def _take_double(self, level: Level, name: str, part: Part) -> None:
-        """A key that occurs twice: nothing new, or a reason to restart."""
+        """A key that occurs twice: either its value is unchanged, or the preview restarts."""
         if level.container[name] != part.value:
             level.container = {**level.container, name: part.value}
             level.pure = False
             self._restart()
 
     def _within(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
-        """Judge a scalar that is complete by the bounds of its place."""
+        """Check a complete scalar against the bounds of its place."""
         wrong = None if shape is None or shape.bounds is None else shape.bounds(value)
         if wrong is not None:
             self._misfit((level.path, step), Issue("", "bounds", wrong))
 
     def _note(self, level: Level, step: str | int, *, final: bool, inside: Any = NOTHING) -> None:
-        """Whether what has been shown at a place is final, with all that is `inside` of it."""
+        """Whether the value shown at a place is final, with everything `inside` it."""
         if not final or not level.sure or step in self.rules.rewritten:
             level.kept = False
         elif level.shape is not None and self.rules.finals:
@@ -548,7 +550,7 @@ class JsonPreview:
         return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
 
     def _judge_closed(self, closed: Level, path: Path) -> None:
-        """A closed object that lacks a required key; a key of another name may still be meant for it."""
+        """A closed object that lacks a required key. A key with another name may still be meant for it."""
         shape, value = closed.shape, closed.container
         if shape is None or not is_dict(value) or not value.keys() <= shape.properties.keys():
             return
@@ -562,7 +564,7 @@ class JsonPreview:
         return part
 
     def _converted(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
-        """A closed value that the schema has to make something of."""
+        """A closed value that the schema has to convert."""
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, path)
         if coercion.issues:
@@ -591,13 +593,13 @@ class JsonPreview:
         if coercion.issues:
             self._misfit((level.path, step), coercion.issues[0])
             return Part(node.value, final=False)
-        if coercion.edits and value is None:  # of what does not count, an event leaves it out
+        if coercion.edits and value is None:  # an event leaves out optional parts
             return Part(value, final=False)
         unsure = self.rules.typed and isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
     def _stays(self, value: Any, shape: Shape) -> bool:
-        """Whether such a text is kept as it is written."""
+        """Whether such a string is kept as written."""
         if shape.format is None or not isinstance(value, str):
             return True
         if not self.rules.typed:
@@ -613,7 +615,7 @@ class JsonPreview:
     # --- the whole --------------------------------------------------------------------------------------------
 
     def finish(self, value: Any = NOTHING) -> None:
-        """It is read to its end, and came to this value; NOTHING: it is no answer."""
+        """It was read to its end and has this value; NOTHING if it is not an answer."""
         shown = self.whole
         if value is NOTHING:
             self.give_up()
@@ -625,7 +627,7 @@ class JsonPreview:
         self._make_final(self.path, value)
 
     def _let_go(self) -> None:
-        """What was held back is final once the whole cannot be an envelope."""
+        """Paths that were held back are final once the whole value cannot be an envelope."""
         if self._held is None or not self.levels:
             return
         level = self.levels[0]
@@ -668,7 +670,7 @@ class JsonPreview:
         if self.open_text is not None and (
             not self.levels or parser.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
         ):
-            self._restart()  # what was shown is not the string that is there
+            self._restart()  # the preview differs from the actual string
             self.open_text, self._open_start = None, -1
         if opened is None or opened.role == "key" or not self.levels:
             return
@@ -690,7 +692,7 @@ class JsonPreview:
             self.open_text.pieces.append(unescape(piece).value if "\\" in piece else piece)
 
     def _shows_text(self) -> bool:
-        """Whether a text may be shown before its end: it will not be made into something else."""
+        """Whether a string may be shown before its end because it will not be converted."""
         level = self.levels[-1]
         step = self._step_of(level)
         if is_dict(level.container) and step in level.container:
@@ -708,7 +710,7 @@ class JsonPreview:
         return shape.types <= {"string", "null"} and shape.choices is None and not shape.branches
 
     def _close_text(self, node: Node) -> None:
-        """A text that was shown and is now whole: it goes on where it was, or is shown again from its beginning."""
+        """A string that was shown and is now complete: it continues, or is shown again from its beginning."""
         if self.open_text is None or node.start != self._open_start:
             return
         shown = self.open_text.upto(len(self.open_text.pieces))
@@ -718,7 +720,7 @@ class JsonPreview:
 
 
 def as_json(value: object, shown: Any) -> Any:
-    """A typed value as JSON; what was shown of it where it cannot be written so."""
+    """A typed value as JSON, or its preview if it cannot be serialized."""
     try:
         return to_jsonable_python(value, by_alias=True)
     except PydanticSerializationError:
@@ -726,7 +728,7 @@ def as_json(value: object, shown: Any) -> Any:
 
 
 def _extends(shown: Any, value: Any) -> bool:
-    """Whether a value is what was shown, with more keys at most."""
+    """Whether a value equals its preview, apart from additional keys."""
     if is_dict(shown):
         return is_dict(value) and all(key in value and _extends(part, value[key]) for key, part in shown.items())
     if is_list(shown):
@@ -735,14 +737,14 @@ def _extends(shown: Any, value: Any) -> bool:
 
 
 def _cannot_be(shape: Shape, kind: str) -> bool:
-    """Whether no conversion makes such a container what this shape wants."""
+    """Whether no conversion turns such a container into what this shape wants."""
     if shape.branches or not shape.types:
         return False
     return shape.types == frozenset({"null"}) or (kind == OBJECT and "array" not in shape.types)
 
 
 def plain_of(frame: Frame, member: Member) -> Any:
-    """The JSON of a member, shared with the parser where no other has its key."""
+    """The JSON of a member, shared with the parser unless another member has the same key."""
     node = member.node
     if node.kind not in (OBJECT, ARRAY):
         return node.value
@@ -751,12 +753,12 @@ def plain_of(frame: Frame, member: Member) -> Any:
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether a Python type that wants a float keeps another number than the one that was written."""
+    """Whether a Python type that wants a float stores another number than the one written."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53
 
 
 class TextPreview:
-    """A text that grows, and is the whole value."""
+    """Streamed text that is itself the value."""
 
     def __init__(self, *, begun: bool = False) -> None:
         self.text = OpenText()
@@ -767,18 +769,18 @@ class TextPreview:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """What changes whenever there is more to show."""
+        """A number that changes whenever there is more to show."""
         return (len(self.text.pieces), len(self.final.entries))
 
     def add(self, piece: str) -> None:
-        """More of the text; white space before its begin is no part of it."""
+        """Add text; leading white space is dropped."""
         piece = piece if self.begun else piece.lstrip()
         if piece:
             self.begun = True
             self.text.pieces.append(piece)
 
     def snapshot(self) -> Snapshot:
-        """The text as it is now."""
+        """The text received so far."""
         return Snapshot((), self.text, len(self.text.pieces))
 
 
@@ -812,7 +814,7 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
 
 
 def _names_in(part: object, around: tuple[str, ...]) -> Iterator[str]:
-    """The names of what is changed in a part of a schema of pydantic-core; `around`: the member that it belongs to."""
+    """The names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to."""
     if isinstance(part, (list, tuple)):
         for inner in cast("Sequence[object]", part):
             yield from _names_in(inner, around)
@@ -858,7 +860,7 @@ def _is_field(part: object) -> TypeIs[dict[str, Any]]:
 
 
 def _aliases(field: dict[str, Any]) -> Iterator[str]:
-    """The other names of a member: each step of each path, which is more than is needed and does no harm."""
+    """The aliases of a member: each step of each path, which is more than needed and harmless."""
     pending: list[object] = [field.get("validation_alias")]
     while pending:
         alias = pending.pop()

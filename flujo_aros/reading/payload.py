@@ -1,4 +1,4 @@
-"""Payloads that are not the whole reply: between tags, or before prose. Pure, as all reading."""
+"""Payloads that are not the whole reply: between tags, or before prose."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
 _FENCE_OPEN: Final = Ahead(r"\s*+ (?: ``` [\w+-]* [ \t]* \n? | (?! ` ) ) \s*")
 _FENCE_CLOSE: Final = expression(r"\s*(?:```)?\s*")
 _FIRST: Final = re.compile(r"[<◁\[]")
-"""What a tag, or a mark of reasoning, begins with."""
+"""The first characters of a tag, or of a reasoning marker."""
 _LONGEST_TAG: Final = 400
 _SPACE_IN_TAG: Final = 20
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
-"""What may be between a tag and the end of its line that is not text."""
+"""What may be between a tag and the end of its line without being text."""
 _BLANK: Final = expression(_ASIDE.replace(r"\r", r"\r\n"))
 _ENDS: Final = expression(f"{_ASIDE}$", re.M)
 _SPOKEN: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
 _SPOKEN_WORD: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
 _BEGINS: Final = expression(r"\s*(?:```|[{\[\"]|\Z)")
 _BEGINS_LATER: Final = expression(r"[{\[]\s*[\"'{\[\d]")
-"""Behind words: a payload that was introduced, so that the tag was hardly only spoken of."""
+"""Text that introduces a payload, so that the tag is unlikely to be a mere mention."""
 
 
 class Look(Protocol):
-    """Reads one JSON value out of a text, with the options of the call."""
+    """Reads one JSON value from a text, with the options of the call."""
 
     def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
-        """The outcome. `whole`: the text is a part whose end is known, wherever the reply was cut."""
+        """The outcome. `whole` means that the end of the text is known, wherever the reply was cut."""
         ...
 
 
 class Pair(NamedTuple):
-    """An opening and a closing tag: where they begin and end, and so what is between them."""
+    """The positions of an opening and a closing tag, and so of the text between them."""
 
     opening: int
     start: int
@@ -79,7 +79,7 @@ class Pair(NamedTuple):
 class _Marks:
     """Finds marks of a kind one after the other, outside of reasoning.
 
-    In a text that grows it stops before what may become a mark. `seen` is how far it has looked.
+    In a streamed reply it stops before what may become a mark. `seen` is how far it has looked.
     """
 
     def __init__(self, wanted: str, *, longest: int = 0, growing: bool = False) -> None:
@@ -87,11 +87,11 @@ class _Marks:
         self._growing = growing
         self._pattern = re.compile(rf"(?P<wanted>{wanted})|(?P<think>(?i:{REASONING_OPENS}))")
         self._closes: re.Pattern[str] | None = None
-        """What ends the reasoning block that the text has stopped in."""
+        """The end marker of the reasoning block that the text ends in."""
         self._longest = longest + _LONGEST_TAG
 
     def next(self, text: str) -> re.Match[str] | None:
-        """The next mark; None where the text goes no further."""
+        """The next marker, or None if there is no more text."""
         while (found := (self._closes or self._pattern).search(text, self.seen)) is not None:
             self.seen = found.end()
             if self._closes is None and found["wanted"]:
@@ -103,7 +103,7 @@ class _Marks:
 
 
 class TagReader(Generic[T]):
-    """Reads the payload of the last complete pair of tags, of a reply that is complete or grows."""
+    """Reads the payload of the last complete pair of tags, in a complete or streamed reply."""
 
     def __init__(self, contract: TaggedContract[T], max_depth: int = DEPTH, *, growing: bool = False) -> None:
         self.contract = contract
@@ -112,24 +112,24 @@ class TagReader(Generic[T]):
         self.text = ""
         self.pairs: list[Pair] = []
         self.opening: tuple[int, int] | None = None
-        """The opening tag of which the closing one has not come."""
+        """The opening tag that has not been closed yet."""
         self.budget = 0
-        """How much may be looked through for the end of JSON: what is not JSON costs as much as all that follows."""
+        """How much may be scanned for the end of JSON: text that is not JSON costs a scan of everything after it."""
         self._marks = _Marks(
             f"(?P<opens>{contract.opens.pattern})|(?P<closes>{contract.closes.pattern})",
             longest=len(contract.tag),
             growing=growing,
         )
         self._unread = False
-        """The JSON of the payload has not been read to its end."""
+        """The end of the payload's JSON has not been reached."""
         self._following: Following | None = None
         self._looked_to = 0
-        """How far closing tags were looked for in the JSON of the payload."""
+        """How far the JSON of the payload was searched for closing tags."""
         self._preview: Preview | None = None
         self._text: TextPreview | None = None
 
     def read(self, text: str, look: Look) -> Reading[T]:
-        """The payload of a complete reply. `look` reads JSON that is not taken strictly."""
+        """The payload of a complete reply. `look` reads JSON that is not valid as written."""
         self.text = mask_reasoning(text)
         self.budget = _LOOKS * len(text)
         self._read_on()
@@ -137,7 +137,7 @@ class TagReader(Generic[T]):
         return replace(outcome, tag=self.contract.tag) if isinstance(outcome, Rejected) else outcome
 
     def grow(self, text: str) -> None:
-        """Read on in a text of which more has come."""
+        """Continue with the text that has arrived."""
         self.text = text
         self._read_on()
         self.text = ""
@@ -145,23 +145,23 @@ class TagReader(Generic[T]):
             self._following.let_go()
 
     def shown(self) -> Preview | None:
-        """The payload, once there is something in it."""
+        """The payload, once it is not empty."""
         return None if self._text is not None and not self._text.begun else self._preview
 
     @property
     def waits_at(self) -> int:
-        """Where what is not certain begins."""
+        """Where the part that may still change begins."""
         return self._marks.seen if self._following is None else self._following.waits_at()
 
     @property
     def in_open_text(self) -> bool:
-        """Whether reading on costs no more than what has come."""
+        """Whether continuing costs no more than the text that has arrived."""
         text = self.contract.mode == "text" and self.opening is not None
         return text or (self._following is not None and self._following.parser.opened is not None)
 
     @property
     def unclosed(self) -> int | None:
-        """Where a tag is opened and never closed, if the payload had begun there."""
+        """The position of a tag that is never closed, as if the payload began there."""
         if self.opening is None:
             return None
         at, start = self.opening
@@ -197,7 +197,7 @@ class TagReader(Generic[T]):
             self._text.final.add(None)
 
     def _read_json(self) -> bool:
-        """Read the payload up to where its JSON ends, which tags inside of strings do not end; False: it goes on."""
+        """Read the payload up to the end of its JSON, ignoring tags inside strings. False if it is not complete."""
         start = 0 if self.opening is None else self.opening[1]
         if self.growing:
             self._unread = self._parse_on(start)
@@ -263,14 +263,14 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
     raw = text[start:end]
     payload = _unfenced(raw)
     if not payload.strip(_UNSEEN):
-        words = f"nothing is between <{contract.tag}> and </{contract.tag}>"
+        words = f"there is nothing between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
     if (rest := _left_over(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
         if _is_blurred(masked, pairs, contract):
-            words = f"it mentions its own tags, so that the beginning and end of <{contract.tag}> are unclear"
+            words = f"it mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
             return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
@@ -283,7 +283,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
 
 
 def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
-    """What is outside of the last pair of tags and speaks against it."""
+    """Text outside the last pair of tags that casts doubt on it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and is_disowned(text, last.start, others[-1].end):
         return "the words before the last payload say that it is not the answer"
@@ -292,7 +292,7 @@ def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> s
 
 
 class _NotJson(NamedTuple):
-    """Why a text cannot be taken as JSON."""
+    """Why a text cannot be accepted as JSON."""
 
     reason: Reason
     code: str
@@ -304,7 +304,7 @@ class _TwiceError(ValueError):
 
 
 def _strictly(payload: str) -> tuple[Any] | _NotJson:
-    """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters.
+    """The value of strictly valid JSON: finite numbers, each key once, complete characters.
 
     As a tuple, because it may be None.
     """
@@ -315,7 +315,7 @@ def _strictly(payload: str) -> tuple[Any] | _NotJson:
     except (ValueError, RecursionError) as error:
         return _NotJson(Reason.MALFORMED, "json", f"is not JSON: {error}")
     if "\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is no character")
+        return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is not a character")
     return (value,)
 
 
@@ -329,7 +329,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
-    """The pairs without those that are only spoken of: `between <result> and </result>` holds no payload."""
+    """The pairs without mere mentions: `between <result> and </result>` holds no payload."""
     if len(pairs) < 2:
         return pairs
     spoken = _SPOKEN_WORD if contract.mode == "text" else _SPOKEN
@@ -337,9 +337,9 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
 
 
 def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
-    """Whether the last pair may be inside of a text that another one holds, or hold only a part of its own.
+    """Whether the last pair may be inside a text that another one holds, or hold only a part of its own.
 
-    JSON tells by itself where it ends. Of a text nothing tells but the tags, where it speaks of them it is a guess.
+    JSON shows where it ends. Plain text does not, so text that mentions the tags is ambiguous.
     """
     last, before = pairs[-1], pairs[-2].closing if len(pairs) > 1 else 0
     opened = re.compile(f"^{_ASIDE}{contract.opens.pattern}", re.M).search(text, before, last.opening)
@@ -354,7 +354,7 @@ def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> 
 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
-    """The closing tag of a JSON payload, found by the end of the JSON, so that one inside of a string ends nothing."""
+    """The closing tag of a JSON payload, found by the end of the JSON, because tags inside strings do not end it."""
     begin = _FENCE_OPEN.now.match(text, start)
     end = find_json_end(text, begin.end() if begin else start)
     if end is None:
@@ -376,7 +376,7 @@ def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
 
 
 def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
-    """The tags that are written in another form than was asked for."""
+    """Tags that are written in another form than requested."""
     for (begin, end), wanted in (((pair[:2]), f"<{tag}>"), (pair[2:], f"</{tag}>")):
         if text[begin:end] != wanted:
             yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
@@ -392,7 +392,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
 
 
 def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
-    """The outcome of a payload as one of the whole reply: spans count from its beginning."""
+    """The outcome of a payload with spans that count from the beginning of the reply."""
     if not isinstance(outcome, Accepted):
         return Rejected(outcome.reason, outcome.issues, text, raw, outcome.draft, outcome.seen)
     inside = [
@@ -403,7 +403,7 @@ def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Rep
 
 
 class BlockPreview:
-    """What is shown of the leading JSON object of a reply that grows, as long as it is plain JSON."""
+    """The preview of the leading JSON object of a streamed reply, as long as it is plain JSON."""
 
     def __init__(self, contract: BlockContract, max_depth: int = DEPTH) -> None:
         self.contract = contract
@@ -419,16 +419,16 @@ class BlockPreview:
 
     @property
     def waits_at(self) -> int:
-        """Where what is not certain begins."""
+        """Where the part that may still change begins."""
         return self._marks.seen if self._following is None else self._following.waits_at()
 
     @property
     def in_open_text(self) -> bool:
-        """Whether reading on costs no more than what has come."""
+        """Whether continuing costs no more than the text that has arrived."""
         return self._over or (self._following is not None and self._following.parser.opened is not None)
 
     def grow(self, text: str) -> None:
-        """Read on in a text of which more has come."""
+        """Continue with the text that has arrived."""
         if self._over:
             return
         if self._following is None:
@@ -463,7 +463,7 @@ _TOOL_CALL: Final = expression(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>
 def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
     """The leading JSON object with all required keys, and the prose after it. Reasoning is skipped.
 
-    The prose is a part of the value and has no end of its own: a reply that was cut, or that ends in a runaway
+    The prose is part of the value and has no recognizable end: a reply that was cut, or that ends in a runaway
     repetition, is TRUNCATED, whatever its block says.
     """
     outcome = _block_in(text, contract)
@@ -475,9 +475,9 @@ def read_block(text: str, contract: BlockContract, *, truncated: bool | None = N
 
 
 def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
-    """Why the words of a reply are not whole: the token limit has cut them, or they repeat themselves to the end.
+    """Why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the end.
 
-    Words have no end of their own, as objects have. `path` is where they stand in the value.
+    Prose has no recognizable end, as objects have. `path` is its place in the value.
     """
     if truncated is True:
         return Issue(path, "truncated", "the reply was cut off before its text came to an end")
@@ -487,7 +487,7 @@ def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
 def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
-    # A call is no answer.
+    # A tool call is not an answer.
     masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text, unopened=True))
     first = next(values_in(masked), None)
     repaired = _repaired_block(masked, contract, len(text) if first is None else first[1])
@@ -515,7 +515,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
 
 
 def _repaired_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
-    """The block, if it begins before `before` and is JSON but for its wrapping: a trailing comma, other quotes."""
+    """The block, if it begins before `before` and needs only trivial repairs: a trailing comma, other quotes."""
     start = text.find("{", 0, before)
     if start < 0:
         return None
@@ -536,7 +536,7 @@ def _has_twice(node: Node) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it can be written as JSON, in whole characters."""
+    """Whether it can be serialized as JSON, with only complete characters."""
     try:
         return not SURROGATE.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except ValueError:
@@ -544,7 +544,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
-    """The block at this place, and the prose around it without reasoning and calls."""
+    """The block at this position, and the prose around it without reasoning and tool calls."""
     around = text[: at[0]], text[at[1] :]
     said = [_said(part) for part in around]
     aside = [
@@ -557,7 +557,7 @@ def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs:
 
 
 def prose_of(text: str) -> str:
-    """The prose of a reply without a block: what was said, without reasoning and calls."""
+    """The prose of a reply without a block, without reasoning and tool calls."""
     return _said(text).strip()
 
 
@@ -566,7 +566,7 @@ def _said(part: str) -> str:
 
 
 def _prose(before: str, behind: str) -> str:
-    """The text around the block, without the fence that the block may be in."""
+    """The text around the block, without a fence around the block."""
     before, behind = before.strip("\ufeff \t\r\n"), behind.strip()
     opened = _FENCE_BEFORE.search(before)
     if opened and (behind.startswith("```") or "```" not in behind):
@@ -575,7 +575,7 @@ def _prose(before: str, behind: str) -> str:
 
 
 def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
-    """The JSON objects and lists of a text, in their order, with their places."""
+    """The JSON objects and lists of a text, in order, with their positions."""
     at, budget = 0, 4 * len(text) + 4_096
     for found in re.finditer(r"[{\[]", text):
         if found.start() < at:
@@ -593,26 +593,26 @@ _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
 
 
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
-    """The outcome after these checks: their issues reject the value, what they clean becomes repairs."""
+    """Apply checks to an outcome: their issues reject the value, and what they clean becomes repairs."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, judge(outcome.value, checks))
 
 
 async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
-    """The same as `judged`, for checks that may be async."""
+    """As `judged`, for checks that may be async."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, await judge_awaiting(outcome.value, checks))
 
 
 def is_settled(outcome: Accepted[Any]) -> bool:
-    """Whether checks have had their say: what was made up because of them, openly, need not satisfy them."""
+    """Whether checks have already run. A value openly made up because of them need not satisfy them."""
     return outcome.origin == "synthesize"
 
 
 def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
-    """The outcome after what checks have said of its value."""
+    """The outcome after checks reported on its value."""
     value, issues, cleaned = judgement
     if issues:
         return Rejected(Reason.INVALID, issues, outcome.text)

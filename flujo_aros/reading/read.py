@@ -1,4 +1,4 @@
-"""Read one text against one contract. Pure: no I/O, no clock, no logging; never raises for any text."""
+"""Read one text against one contract. Pure: no I/O, no clock, no logging. Never raises because of the text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Limits(BaseModel):
-    """How much a reading may take: characters of text, depth of nesting, candidates tried."""
+    """Limits of one call: characters of text, depth of nesting, candidates tried."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,15 +73,15 @@ def read(
     pick: Pick = "last",
     limits: Limits = _LIMITS,
 ) -> Reading[Any]:
-    """Turn the text of a model into a typed value, or say why it cannot be done.
+    """Turn a model's text into a typed value, or say why that is not possible.
 
-    `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}`: any JSON).
-    `risk` is the riskiest edit allowed (the contract's own default is INFERRED). `truncated`: True = the reply was cut
-    (finish reason "length"), False = the model stopped by itself, None = not known. `pick` decides among several
-    answers that stand apart.
+    `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}` accepts any
+    JSON). `risk` is the highest risk allowed for an edit (the contract's own default is INFERRED). `truncated`: True =
+    the reply was cut (finish reason "length"), False = the model stopped by itself, None = not known. `pick` decides
+    among several separate answers.
 
-    Never raises for any text, takes time linear in it, and reports every difference between text and value in
-    `repairs`. Raises `ContractError` for a contract that cannot be compiled, `UsageError` for an option that is none.
+    Never raises because of the text, takes linear time, and reports every difference between text and value in
+    `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
 
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
@@ -93,7 +93,7 @@ def read(
         check_options(text, risk, pick)
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
-    # The common case first, and at no detour: JSON that is right as it is.
+    # The common case first: JSON that satisfies the contract as written.
     strictly = compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{[")
     valid = judge_json(text, compiled) if strictly else None
     if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
@@ -108,12 +108,12 @@ def read(
 
 def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
-    if half is not None:  # no file, socket or terminal could take what would be made of it
+    if half is not None:  # a value with it could not be encoded for a file, a socket or a terminal
         words = f"half of a surrogate pair is not a character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         return _not_endless(_read_json(text, contract, options))
-    inside = options._replace(truncated=False, refused=False)  # what ends before the end of the reply was not cut
+    inside = options._replace(truncated=False, refused=False)  # what ends before the reply does was not cut
 
     def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
         return _read_json(text, contract, inside if whole else options)
@@ -126,14 +126,14 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
 
 
 def _not_endless(outcome: Reading[Any]) -> Reading[Any]:
-    """The outcome; a string that is the whole value is TRUNCATED where it ends in a runaway repetition."""
+    """The outcome. A string that is the whole value is TRUNCATED if it ends in a runaway repetition."""
     value = outcome.value if isinstance(outcome, Accepted) else None
     lost = ran_away(value) if isinstance(value, str) else None
     return outcome if lost is None else Rejected(Reason.TRUNCATED, (lost,), outcome.text)
 
 
 def _with_runaway(rejected: Rejected) -> Rejected:
-    """The rejection, with an issue that says so where the model has lost its way at the end of the reply."""
+    """The rejection, with an issue for a runaway repetition at the end of the reply."""
     lost = ran_away(rejected.text)
     if lost is None or any(issue.code == lost.code for issue in rejected.issues):
         return rejected
@@ -141,7 +141,7 @@ def _with_runaway(rejected: Rejected) -> Rejected:
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:
-    """The rejection of a text that is longer than is allowed; it keeps as much of it as is."""
+    """The rejection of a text longer than the limit; it keeps as much of the text as is allowed."""
     words = f"{length} characters, more than the {limits.max_chars} allowed"
     return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
 
@@ -153,21 +153,21 @@ def check_options(text: object, risk: object, pick: str) -> None:
     if risk is not None and not isinstance(risk, Risk):
         raise UsageError(f"risk={risk!r} is not a Risk: use Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
     if pick not in ("last", "first", "error"):
-        raise UsageError(f"pick={pick!r}: it is 'last', 'first' or 'error'")
+        raise UsageError(f"pick={pick!r}: it must be 'last', 'first' or 'error'")
 
 
 def _read_json(text: str, contract: JsonContract[T], options: Options) -> Reading[T]:
     try:
         return Search(text, contract, options).run()
     except RecursionError:
-        return Rejected(Reason.TOO_LARGE, (Issue("$", "depth", "nested too deeply to be read here"),), text)
+        return Rejected(Reason.TOO_LARGE, (Issue("$", "depth", "nested too deeply"),), text)
 
 
 def normalize_json_text(text: str) -> str:
-    """Return the JSON in a model's text as valid JSON text; without any, the text without the white space around it.
+    """Return the JSON in a model's text as valid JSON, or the stripped text if it contains none.
 
-    What `read` repairs by default is repaired: fences, prose, comments, quotes, commas, Python literals. Of several
-    answers the last one is taken. JSON that is valid as written comes back unchanged. Never raises for any text.
+    Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, Python literals. Of several
+    answers, takes the last one. JSON that is valid as written is returned unchanged. Never raises because of the text.
 
     >>> normalize_json_text("Sure! ```json {'name': 'Ada',}```")
     '{"name": "Ada"}'
@@ -181,9 +181,9 @@ def normalize_json_text(text: str) -> str:
 
 
 def parse_and_validate(text: str, schema: dict[str, Any] | None = None) -> Any:
-    """Return the value in a model's text, valid under a JSON Schema; any JSON value without one.
+    """Return the value in a model's text that satisfies a JSON Schema, or any JSON value without a schema.
 
-    The same as `read(text, schema).value`. Raises `OutputError` with the reason and the issues where there is no such
+    The same as `read(text, schema).value`. Raises `OutputError` with the reason and the issues if there is no such
     value, and `ContractError` for a schema that cannot be compiled.
 
     >>> parse_and_validate("{'age': '36'}", {"type": "object", "properties": {"age": {"type": "integer"}}})

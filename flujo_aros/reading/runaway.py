@@ -1,4 +1,4 @@
-"""Whether a model has lost its way: white space without end, or the same words again and again."""
+"""Detects runaway output: endless white space, or the same words again and again."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final
 from flujo_aros.outcome import Issue
 
 MOST_BLANK: Final = 2_000
-"""White space in a row that no answer has."""
+"""Consecutive white space that no answer contains."""
 _LOOK_EVERY: Final = 256
 _TAIL: Final = 4_400
 _SPAN: Final = 4_000
-"""How long a repetition must go on before it counts,"""
+"""How many characters a repetition must cover before it counts,"""
 _TIMES: Final = 20
-"""and how often the same must occur in it."""
+"""and how often the same text must occur in it."""
 WHITESPACE: Final = "runaway_whitespace"
 REPETITION: Final = "runaway_repetition"
 
 
 class Runaway:
-    """Watches a text that grows, and keeps the end of it. Looks are taken once in a while, so that all are linear."""
+    """Watches streamed text and keeps its tail. It checks only now and then, so that all checks together are linear."""
 
     __slots__ = ("_blank", "_next_look", "_tail", "issue")
 
@@ -30,7 +30,7 @@ class Runaway:
         self._next_look = _SPAN
 
     def watch(self, chunk: str) -> None:
-        """Take note of the next piece."""
+        """Add the next piece."""
         kept = len(chunk.rstrip())
         self._blank = len(chunk) - kept if kept else self._blank + len(chunk)
         self._tail += chunk
@@ -46,7 +46,7 @@ class Runaway:
 
 
 def ran_away(text: str) -> Issue | None:
-    """What shows at the end of a text that the model has lost its way; None: nothing does."""
+    """The issue if the end of a text is a runaway, else None."""
     if len(text) <= MOST_BLANK:
         return None
     blank = len(text) - len(text.rstrip())
@@ -54,7 +54,7 @@ def ran_away(text: str) -> Issue | None:
 
 
 def before_runaway(text: str) -> str:
-    """A text without the end in which its model has lost its way; of what it repeats, once.
+    """A text without the runaway at its end; the repeated part is kept once.
 
     >>> before_runaway('{"a": "well' + " and so on" * 900)
     '{"a": "well and so on'
@@ -80,7 +80,7 @@ def _again(tail: str) -> Issue | None:
 
 
 def repeated(tail: str) -> str | None:
-    """What is repeated at the end of a text, at least twenty times in four thousand characters."""
+    """What is repeated at the end of a text, at least twenty times within four thousand characters."""
     unit = 32
     if len(tail) < _SPAN:
         return None

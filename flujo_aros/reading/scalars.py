@@ -1,4 +1,4 @@
-"""Strings, numbers, words and amounts as models write them: what each says, and how far that departs from JSON."""
+"""Strings, numbers, words and amounts as models write them: the value of each, and how far it departs from JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flujo_aros.outcome import Risk
 from flujo_aros.reading.lookahead import expression
 
 SURROGATE: Final = expression("[\ud800-\udfff]")
-"""Half of a surrogate pair: it cannot be encoded for a file, a socket or a terminal."""
+"""Half of a surrogate pair, which cannot be encoded for a file, a socket or a terminal."""
 
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 
@@ -39,7 +39,7 @@ MAX_DIGITS: Final = 4_000
 
 
 class Reading(NamedTuple):
-    """What a token was read as; `code` is empty where it is plain JSON."""
+    """The value of a token; `code` is empty if it is plain JSON."""
 
     value: Any
     code: str
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
 
 
 def read_number(raw: str) -> Reading | None:
-    """The number that these characters write, or None. Digits are never dropped: `007` and `12%` are no numbers.
+    """The number that these characters write, or None. Digits are never dropped: `007` and `12%` are not numbers.
 
     Takes thousands groups (`1,234,567`), `+5`, `.5` and `5.` as INFERRED.
     """
@@ -81,35 +81,35 @@ _MAX_WORDS: Final = 80
 CODES: Final = frozenset(
     {"decimal-comma", "odd-digits", "currency", "percent", "unit", "magnitude", "fraction", "hex-number", "emphasis"}
 )
-"""What an amount may be found by, beside the codes of `FORMS`."""
+"""Codes of amounts, in addition to those of `FORMS`."""
 
 
 class Amount(NamedTuple):
-    """A number: its digits as JSON writes them, and how it was found."""
+    """A number: its digits as in JSON, and how it was found."""
 
     digits: str
     codes: tuple[str, ...] = ()
 
     @property
     def value(self) -> int | float:
-        """The number. A whole one stays an `int`."""
+        """The number. Integers stay `int`."""
         return float(self.digits) if set(self.digits) & set(".eE") else int(self.digits)
 
 
 class Scale(NamedTuple):
-    """What a contract says about the number it wants at a place."""
+    """What a contract says about the number wanted at a place."""
 
     names: tuple[str, ...] = ()
     """The words of the field's name, in order."""
     described: frozenset[str] = frozenset()
-    """The words of its title and description."""
+    """The words of the field's title and description."""
     most: float | None = None
     """The largest number allowed."""
 
 
 NO_SCALE: Final = Scale()
 
-# One kind of unit in each line: names of fields that mean it (and are not written behind a number), then its words.
+# One kind of unit in each line: names of fields that mean it (and are not written after a number), then its words.
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese.
 _UNIT_LINES: Final = """
 : ns nanosecond nanoseconds nanosekunden
@@ -188,10 +188,10 @@ for _line in _UNIT_LINES.strip().splitlines():
         _MEANT_BY.setdefault(fold(_word), set()).add(_group)
 _COUNTS: Final = frozenset(("count", "number", "num", "total", "qty", "quantity", "anzahl"))
 _COUNTED: Final = frozenset(("quantity", "servings", "rating"))
-"""Kinds of unit whose words are about something else before another word: `unit_price`, `item_weight`."""
+"""Kinds of unit whose words mean something else before another word: `unit_price`, `item_weight`."""
 _LIMITS: Final = frozenset(("min", "max", "minimum", "maximum"))
 _SHORT: Final = 3
-"""Letters of a word that means a unit in a name only where it is the last: `dose_mg`, not `in_stock`."""
+"""Single letters that mean a unit only at the end of a name: `dose_mg`, not `in_stock`."""
 
 _CURRENCY_LINES: Final = """
 usd: $ us$ usd dollar dollars usdollars
@@ -242,10 +242,10 @@ _MULTIPLES: Final = {
     for times, words in (line.split(":") for line in _MULTIPLE_LINES.split("\n") if line)
     for word in words.split()
 }
-"""Words that multiply. `m` and `B` are none: they could be metres, minutes, bytes."""
+"""Words that multiply. `m` and `B` are excluded because they could be meters, minutes or bytes."""
 _OUT_OF: Final = expression(r"\s*(?:/|out of|of|von|sur|de|su)\s*(5|10|100)\Z")
 _HALVES: Final = frozenset({2, 3, 4, 8, 16})
-"""Denominators that people write fractions with; `4/5` is as likely a mark."""
+"""Denominators of common written fractions; `4/5` could as well be a score."""
 _FRACTION: Final = expression(r"(?:(\d{1,6})[ -])?(\d{1,2})/(\d{1,2})\Z", re.A)
 _VULGAR: Final = expression(r"(\d{0,6}) ?([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])\Z")
 
@@ -268,12 +268,12 @@ FORMS: Final = (
     (expression(r"(?:0|[1-9]\d*),\d+\Z", re.A), "", ()),
     (expression(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
 )
-"""How digits are written: the marks to drop, and the codes. A comma that is left is a decimal comma."""
+"""How digits are written: the separators to drop, and the codes. A comma that remains is a decimal comma."""
 _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 
 
 def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
-    """The one number that a text writes, or None. `scale` is what the contract says about it."""
+    """The one number that a text states, or None. `scale` is what the contract says about it."""
     text = raw.strip()
     if len(text) > _MAX_DIGITS:
         return None
@@ -316,7 +316,7 @@ def _amount(text: str, scale: Scale) -> Amount | None:
     if read is None or behind is None:
         return None
     if behind.codes and _THOUSAND_OR_POINT.match(body):
-        return None  # `€1.200` is a thousand and two hundred to some, and one and a fifth to others
+        return None  # `€1.200` is 1200 in some countries and 1.2 in others
     digits = f"{'-' if '-' in (sign, inner_sign) else ''}{read.digits}"
     if behind.factor != 1:
         digits = format(Decimal(digits) * behind.factor, "f")
@@ -337,14 +337,14 @@ def _digits(body: str) -> Amount | None:
 
 
 class _Behind(NamedTuple):
-    """What the words around the digits do to them."""
+    """How the words around the digits change them."""
 
     codes: tuple[str, ...] = ()
     factor: Decimal = Decimal(1)
 
 
 def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
-    """What the words around the digits add, or None where they could change the meaning."""
+    """The effect of the words around the digits, or None if they could change the meaning."""
     codes: list[str] = []
     factor = Decimal(1)
     lead, rest = _squeezed(before), after.strip()
@@ -398,7 +398,7 @@ def _squeezed(words: str) -> str:
 
 
 def _units_of(scale: Scale) -> frozenset[str]:
-    """The kinds of unit that the name of a field says, else its description; empty where they say none or several."""
+    """The kinds of unit in the name of a field, else in its description; empty if there are none or several."""
     names = scale.names
     found: list[set[str]] = []
     for at, word in enumerate(names):
@@ -415,7 +415,7 @@ def _units_of(scale: Scale) -> frozenset[str]:
 
 
 def _shared(groups: list[set[str]]) -> frozenset[str]:
-    """What is in all of these sets."""
+    """The intersection of these sets."""
     if not groups:
         return frozenset()
     return frozenset(part for part in groups[0] if all(part in group for group in groups))
@@ -427,7 +427,7 @@ def _fits(word: str, units: frozenset[str]) -> bool:
 
 
 def _is_own_name(word: str, names: tuple[str, ...]) -> bool:
-    """Whether a unit is what the field is called after: `3 retries` for `retries`, `12 pages` for `page_count`."""
+    """Whether a unit is what the field counts: `3 retries` for `retries`, `12 pages` for `page_count`."""
     if not names or word in _LIMITS:
         return False
     counted = names[-2:-1] if names[-1] in _COUNTS else ()
@@ -442,7 +442,7 @@ def _stem(word: str) -> str:
 
 
 def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
-    """Whether an amount of this currency is allowed here: the name says no other unit, and no other currency."""
+    """Whether an amount in this currency is allowed here: the name states no other unit or currency."""
     named = {_SIGNS[word] for word in scale.names if word in _SIGNS}
     return not units and (not named or sign in named)
 

@@ -1,4 +1,4 @@
-"""Where in a reply an answer can begin: fences, lines of their own, inline; and what is only a part of an answer."""
+"""Where an answer can begin in a reply (fences, lines of their own, inline), and what is only part of an answer."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from flujo_aros.reading.phrases import word_set
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
 
 _ASIDE: Final = "tool_response|tool_result|function_result|function_results|observation"
-"""Tags around what a tool has said: no answer of the model's."""
+"""Tags around the output of a tool, which is not an answer of the model."""
 _MARK: Final = Ahead(
     rf"(?P<think>{REASONING_OPENS}|<(?:{_ASIDE})(?:\s[^>]{{0,80}})?>)|(?P<left>{REASONING_CLOSES})"
     rf"|(?P<fence>```|~~~)|(?P<open>[{{\[])|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
 _FIRST: Final = re.compile(r"[<`~{\[\n◁]")
-"""What a mark begins with, or the end of the line before it."""
+"""The first characters of a marker, or the end of the line before it."""
 _TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 CODE_FENCES: Final = word_set(
     "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java"
     " kotlin swift go rust ruby"
     " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex"
 )
-"""Languages of code fences: what such a fence holds is not an answer, unless an answer is all it holds."""
+"""Languages of code fences that do not hold an answer, unless the fence contains nothing else."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = Ahead(
     r"""
@@ -67,14 +67,14 @@ _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«"
 
 
 FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
-"""A text that is one fence and nothing else; the first group is what is inside."""
+"""A text that is one fence and nothing else; the first group is its content."""
 
 
 _LONGEST_MARK: Final = 100
 
 
 class Spot(NamedTuple):
-    """A bracket where an answer may begin, and how good a place it is (lower is better)."""
+    """A bracket where an answer may begin, and the rank of its place (lower is better)."""
 
     start: int
     rank: int
@@ -83,7 +83,7 @@ class Spot(NamedTuple):
 class Scanner:
     """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
-    In a growing text it stops before what more text could change; `seen` is how far it has looked.
+    In a streamed reply it stops before what more text could change; `seen` is how far it has looked.
     """
 
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
@@ -91,29 +91,29 @@ class Scanner:
         self.growing = growing
         self.seen = 0
         self.waits = False
-        """It has stopped at a bracket, and only more text can show what that is."""
+        """It has stopped at a bracket, and only more text can show what it is."""
         self.inside: re.Pattern[str] | None = None
-        """What closes the reasoning block that a growing text has stopped in."""
+        """The end marker of the reasoning block in which streamed text has stopped."""
         self.lists = shape.anything or shape.allows("array")
         self.first = len(text) - len(text.lstrip())
         self.prose_to = -1
-        """Where the last bracket ended that belongs to prose."""
+        """The end of the last bracket that belongs to prose."""
         self.fence: int | None = None
         self.code = False
-        """The fence is one of a program."""
+        """The fence contains a program."""
         self.fence_start = 0
         self.reasoned_to = 0
-        """Everything before this position is reasoning, although nothing opened it."""
+        """Everything before this position is reasoning, although it has no opening marker."""
         self.reasoning = False
         self.unclosed = False
         """The text ends inside a reasoning block."""
         self.answered = False
-        """An answer has been found: the header of another turn then ends the reply."""
+        """An answer has been found, so the header of another turn ends the reply."""
         self.ended_at: int | None = None
-        """Where the turn of the model ends: what follows is never read."""
+        """Where the turn of the model ends: nothing after it is read."""
 
     def next(self, pos: int) -> Spot | None:
-        """The next possible beginning at or after `pos`; None at the end of the text, as far as it goes."""
+        """The next possible start at or after `pos`, or None at the end of the text so far."""
         text = self.text
         if self.ended_at is not None:
             return None
@@ -147,7 +147,7 @@ class Scanner:
         return None
 
     def _mark(self, pos: int, *, begun: bool = False) -> re.Match[str] | None:
-        """The next mark, or what may become one; looked for only where a character is that begins one."""
+        """The next marker, or what may become one. Only characters that can begin one are examined."""
         mark = _MARK.begun if begun else _MARK.sure if self.growing else _MARK.now
         for first in _FIRST.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
@@ -156,7 +156,7 @@ class Scanner:
         return None
 
     def _ends_turn(self, found: re.Match[str]) -> bool:
-        """Whether the reply is over: at a role token, or the header of another turn. Marks of reasoning are noted."""
+        """Whether the reply is over, at a role token or the header of another turn. Records markers of reasoning."""
         if found["left"]:
             self.reasoned_to, self.reasoning = found.end(), True
             self.fence = None
@@ -169,7 +169,7 @@ class Scanner:
         return False
 
     def _behind_reasoning(self, inside: re.Pattern[str], pos: int) -> int:
-        """The position behind the reasoning block that is open, or -1 where it does not end."""
+        """The position after the open reasoning block, or -1 if it does not end."""
         close = inside.search(self.text, pos)
         if close is None:
             self.unclosed = True
@@ -193,10 +193,10 @@ class Scanner:
         return self.fence_start
 
     def _rank(self, start: int) -> int | None:
-        """How good a place for an answer this bracket is; None where it begins no answer."""
+        """The rank of this bracket as the start of an answer, or None if it cannot be one."""
         text, growing = self.text, self.growing
         begins = (_OBJECT_START if text[start] == "{" else _LIST_START).matches(text, start, growing=growing)
-        if not begins and start == self.first:  # nothing before it: no prose that it could belong to
+        if not begins and start == self.first:  # there is no prose before it that it could belong to
             alone = _WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST
             begins = alone.matches(text, start, growing=growing)
         near = max(0, start - _NEAR)
@@ -244,7 +244,7 @@ def _alone(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a value is between quotation marks in a larger text: cited, not answered."""
+    """Whether a value is between quotation marks in a longer text: a quotation, not an answer."""
     before = text[start - 1 : start]
     closers = _MATCHING.get(before, "") if before else ""
     after = text[end : end + 1]
@@ -254,19 +254,19 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def is_citation(text: str, start: int, end: int) -> bool:
-    """Whether it is the number of a source, or several, before words: `[1] Smith`, `[2, 3] say`."""
+    """Whether it is one or more source numbers before words: `[1] Smith`, `[2, 3] say`."""
     return _CITATION.now.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
 
 
 def ends_line(text: str, end: int) -> bool:
-    """Whether nothing but space and a separator follows on the line."""
+    """Whether only space and a separator follow on the line."""
     stop = text.find("\n", end)
     return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")
 
 
 # --- what is only a part of an answer ---------------------------------------------------------------------------------
-# A value among members that no bracket holds, or behind a break: where the damage around a value cannot be read, the
-# value itself often can; but it is not the answer.
+# A value among members without brackets, or after a break: where the damage around a value cannot be read, the value
+# itself often can; but it is not the answer.
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
 _GOES_ON: Final = expression(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
@@ -280,19 +280,19 @@ _LOST_KEY: Final = expression(r"\s*\"\w[^\"\n]{0,80}\"?\s*(?::\s*)?")
 _JOINED: Final = expression(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
 _CLOSED: Final = expression(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
 _OPENED: Final = expression(r"^[ \t]*\{", re.M)
-"""A brace at the begin of a line that was not taken for the begin of an object."""
+"""A brace at the start of a line that was not accepted as the start of an object."""
 _LABEL: Final = expression(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
 _OPENERS: Final = {"}": "{", "]": "["}
 _BESIDE: Final = 600
 KEY_FIRST: Final = Ahead(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
-"""The first member of an object whose opening brace was lost."""
+"""The first member of an object that lacks its opening brace."""
 _IN_A_FENCE: Final = "```", expression(rf"```[ \t]*[\w+-]*[ \t]*\n\s*(?={KEY_FIRST.pattern})")
 _BEHIND_REASONING: Final = "</", expression(rf"</(?:{REASONING_TAGS})\s*>\s*(?={KEY_FIRST.pattern})", re.I)
-"""Where members begin that no brace opens, each with the mark that its expression begins with."""
+"""Places where members begin without an opening brace, each with the marker that its expression begins with."""
 
 
 class Opening(NamedTuple):
-    """Where members begin that no brace opens, how good a place it is, and whether it is the first of the text."""
+    """Where members begin without an opening brace, the rank of the place, and whether it is the first in the text."""
 
     start: int
     rank: int
@@ -300,7 +300,7 @@ class Opening(NamedTuple):
 
 
 def key_without_opener(text: str) -> Opening | None:
-    """Members that no brace opens, at the begin of the text, of its first such fence, or behind reasoning."""
+    """Members without an opening brace, at the start of the text, of its first fence, or after reasoning."""
     start = len(text) - len(text.lstrip())
     if KEY_FIRST.matches(text, start, growing=False):
         return Opening(start, LINES, first=True)
@@ -311,12 +311,12 @@ def key_without_opener(text: str) -> Opening | None:
 
 
 def begins_without_opener(text: str, start: int) -> bool:
-    """Whether members that no brace opens begin behind this place: in a fence, or behind reasoning."""
+    """Whether members without an opening brace begin after this place: in a fence, or after reasoning."""
     return any(_behind(place, text, start) is not None for place in (_IN_A_FENCE, _BEHIND_REASONING))
 
 
 def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re.Match[str] | None:
-    """The first match of an expression that begins with a mark: the mark alone is found a hundred times as fast."""
+    """The first match of an expression that begins with a marker: searching for that first is 100 times faster."""
     mark, pattern = place
     at = text.find(mark, start) if mark[0] in text else -1  # one character is found ten times as fast as two
     while at >= 0:
@@ -327,12 +327,12 @@ def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re
 
 
 def _is_open(text: str, end: int) -> bool:
-    """Whether a brace before this place is not closed there: a mark behind it is a part of what it holds."""
+    """Whether a brace before this place is still open, so that a marker after it is part of its contents."""
     return text.count("{", 0, end) > text.count("}", 0, end)
 
 
 def goes_on(text: str, end: int) -> bool:
-    """Whether members follow behind the end of a value."""
+    """Whether members follow after the end of a value."""
     return _GOES_ON.match(text, end) is not None
 
 
@@ -357,7 +357,7 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
 
 
 def is_held(text: str, start: int, end: int) -> bool:
-    """Whether a value is that of a key without quotes, in an object of which only the closer is left."""
+    """Whether a value belongs to an unquoted key, in an object of which only the closing brace is left."""
     if _LABEL.search(text, max(0, start - 100), start) is None:
         return False
     behind = text[end : end + _BESIDE]
@@ -365,5 +365,5 @@ def is_held(text: str, start: int, end: int) -> bool:
 
 
 def _in_a_string(gap: str) -> bool:
-    """Whether a string that began behind a break is still open, with the value in it."""
+    """Whether a string that began after a break is still open at the value."""
     return (gap.count('"') - gap.count('\\"')) % 2 == 1

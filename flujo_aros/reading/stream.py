@@ -1,4 +1,4 @@
-"""Typed partial values while a model still writes, and at the end exactly what `read` says of the whole."""
+"""Typed partial values while the model is still writing, and at the end exactly the outcome of `read`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 _LIMITS: Final = Limits()
 _PATIENCE: Final = 16
-"""What is not certain is tried again when the text behind it has grown by this part, so that all tries are linear."""
+"""An uncertain candidate is tried again when the text after it has grown by this fraction, so all tries are linear."""
 
 
 class ReadOptions(TypedDict, total=False):
-    """The options of `read` that a stream takes too."""
+    """The options of `read` that a stream also takes."""
 
     risk: Risk | None
     truncated: bool | None
@@ -33,11 +33,11 @@ class ReadOptions(TypedDict, total=False):
 
 
 class StreamReader(Generic[T]):
-    """Reads a reply piece by piece, with the parser of `read`: partial values on the way, the outcome at the end.
+    """Reads a reply piece by piece with the parser of `read`: partial values on the way, the outcome at the end.
 
-    Takes the contract and the options of `read`. However the text is cut into pieces, the outcome is the one that
-    `read` gives for the whole, and all pieces together cost time linear in the text. Raises `ContractError` for a
-    contract that cannot be compiled, `UsageError` for an option that is none and for a piece after the end.
+    Takes the contract and the options of `read`. However the text is split into pieces, the outcome is the one that
+    `read` gives for the whole text, and all pieces together take linear time. Raises `ContractError` for a contract
+    that cannot be compiled, `UsageError` for an invalid option or a piece after the end.
 
     >>> fields = {"name": {"type": "string"}, "age": {"type": "integer"}}
     >>> reader = StreamReader({"type": "object", "properties": fields})
@@ -72,14 +72,14 @@ class StreamReader(Generic[T]):
         self._begun = False
         self._closed = False
         self._spoilt = False
-        """Half a character has come: there will be no value."""
+        """Half a character has arrived: there will be no value."""
 
     @property
     def runaway(self) -> Issue | None:
-        """Why the model has lost its way (white space or the same words without end), or None.
+        """Why the output is a runaway (endless white space or repetition), or None.
 
-        A driver may act on it and end the stream; `close(truncated=True)` then reads what there is as a text that was
-        cut, and its rejection tells of this issue.
+        A driver may act on it and end the stream; `close(truncated=True)` then reads the text so far as a truncated
+        reply, and its rejection contains this issue.
         """
         return self._runaway.issue
 
@@ -87,8 +87,8 @@ class StreamReader(Generic[T]):
     def doomed(self) -> Issue | None:
         """The first place that is complete and can no longer satisfy the contract, or None.
 
-        It is about the answer that is shown now; a model that corrects itself may still write a better one. A driver
-        that would rather not pay for the rest may end the stream and read what there is with `close(truncated=True)`.
+        It concerns the answer shown now; a model that corrects itself may still write a better one. To save the cost of
+        the rest, end the stream and read the text so far with `close(truncated=True)`.
 
         >>> reader = StreamReader({"type": "object", "properties": {"age": {"type": "integer"}}})
         >>> _ = reader.feed('{"age": "unknown", "name": "Ann"')
@@ -98,12 +98,12 @@ class StreamReader(Generic[T]):
         return None if self._shown is None else self._shown.doomed
 
     def feed(self, chunk: str) -> Partial[T] | None:
-        """Take the next piece of the reply; None: there is nothing new to show.
+        """Take the next piece of the reply. Returns None if there is nothing new to show.
 
-        Never raises for any text. What goes beyond `limits.max_chars` is not kept: the outcome will be TOO_LARGE.
+        Never raises because of the text. Text beyond `limits.max_chars` is dropped, and the outcome is TOO_LARGE.
         """
         if self._closed:
-            raise UsageError("the stream is closed: make a new StreamReader for another reply")
+            raise UsageError("the stream is closed: create a new StreamReader for another reply")
         self._length += len(chunk)
         if self._length > self._limits.max_chars:
             self._text += chunk[: max(0, self._limits.max_chars - len(self._text))]
@@ -111,7 +111,7 @@ class StreamReader(Generic[T]):
         if not chunk:
             return None
         follower = self._follower
-        # The text must have one owner here: then its end grows in place, and nothing is copied for each piece.
+        # With a single reference to the text, CPython appends in place and copies nothing for each piece.
         text, self._text = self._text, ""
         text += chunk
         self._text = text
@@ -151,9 +151,10 @@ class StreamReader(Generic[T]):
         return Search("", contract, options, growing=True)
 
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
-        """The outcome of the whole: the same as `read` gives for it.
+        """The outcome of the whole reply, the same as `read` gives for it.
 
-        `truncated` says how the model ended, as for `read`: True = cut (finish reason "length"), False = by itself.
+        `truncated` is the option of `read`: True = the reply was cut (finish reason "length"), False = the model
+        stopped by itself.
         """
         self._closed = True
         if self._length > self._limits.max_chars:
@@ -165,7 +166,7 @@ class StreamReader(Generic[T]):
 
 
 def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
-    """The first complete place in the begin of a reply that can no longer satisfy the contract, or None.
+    """The first complete place in an unfinished reply that can no longer satisfy the contract, or None.
 
     >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})
     >>> doomed_in('{"age": "unknown", "name": "Ann"', ages)

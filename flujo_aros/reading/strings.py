@@ -1,4 +1,4 @@
-"""Where a string ends. In broken JSON that is the one hard question: a quote may be an end, or part of the text.
+"""Where a string ends.
 
 A quote ends its string when what follows fits the place: a colon after a key, a comma and the next key (or a closer)
 after a member, a comma and the next element after an element. The known keys of the schema are the best evidence.
@@ -32,7 +32,7 @@ _BARE_MEMBER: Final = expression(
     r"[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}(?:-?\d[\d.]{0,30}|true|false|null|True|False|None|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}')"
     r"\s{0,20}(?:\}|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
 )
-"""A whole member whose key has no quotes, and the begin of another or the end behind it."""
+"""A complete member with an unquoted key, and the start of another one or the end after it."""
 _KEY_WITHOUT_COLON: Final = expression(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
 _MEMBER_WITHOUT_COLON: Final = expression(
     r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"
@@ -42,12 +42,12 @@ _KNOWN_KEY: Final = expression(r"(\w{1,60})\s*[:：]\s")
 _CUT_KEY: Final = expression(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _PLAIN_ELEMENT: Final = expression(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
-"""Only where the white space begins: a search at each place of it would take work that grows with its square."""
+"""Only where the white space begins: a search from each position in it would take quadratic time."""
 _OPENING_LOST: Final = expression(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )
 _OTHER_END: Final = expression(r"[”»](?=[ \t]{0,40}[}\]])")
-"""A typographic quote at the end of a string that began with a plain one."""
+"""A typographic quote at the end of a string that began with a straight one."""
 _ONLY_CLOSERS: Final = expression(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
 _ENDS_ITEM: Final = frozenset("}],")
@@ -60,13 +60,13 @@ _COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n|(
 _NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
-"""How far back of a quote is looked: to go back to where the string began would be quadratic."""
+"""How far back from a quote to look: going back to the start of the string would be quadratic."""
 _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
-"""Behind a number a quote means inches or feet."""
+"""After a number a quote means inches or feet."""
 
 
 class Surroundings(NamedTuple):
-    """The place of a string: `role` is key, member or element; `knows` says whether the schema has such a key."""
+    """The place of a string: `role` is key, member or element, and `knows` says whether the schema has such a key."""
 
     text: str
     role: str
@@ -74,11 +74,11 @@ class Surroundings(NamedTuple):
     shape: Shape
     knows: Callable[[Shape, str], bool]
     growing: bool = False
-    """More of the text may come: what it could change waits."""
+    """More text may arrive: anything it could change waits."""
 
 
 class StringEnd(NamedTuple):
-    """A string found: its characters, the position after it, and what had to be edited. `raw`: no escapes in it."""
+    """A string: its characters, the position after it, and the edits it needed. `raw` means that it has no escapes."""
 
     start: int
     stop: int
@@ -90,7 +90,7 @@ class StringEnd(NamedTuple):
 def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
     """The end of the string whose opening quote stands at `pos`; None when it has none.
 
-    In a growing text it may wait with `OpenString`, and then go on from `at` with the last inner quote `seen`.
+    In a streamed reply it may wait with `OpenString`, and then go on from `at` with the last inner quote `seen`.
     """
     text = around.text
     quote = text[pos]
@@ -123,7 +123,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
 
 
 def open_still(text: str, opened: Opened) -> bool:
-    """Whether an open string stays open in a text that has grown: no quote that could end it has come."""
+    """Whether an open string is still open after more text: no quote that could end it has arrived."""
     scan = _SCAN[QUOTES[text[opened.start]]].search
     while (found := scan(text, opened.at)) is not None:
         if text[found.start()] != "\\":
@@ -152,7 +152,7 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
 
 
 def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
-    """Whether the opening and the closing quote were written twice, which inner quotes in pairs do not look like."""
+    """Whether the opening and the closing quote are doubled; pairs of inner quotes look different."""
     closers = QUOTES[text[start - 1]]
     first, last = text[start] in closers, text[stop - 1] in closers and not _is_escaped(text, stop - 1)
     if first and last and stop - start > 1:
@@ -174,7 +174,7 @@ def _is_escaped(text: str, at: int) -> bool:
 
 
 def open_at(text: str, role: str, start: int) -> OpenString:
-    """The string that begins here, looked through up to the first quote that could end it."""
+    """The string that begins here, scanned up to the first quote that could end it."""
     opened = Opened(role, start, start + 1, -1)
     if not open_still(text, opened):
         found = _SCAN[QUOTES[text[start]]].search(text, opened.at)
@@ -281,7 +281,7 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     if ahead is None:
         return False
     if after == at + 1 and text[max(start, at - _LOOK_BACK) : at].rstrip().endswith(","):
-        return False  # `"Oslo, ""limit": 3`: the comma belongs outside
+        return False  # `"Oslo, ""limit": 3`: the comma is outside the key
     if ahead["b"] is not None:
         if "\n" in text[at:after]:
             return True
@@ -296,9 +296,9 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
 def _next_item(around: Surroundings, pos: int) -> bool:
     """Whether another member or element (or the end of the container) follows a comma.
 
-    `"Hello, "world", she said", "b": 2`: behind the second quote comes `world`, which is no comma; behind the third
-    comes a comma, but `she said` is neither a key with a colon nor a string, so that it is a comma of the text. Behind
-    the fourth comes `"b":`. Elements have no colon to go by: there a quote, a bracket or a number is enough.
+    `"Hello, "world", she said", "b": 2`: after the second quote comes `world`, which is not a comma; after the third
+    comes a comma, but `she said` is neither a key with a colon nor a string, so the comma belongs to the text. After
+    the fourth comes `"b":`. Elements have no colon, so a quote, a bracket or a number is enough.
     """
     text = around.text
     after = _skip(text, pos)
@@ -332,12 +332,12 @@ def _next_item(around: Surroundings, pos: int) -> bool:
 
 
 def is_prose_behind(text: str, end: int, pos: int) -> bool:
-    """Whether what begins at `pos`, behind a blank line, is prose, with nothing of JSON in it."""
+    """Whether the text at `pos`, after a blank line, is prose and contains no JSON."""
     return text.count("\n", end, pos) > 1 and text[pos : pos + 1].isalpha() and not _JSON_IN_PROSE.search(text, pos)
 
 
 def _behind_comment(around: Surroundings, comment: int) -> str:
-    """The first character on the lines behind a `# comment`; empty where there is none."""
+    """The first character on the lines after a `# comment`; empty if there is none."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
     await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
@@ -345,7 +345,7 @@ def _behind_comment(around: Surroundings, comment: int) -> str:
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:
-    """Whether a member begins here whose colon was forgotten, or whose text was cut."""
+    """Whether a member begins here that lacks its colon or is cut off."""
     text, shape = around.text, around.shape
     if _CUT_KEY.match(text, at):
         await_end(text, len(text), growing=around.growing)
@@ -360,7 +360,7 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
 def _follows(around: Surroundings, closer: int) -> bool:
     """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed.
 
-    `{"code": "f({"a"})", "b": 1}`: the quote behind `a` is followed by a brace, but that by `)`.
+    `{"code": "f({"a"})", "b": 1}`: the quote after `a` is followed by a brace, but that by `)`.
     """
     text, depth, at = around.text, around.depth, closer
     while text[at : at + 1] in ("}", "]"):
@@ -377,9 +377,9 @@ def _follows(around: Surroundings, closer: int) -> bool:
 
 
 def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
-    """The string has swallowed the next key, so its own closing quote was lost: it ends before that key.
+    """The string contains the next key, so its own closing quote is missing: it ends before that key.
 
-    `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote behind `limit`, where a colon
+    `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote after `limit`, where a colon
     follows. Between its only inner quote and that one is a key, and a comma before it: the value is `Oslo`. A key that
     the schema does not name needs the comma, or a line of its own.
     """
@@ -415,14 +415,14 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
 
 
 def _opening_lost_behind(around: Surroundings, start: int, at: int) -> bool:
-    """`["a", b", "c"]`: whether a word follows that has lost its opening quote only."""
+    """`["a", b", "c"]`: whether the next word lacks only its opening quote."""
     if around.growing and len(around.text) <= at + _MAX_KEY:
         raise OpenString(around.role, start - 1, at, -1)
     return _OPENING_LOST.match(around.text, at + 1) is not None
 
 
 def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None:
-    """`["red, "green"]`: the only inner quote opens the next element, so the one before it has lost its end."""
+    """`["red, "green"]`: the only inner quote opens the next element, so the one before it lacks its closing quote."""
     body = text[start:seen].rstrip()
     if not body.endswith(",") or text.find('"', start, seen) >= 0 or not text[seen + 1 : at].strip():
         return None
@@ -431,7 +431,7 @@ def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None
 
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:
-    r"""A last string without its closing quote ends with its line, if only closers follow: `"note": "tea\n}`."""
+    r"""A last string without its closing quote ends with its line if only brackets follow: `"note": "tea\n}`."""
     found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
     if found is None or not _ONLY_CLOSERS.match(text, found.end()):
         return None
@@ -474,14 +474,13 @@ _UNSURE: Final = expression(
     """,
     re.X,
 )
-"""A quote that would fit as the end of a string, or as the beginning of the next one: each alternative is found inside
-of what is said to be one string."""
+"""Quotes that would fit as the end of a string or as the start of the next one, found inside an alleged string."""
 JSON_MARK: Final = expression(r"[{\[:=]")
-"""What no key holds that has quotes in it."""
+"""Text that a key with quotes in it never contains."""
 _NO_BEGIN: Final = expression(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
 _LONE: Final = expression(r"\"\s*,|,\s*\"")
 _CLOSES_FIRST: Final = expression(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
-"""The first quote looks like a closing one, so that the quotes are not pairs."""
+"""The first quote looks like a closing one, so the quotes are not pairs."""
 _MORE_BEHIND: Final = expression(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
@@ -502,7 +501,7 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
 
 
 def _lost_too_much(text: str) -> bool:
-    """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator suggests it."""
+    """Whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (
         text.count('"') > text.count('\\"')
         or text.endswith((";", ","))
@@ -513,7 +512,7 @@ def _lost_too_much(text: str) -> bool:
 
 
 def _holds_json(text: str, quote: str, last: str) -> bool:
-    """Whether the quotes in a string look like JSON that went on: then its end is not certain."""
+    """Whether the quotes in a string look like more JSON, so that its end is uncertain."""
     if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
@@ -525,5 +524,5 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether one quote has no partner; behind a digit it may mean inches."""
+    """Whether one quote has no partner; after a digit it may mean inches."""
     return text.count('"') % 2 == 1 and _INCH_MARK.search(text) is None

@@ -1,4 +1,4 @@
-"""Finds values that are secret because of a name: their label in a text, their field, or their environment variable."""
+"""Finds values that are secret because of a name: a label in the text, a field, or an environment variable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OTHER_LETTERS: Final = ("пароль", "密码", "密碼", "パスワード", 
 
 
 def _second(first: tuple[str, ...], last: str) -> str:
-    """The expression for a name of two words, such as `api_key`: it finds the last word and looks back."""
+    """The expression for a two-word name, such as `api_key`. It finds the last word and looks back."""
     return f"{last}(?:{'|'.join(rf'(?<={word}[ _-]{last})|(?<={word}{last})' for word in first)})"
 
 
@@ -49,25 +49,25 @@ _STRONG: Final = (
     _second(_TOKENS, "token"),
     _second(("connection",), "string"),
 )
-"""The names of secrets, in small letters. Each begins with letters that are fixed, so that it is found quickly."""
+"""The names of secrets, in lower case. Each begins with literal characters, which makes the search fast."""
 _WEAK: Final = ("token", "key", r"auth(?:orization)?", "jwt", "sid", "cookie", "login", r"pin(?:[ _-]code)?", "otp")
-"""Names that often mean something else."""
+"""Names that often have another meaning."""
 _IN_SENTENCES: Final = ("token", "pin")
-"""Of these, the ones that a sentence gives a value to: `the token is …`."""
+"""Those of them that a sentence gives a value to: `the token is …`."""
 _NUMBERED: Final = r"(?:[_-]?(?:key|value|id|text|\d{1,3}))?"
 
 _BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
-"""What ends a word inside of a JSON string."""
+"""What ends a word inside a JSON string."""
 _TAIL: Final = re.compile(r"[^\W\d_]*(?:\\[\s\S]*)?")
 _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
     "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect|expected"
 )
-"""Words that occur in the place of a secret and are not one."""
+"""Words that occur in place of a secret and are not one."""
 _MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|otp|dsn|cookie|jwt)$")
 _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
-"""What shells call the folder one is in: no passwords, and hiding them would hide every path."""
+"""Shell names for the current directory. They are not passwords, and hiding them would hide every path."""
 _SCHEMES: Final = ("bearer", "basic", "token")
 """What precedes the secret in a header."""
 _DATE: Final = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt][\d:.+Zz-]*)?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d\d?:\d\d(?::\d\d)?")
@@ -80,7 +80,7 @@ _DEEPEST: Final = 6
 
 _CLOSING: Final = r"\\?[\"'`*]{0,3}\s{0,3}"
 _WHOLE: Final = r"(?!(?<=[^\\]\\)[\"'])"
-"""Not the backslash of a quotation mark that is escaped."""
+"""Not the backslash of an escaped quotation mark."""
 _IN_QUOTES: Final = (
     # Inside of a JSON string, where a quotation mark and a backslash of the value are escaped twice.
     r"\\\"(?P<escaped>(?:[^\"\\\n]|\\\\\\[\"\\]|\\\\[a-z/]|\\[^\"\\\n]){3,200})"
@@ -90,19 +90,19 @@ _QUOTED: Final = ("escaped", "double", "single")
 
 
 class _Labelled(NamedTuple):
-    """A value behind the name of a secret, as it is written there."""
+    """A value after the name of a secret, as written there."""
 
     written: str
     place: tuple[int, int]
     sure: bool
     """It is a secret even if it looks like a word."""
     quoted: bool
-    """Quotation marks show where it ends."""
+    """Quotation marks delimit it."""
 
 
-@cache  # these expressions are a tenth of the time that an import takes, and many programs never hide a secret
+@cache  # compiling these takes a tenth of the import time, and many programs never hide a secret
 def _grammar() -> tuple[tuple[tuple[re.Pattern[str], ...], bool, tuple[tuple[re.Pattern[str], bool], ...]], ...]:
-    """Names, whether they must begin a word, and what follows them: each with whether that is secret for certain."""
+    """Names, whether they must begin a word, and the values after them, each with whether it is certainly a secret."""
     value = re.compile(
         rf"{_CLOSING}(?::=|=>|->|[:=：]|\\{{1,2}}uff1a)[*`]{{0,3}}\s{{0,3}}"
         rf"(?:{_IN_QUOTES}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>]{{3,200}}(?<![.:?]){_WHOLE}))"
@@ -146,7 +146,7 @@ def labelled_values(text: str) -> tuple[str, ...]:
 
 
 def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
-    """A value as it is written, and decoded: a backslash may be literal, or begin an escape of JSON."""
+    """A value as written, and decoded: a backslash may be literal, or begin a JSON escape."""
     written = label.written.strip() if label.quoted or label.sure else label.written.rstrip(".!?:")
     if "\\" not in written:
         yield written
@@ -220,7 +220,7 @@ def secrets_among(value: object) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SecretsIn:
-    """The secrets of a value, which is looked through each time that they are gone through, and not before."""
+    """The secrets in a value, which is searched on each iteration, and not before."""
 
     value: object = dataclasses.field(repr=False)
 
@@ -235,7 +235,7 @@ def _is_listing(value: object) -> TypeGuard[Iterable[object]]:
 
 def _among(value: object) -> Iterator[str]:
     pending: list[tuple[str, object, int]] = [("", value, 0)]
-    listed: deque[tuple[str, object, int]] = deque()  # behind all else: a long list may hold more than is looked at
+    listed: deque[tuple[str, object, int]] = deque()  # last of all: a long list may contain more than is searched
     for _ in range(_MOST):
         if not (pending or listed):
             return
@@ -260,7 +260,7 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
 
 @cache
 def _field_name() -> re.Pattern[str]:
-    """The name of a field that holds a secret: one of the strong names, and perhaps a word or a number behind it."""
+    """The name of a field that holds a secret: one of the strong names, possibly followed by a word or a number."""
     return re.compile(rf"(?i)(?:{'|'.join(_STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 
 
@@ -274,12 +274,12 @@ def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object
         return [*vars(value).items(), *(value.model_extra or {}).items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(part.name, getattr(value, part.name, None)) for part in dataclasses.fields(value)]
-    # An object of the caller's own may hold anything, such as clients with pools: no further than its attributes.
+    # An arbitrary object may hold anything, such as clients with pools: only its attributes are searched.
     return list(getattr(value, "__dict__", {}).items()) if depth == 0 else ()
 
 
 def _reveal(value: object) -> Callable[[], Any] | None:
-    """What gives the text of pydantic's `SecretStr` and kin."""
+    """The methods that reveal pydantic's `SecretStr` and similar types."""
     reveal: Callable[[], Any] | None = getattr(type(value), "get_secret_value", None) and getattr(
         value, "get_secret_value", None
     )
@@ -287,7 +287,7 @@ def _reveal(value: object) -> Callable[[], Any] | None:
 
 
 def _spelled(name: str) -> str:
-    """A name with `_` where a capital letter begins a word: `apiKey` is `api_Key`."""
+    """A name with `_` before each word that begins with a capital letter: `apiKey` is `api_Key`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
@@ -297,7 +297,7 @@ def _is_value(text: str) -> bool:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a string is not a word: letters and digits mixed, or a number of several digits that is not a date."""
+    """Whether a string is not a word: it mixes letters and digits, or is a number of several digits and not a date."""
     if _DATE.fullmatch(text):
         return False
     digits = sum(letter.isdigit() for letter in text)

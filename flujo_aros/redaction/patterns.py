@@ -40,12 +40,12 @@ _KEYS: Final[Mapping[str, str]] = {
         r"|[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{0,600}(?:\.[A-Za-z0-9_-]{8,}){3}|[A-Za-z0-9_-]{13,}\Z)"
     ),
 }
-"""How the well-known keys begin, and how they go on."""
+"""How the well-known keys begin and continue."""
 
 
 @cache
 def _key(begin: str) -> re.Pattern[str]:
-    """A key that begins a word. What it begins with comes first: so it is looked for as quickly as can be."""
+    """A key that begins a word. Its fixed prefix comes first, which makes the search as fast as possible."""
     rest = _KEYS[begin]
     begin = re.escape(begin)
     escapes = rf"(?<=\\[nrtbf]{begin})|(?<=\\u[0-9A-Fa-f]{{4}}{begin})"
@@ -63,17 +63,17 @@ _OTHERS: Final = (
     ("bearer", rf"(?i:bearer)\s+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
     ("basic", r"(?i:\bbasic)\s+(?=[A-Za-z+/]{0,300}[0-9=])(?P<secret>[A-Za-z0-9+/]{12,}={0,2})"),
     ("cookie", rf"(?i:cookie)\\?[\"']?\s{{0,3}}:\s{{0,3}}\\?[\"']?{_COOKIE}"),
-    # A password may hold anything: it ends at the last `@` before the name of a host. A port is none.
+    # A password may contain anything: it ends at the last `@` before a host name. A port is not a password.
     (
         "://",
         rf"{_SCHEME}[^\s/:@\"'<>]{{0,200}}:(?!\d{{1,5}}/)(?P<secret>(?:(?!://)[^\s\"'<>]){{1,200}})@(?=\[?[A-Za-z0-9])",
     ),
     # The same, cut before the `@`; digits alone are a port.
     ("://", rf"{_SCHEME}[^\s/:@\"'<>]{{1,200}}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{{1,200}})\Z"),
-    # The path of a web hook is all that one needs to post to it.
+    # The path of a webhook is all that is needed to post to it.
     ("://hooks.slack.com/", r"://hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/-]{12,})"),
     ("/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]{12,})"),
-    # What signs a URL opens what it points to.
+    # The signature of a URL grants access to its target.
     ("sig", r"(?i:[?&;](?:x-amz-|x-goog-)?sig(?:nature)?=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
     ("x-amz-security-token", r"(?i:x-amz-security-token=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
     ("q~", r"(?<![\w.~-])(?P<secret>[\w.~-]{3}\dQ~[\w.~-]{24,40})"),  # Azure
@@ -81,12 +81,12 @@ _OTHERS: Final = (
     ("--user", r"--user[ =][\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
     ("curl", r"curl\s(?:[^\n]{0,200}?\s)?-u\s{0,3}[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
 )
-"""For each kind a marker in lower case that its text contains, and its pattern: all of it, or the group `secret`."""
+"""For each kind a lowercase marker that its text contains, and its pattern: the whole match, or the group `secret`."""
 _compiled = cache(re.compile)
-"""Compiles a pattern when a text holds its marker: all of them would be a sixth of the time that an import takes."""
+"""Compiles a pattern when a text contains its marker; compiling all of them would take a sixth of the import time."""
 _SHORTEST_PART: Final = 8
 _PARTS: Final = re.compile(r"\\+[nrt]|[\s;=]+|-----[A-Z0-9 ]*(?:-----)?")
-"""A secret of several words or lines is one in each of them."""
+"""Each word or line of a longer secret is a secret as well."""
 
 
 def find_by_form(text: str) -> Iterator[tuple[int, int]]:
@@ -103,9 +103,9 @@ def find_by_form(text: str) -> Iterator[tuple[int, int]]:
 
 
 def secrets_by_context(text: str) -> Iterator[str]:
-    """What is secret because of its context, such as a password in a URL, and parts of it.
+    """Values that are secret because of their context, such as a password in a URL, and parts of them.
 
-    Quoted alone it would not be recognised.
+    Quoted alone they would not be recognized.
 
     >>> list(secrets_by_context("postgres://app:opensesame@db"))
     ['opensesame']
@@ -126,6 +126,6 @@ def _marked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_telling(part: str) -> bool:
-    """Whether a part of a secret is a secret, too: a line of a private key is, and a word is not."""
+    """Whether a part of a secret is a secret too: a line of a private key is, a word is not."""
     letters = any(letter.isalpha() for letter in part)
     return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])

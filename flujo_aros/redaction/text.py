@@ -1,4 +1,4 @@
-"""Text around secrets: known values, and whether a place is inside a JSON string, where a secret has escapes."""
+"""Text around secrets: known values, and whether a position is inside a JSON string, where secrets are escaped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Final
 from flujo_aros.json_data import SUSPECT_ESCAPE, literal_escapes, unescape
 
 CUT: Final = 16
-"""From so many characters on, the beginning of a value counts: the text may end in the middle of one."""
+"""At least this many characters of a value count at the end of a text, which may end in the middle of one."""
 SHORT: Final = 6
-"""A value shorter than that counts only as a word of its own."""
+"""A shorter value counts only as a separate word."""
 _BOUND: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
 _PIECE: Final = 1_000
 _FEW: Final = 16
-"""So many are looked for one by one, which is quicker."""
+"""Up to this many values are searched one by one, which is faster."""
 _BEGINS: Final = re.compile(rf"{_BOUND}(?=[\s\S])")
 _ENDS: Final = re.compile(r"(?![A-Za-z0-9])")
 
@@ -47,7 +47,7 @@ class Matcher:
             together.sort()
 
     def find_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """The spans of values, and of beginnings of values that are long enough to matter; in any order."""
+        """The spans of values, and of prefixes of values that are long enough to matter, in any order."""
         for at in _starts(self._begins, SHORT, text):
             end = self._end_of(at, text)
             if end is not None:
@@ -74,12 +74,12 @@ class Matcher:
 
 
 def begins_word(text: str, at: int) -> bool:
-    """Whether a place is where a word may begin: not within one, but also behind an escape of JSON."""
+    """Whether a word may begin at a position: not within one, but also after a JSON escape."""
     return _BEGINS.match(text, at) is not None
 
 
 def _pieces(value: str) -> Iterable[str]:
-    """A long value in pieces that overlap: so no look at a place takes long, and together they cover all of it."""
+    """A long value in overlapping pieces: no single comparison takes long, and together they cover all of it."""
     if len(value) <= _PIECE + CUT:
         return (value,)
     return (value[at : at + _PIECE + CUT] for at in range(0, len(value) - CUT, _PIECE))
@@ -98,7 +98,7 @@ def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
 
 
 def _common(value: str, text: str, at: int) -> int:
-    """How many characters of a value the text has at a position."""
+    """How many characters of a value the text contains at a position."""
     least, most = 0, len(value)
     while least < most:
         half = (least + most + 1) // 2
@@ -110,23 +110,23 @@ _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
 _SPACE: Final = " \t\r\n"
 _NEAR: Final = 80
 _KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
-"""What precedes the colon after a key; in prose that is a word."""
+"""The text before the colon after a key; in prose it is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
 _VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})|(?!))*+")
-"""The inside of a string of valid JSON."""
+"""The content of a string in valid JSON."""
 _ESCAPED: Final = re.compile(r"[\\\"\x00-\x1f\x7f]")
 _ESCAPED_SINGLE: Final = re.compile(r"[\\\"'\x00-\x1f\x7f]")
 
 
 @dataclass
 class Quotes:
-    """The quotation marks of one text; they are looked for when the first question is asked."""
+    """The quotation marks of one text, located when first needed."""
 
     text: str
 
     def around(self, start: int, end: int) -> str | None:
-        """The mark of the JSON string in which a place lies; None for any other place.
+        """The quotation mark of the JSON string that contains a position, or None.
 
         Exact for valid JSON. In any other text, quotation marks and their neighbours decide what a string is.
 
@@ -142,7 +142,7 @@ class Quotes:
         return None
 
     def is_bare_value(self, start: int, end: int) -> bool:
-        """Whether a place is the value of a key of JSON, without marks."""
+        """Whether a position is an unquoted JSON value after a key."""
         behind_key = _BEHIND_KEY.search(self.text[max(0, start - _NEAR) : start])
         return behind_key is not None and _BEFORE_NEXT.match(self.text, end) is not None
 
@@ -164,7 +164,9 @@ class Quotes:
         return {}
 
     def _may_open(self, place: int) -> bool:
-        """Whether a string may begin at a mark: behind a bracket, a comma or a key, or with the text."""
+        """Whether a string may begin at a quotation mark: after a bracket, a comma or a key, or at the start of the
+        text.
+        """
         if place not in self._opens:
             at = self._beyond_space(place, -1)
             letter = self.text[at : at + 1] if at >= 0 else ""
@@ -186,7 +188,7 @@ class Quotes:
 
 
 def unescaped(written: str, mark: str) -> str:
-    """The inside of a JSON string, decoded as the reader decodes it.
+    """The content of a JSON string, decoded as the reader decodes it.
 
     >>> print(unescaped(r"ab\\\\cd", '"'), unescaped(r"ab\\cd", '"'))
     ab\\cd ab\\cd
@@ -200,7 +202,7 @@ def unescaped(written: str, mark: str) -> str:
 
 
 def escaped(said: str, mark: str) -> str:
-    """A string as the inside of a JSON string, in a form that no reader can take for anything else.
+    """A string escaped as the content of a JSON string, in a form that no reader can misread.
 
     >>> print(escaped('12" \\\\new', '"'))
     12\\" \\\\new
@@ -210,5 +212,5 @@ def escaped(said: str, mark: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     letter = found.group()
-    # `\\n` and its kin may be taken for the beginning of a word, as in a path: a code may not.
+    # `\\n` and similar escapes may be mistaken for the beginning of a word, as in a path; a code cannot.
     return f"\\{letter}" if letter in '\\"' else f"\\u{ord(letter):04x}"

@@ -1,4 +1,4 @@
-"""Hides secrets: each is replaced by a label before a text leaves, and restored in the reply."""
+"""Hides secrets: each is replaced by a label before a text is sent, and restored in the reply."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def secrets_of(text: str) -> tuple[str, ...]:
 
 @dataclass
 class Vault:
-    """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
+    """The secrets of one text, by label. `hide` removes them, `restore` puts them back where a model copied a label.
 
-    `named` are values that the caller knows to be secret, beside the kinds that are found by their looks. `labelled`:
-    what the text itself calls a password, a key or a token is one, too, wherever it occurs.
+    `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form.
+    `labelled`: values that the text itself calls a password, a key or a token are secret wherever they occur.
 
-    A label stands for what the secret says, however it was written: inside of a JSON string its backslashes and
-    quotation marks are escaped, elsewhere they are not, and both is so in the text and in the reply.
+    A label stands for the value of a secret, however it is written: escaped inside a JSON string, and as it is
+    elsewhere, both in the text and in the reply.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -51,13 +51,13 @@ class Vault:
 
     def __post_init__(self) -> None:
         text = self.text.casefold() if "[" in self.text else ""
-        while f"[{self._word}-" in text:  # a text that holds our own labels must come back unchanged
+        while f"[{self._word}-" in text:  # a text that already contains such labels must come back unchanged
             self._word += "x"
 
     def hide(self, text: str, *, fitted: bool = False) -> str:
         """The text with every known secret replaced by its label; the same secret has the same label.
 
-        With `fitted` each label is made as long as what it stands for, and there is no way back.
+        With `fitted`, each label is as long as its secret, and the text cannot be restored.
         """
         parts: list[str] = []
         done, quotes = 0, Quotes(text)
@@ -73,7 +73,7 @@ class Vault:
 
     @property
     def found(self) -> dict[str, str]:
-        """What the secrets say that were hidden, by label."""
+        """The hidden secrets, by label."""
         return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
@@ -119,12 +119,12 @@ class Vault:
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """The spans of the secrets in a text, in any order."""
         for start, end in find_by_form(text):
-            if not text.startswith(f"[{self._word}-", start):  # what is hidden already stays as it is
+            if not text.startswith(f"[{self._word}-", start):  # what is already hidden stays unchanged
                 yield start, end
         yield from self._values.find_in(text)
 
     def _label(self, written: str, mark: str | None) -> str:
-        """The label of a secret as it is written, in prose or between such marks."""
+        """The label of a secret as written in prose or between such quotation marks."""
         says = written
         if mark is not None:
             says = self._known[written] if written in self._known else unescaped(written, mark)
@@ -132,21 +132,21 @@ class Vault:
 
 
 def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "") -> str:
-    """A text that may be shown: each secret is replaced by a label, the same secret by the same label.
+    """The text with each secret replaced by a label, the same secret by the same label.
 
-    What `source`, the text that this one quotes, calls a password, a key or a token is one as well: a quotation may
-    leave out the words that say so.
+    Values that `source`, the text quoted here, calls a password, a key or a token are hidden as well, because the
+    quotation may leave out those words.
     """
     called = secrets_of(source) if source else ()
     return Vault(text, (*secrets, *called), labelled=True).hide(text)
 
 
 def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:
-    """A secret as it is to be written in the place of its label."""
+    """A secret as written in place of its label."""
     mark = quotes.around(start, end)
     if mark is not None:
         return escaped(secret, mark)
-    # A label without marks behind a key would have passed for a list.
+    # An unquoted label after a key would look like a list.
     bare = quotes.is_bare_value(start, end) and not _NUMBER.fullmatch(secret)
     return f'"{escaped(secret, chr(34))}"' if bare else secret
 
@@ -156,7 +156,7 @@ def _fitted(label: str, size: int) -> str:
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same places without any that overlap; they come in order."""
+    """The spans without overlaps; they are given in order."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start < joined[-1][1]:
@@ -167,7 +167,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A value as it is escaped in JSON, where that differs."""
+    """A value with JSON escapes, if that differs."""
     for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         if form != value:
             yield form

@@ -31,7 +31,7 @@ class NoisyReply:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One class of noise. `write` gives the text for an answer, or None where it does not apply to that answer."""
+    """One class of noise. `write` gives the text for an answer, or None if it does not apply to that answer."""
 
     name: str
     what: str
@@ -40,7 +40,7 @@ class Noise:
     finish_reason: FinishReason = "stop"
 
     def reply(self, value: Json, rng: random.Random) -> NoisyReply | None:
-        """A reply with this noise; None where it does not apply."""
+        """A reply with this noise, or None if it does not apply."""
         text = self.write(value, rng)
         return None if text is None else NoisyReply(text, self.name, self.whole, self.finish_reason)
 

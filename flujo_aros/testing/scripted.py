@@ -70,7 +70,7 @@ class ScriptedModel(FunctionModel):
         self.asked: list[Asked] = []
 
     async def model(self, name: str) -> Self:  # noqa: ARG002 - the signature of a `ModelSource`
-        """Itself, in the place of every model that a pipeline names: `Runner(pipeline, models=ScriptedModel(...))`."""
+        """Itself, in place of every model that a pipeline names: `Runner(pipeline, models=ScriptedModel(...))`."""
         return self
 
     @property

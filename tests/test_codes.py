@@ -10,9 +10,9 @@ import pytest
 from repair_codes import codes_in_source
 
 import flujo_aros.reading
+from flujo_aros import Reason
 from flujo_aros.errors import Code
 from flujo_aros.lint.rules import RULES
-from flujo_aros.outcome import Reason
 from flujo_aros.recovery import AnyStage
 
 READING = Path(flujo_aros.reading.__file__ or "").parent

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flujo_aros.errors import UsageError
-from flujo_aros.settings import Settings, current_settings, read_settings
+from flujo_aros import Settings, UsageError, current_settings
+from flujo_aros.settings import read_settings
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,10 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 
-from flujo_aros import AgentSpec, Logging, Runner, Step, observing
-from flujo_aros.errors import UsageError
-from flujo_aros.settings import Settings, current_settings, read_settings
+from flujo_aros import AgentSpec, Logging, Runner, Settings, Step, UsageError, current_settings, observing
+from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.setup import listening
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros.testing import ScriptedModel
 
 SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 MARK = "the-words-of-the-prompt"

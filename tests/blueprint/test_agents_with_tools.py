@@ -186,6 +186,6 @@ steps:
 """
     pipeline = load(text, "pydantic_ai.capabilities")
     begun: list[object] = []
-    with pytest.raises(UsageError, match="step 'ask': the agent 'desk' cannot be made"):
+    with pytest.raises(UsageError, match="step 'ask': the agent 'desk' cannot be built"):
         Runner(pipeline, models=Scripted(), observers=[begun.append]).run_sync("x")
     assert begun == []

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from flujo_aros import Cached, Loop, Pipeline, Step
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.step import Step
 
 TALK = """
 agents: { a: { model: "openai:gpt-4o-mini" } }

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flujo_aros import BlueprintError
 from flujo_aros.blueprint.document import parse_document
-from flujo_aros.errors import BlueprintError
 
 
 def plain(text: str) -> Any:

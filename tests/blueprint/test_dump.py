@@ -12,28 +12,37 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
-from flujo_aros import AgentSpec
+from flujo_aros import (
+    AgentSpec,
+    Agree,
+    Branch,
+    Cached,
+    Call,
+    ContractError,
+    Ensemble,
+    Human,
+    Import,
+    Loop,
+    Manifest,
+    Map,
+    OutputMapping,
+    Parallel,
+    Pipeline,
+    Processing,
+    StateUpdate,
+    Step,
+    StepLimits,
+    UsageError,
+)
 from flujo_aros.blueprint.blocks import KINDS
 from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.contract import written_contract
-from flujo_aros.ensemble.manifest import Manifest
-from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import Extraction, built_in_step, stringify
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.loop import Loop, StateUpdate
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Common, Pipeline, StepLimits
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.processing import Coercion, Processing
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.model import Common
+from flujo_aros.pipeline.processing import Coercion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=12)
 WORDS = st.one_of(TEXT, st.sampled_from(["yes", "no", "1e3", "0o7", "null", "~", "a: b", "- x", "#c", "{{ input }}"]))

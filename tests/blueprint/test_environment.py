@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros import Journal, Runner, Step
+from flujo_aros import BlueprintError, Journal, Pipeline, Runner, Step, load_blueprint
 from flujo_aros.blueprint.dump import dump
-from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
-from flujo_aros.errors import BlueprintError
-from flujo_aros.lint.check import lint_text
-from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.lint import lint_text
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 AGENT = """\

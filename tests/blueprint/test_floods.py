@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from flujo_aros import BlueprintError, Runner
 from flujo_aros.blueprint.document import MAX_FINDINGS, MAX_NODES
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError
-from flujo_aros.lint import lint_text
-from flujo_aros.lint.finding import Severity
-from flujo_aros.pipeline.runner import Runner
+from flujo_aros.lint import Severity, lint_text
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import sys
 import pytest
 import yaml
 
+from flujo_aros import BlueprintError
 from flujo_aros.blueprint import document
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError
 from flujo_aros.lint import lint_text
 
 

@@ -10,9 +10,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
+from flujo_aros import Runner, RunStatus, load_blueprint
 
 FOLDER = Path(__file__).parents[2] / "blueprints"
 PIPELINE = load_blueprint(FOLDER / "invoice.yaml")

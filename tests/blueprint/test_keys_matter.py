@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Processing, Runner
+from flujo_aros import BlueprintError, Processing, Runner, UsageError, load_blueprint
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.editor import blueprint_schema
-from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.lint.check import lint_text
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros.lint import lint_text
+from flujo_aros.testing import ScriptedModel
 
 GOOD = '{"n": 1}'
 OBJECT = "{type: object, required: [n], properties: {n: {type: integer}}}"

@@ -8,23 +8,30 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import AgentSpec
-from flujo_aros.blueprint.load import inspect_blueprint, load_blueprint, parse_blueprint
+from flujo_aros import (
+    AgentSpec,
+    BlueprintError,
+    Branch,
+    Cached,
+    Call,
+    Human,
+    Import,
+    Loop,
+    Map,
+    OutputMapping,
+    Parallel,
+    Pipeline,
+    Processing,
+    Runner,
+    RunStatus,
+    StateUpdate,
+    Step,
+    StepLimits,
+    load_blueprint,
+)
+from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
-from flujo_aros.errors import BlueprintError
-from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import passthrough, wrap_dict
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.loop import Loop, StateUpdate
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline, StepLimits
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
 
 HEAD = "agents: {a: {model: m}}\nsteps:\n"
 AGENT = AgentSpec(model="m")

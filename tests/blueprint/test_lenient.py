@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
-from flujo_aros.errors import BlueprintError
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.runner import Runner
+from flujo_aros import BlueprintError, Pipeline, Runner, load_blueprint
+from flujo_aros.blueprint.load import parse_blueprint
 
 HEAD = "agents: {a: {model: 'openai:m'}}\nsteps:\n"
 ECHO = "agent: {id: flujo.builtins.echo}"

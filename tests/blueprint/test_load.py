@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import AgentSpec
-from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
-from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Processing, Step
+from flujo_aros import (
+    AgentSpec,
+    BlueprintError,
+    Call,
+    Pipeline,
+    Processing,
+    Runner,
+    RunStatus,
+    Step,
+    UsageError,
+    load_blueprint,
+)
+from flujo_aros.blueprint.load import parse_blueprint
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flujo_aros import AgentSpec
+from flujo_aros import AgentSpec, BlueprintError, Call, Runner, Step, UsageError
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
 
 
 @pytest.mark.parametrize(

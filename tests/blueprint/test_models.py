@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import BlueprintError, UsageError
-from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
+from flujo_aros import BlueprintError, UsageError, load_blueprint
+from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.host import made_model
 
 SHOP = """

@@ -10,15 +10,13 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import Field
 
-from flujo_aros import Call, Pipeline, UsageError
+from flujo_aros import BlueprintError, Call, Parallel, Pipeline, UsageError
 from flujo_aros.blueprint.blocks import BLOCKS, KINDS, Kind
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.editor import blueprint_schema
 from flujo_aros.blueprint.kinds import add_kind
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError
 from flujo_aros.pipeline.options import known_options
-from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.pause import fingerprint
 
 

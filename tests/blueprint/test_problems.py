@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from flujo_aros import BlueprintError
 from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
-from flujo_aros.errors import BlueprintError, Code, Suggestion
+from flujo_aros.errors import Code, Suggestion
 from flujo_aros.lint.rules import RULES
 from flujo_aros.lint.rules.loader import LoaderRule
 

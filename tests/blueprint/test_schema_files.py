@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
-from flujo_aros.errors import BlueprintError
-from flujo_aros.lint.check import lint_text
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.step import Step
+from flujo_aros import BlueprintError, Human, Step, load_blueprint
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.lint import lint_text
 
 JSON = '{"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}'
 TOTAL = {"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}

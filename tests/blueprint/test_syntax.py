@@ -7,9 +7,9 @@ import re
 import pytest
 import yaml
 
+from flujo_aros import BlueprintError
 from flujo_aros.blueprint import document
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.errors import BlueprintError
 
 HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
 

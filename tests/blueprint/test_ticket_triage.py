@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flujo_aros.blueprint.load import load_blueprint
+from flujo_aros import Runner, RunStatus, Step, load_blueprint
 from flujo_aros.contract import Valid, compile_contract
 from flujo_aros.pipeline.facts import effective
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Step
 
 FILE = Path(__file__).parents[2] / "blueprints" / "ticket_triage.yaml"
 PIPELINE = load_blueprint(FILE)

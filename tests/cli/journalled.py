@@ -11,8 +11,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import Call, Pipeline, Runner, Step
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Call, Journal, Pipeline, Runner, Step
 
 MESSY = "Sure: {'name': 'Alma', 'crew': '3',}"
 BAD = '{"name": "Alma", "crew": "it is 3"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from flujo_aros.ensemble.log import EventLog
+from flujo_aros import EventLog
 
 from .conftest import Aros
 

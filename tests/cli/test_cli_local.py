@@ -12,9 +12,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from flujo_aros.blueprint.load import load_blueprint
+from flujo_aros import Step, load_blueprint
 from flujo_aros.pipeline.facts import effective
-from flujo_aros.pipeline.step import Step
 
 from .conftest import COMMAND, Aros
 

@@ -7,9 +7,9 @@ import io
 
 from rich.console import Console
 
+from flujo_aros import Usage, observing
 from flujo_aros.cli.progress import Board, progress
-from flujo_aros.events import AskStarted, StageFinished, StageStarted, StepFinished, StepStarted, emit, observing, span
-from flujo_aros.usage import Usage
+from flujo_aros.events import AskStarted, StageFinished, StageStarted, StepFinished, StepStarted, emit, span
 
 
 def started(name: str) -> StepStarted:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.settings import current_settings
+from flujo_aros import current_settings
 
 from .conftest import COMMAND, Aros
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros import Call, Journal, Pipeline, Runner
-from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros import Call, Journal, Parallel, Pipeline, Runner
 
 from .conftest import Aros
 from .journalled import fill

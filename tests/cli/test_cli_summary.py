@@ -12,11 +12,24 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from flujo_aros import (
+    Accepted,
+    Degraded,
+    Issue,
+    Reason,
+    Rejected,
+    Repair,
+    Risk,
+    RunResult,
+    RunStatus,
+    StepResult,
+    StepStatus,
+    Trust,
+    Usage,
+)
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.host import StageRecord
-from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, run_status
-from flujo_aros.usage import Usage
+from flujo_aros.pipeline.results import run_status
 
 FENCE = Repair("fence", Risk.LOSSLESS, "$", (0, 7), "```json", "")
 CASE = Repair("enum-case", Risk.INFERRED, "$.priority", (20, 26), '"High"', '"high"')

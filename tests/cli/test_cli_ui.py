@@ -16,10 +16,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Call, Pipeline, Runner
+from flujo_aros import Call, Journal, Pipeline, Runner, UsageError
 from flujo_aros.cli.ui import Server, serve
-from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.journal import Journal
 
 from .conftest import Aros
 from .journalled import MESSY, boat_step, fill

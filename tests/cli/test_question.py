@@ -9,10 +9,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from flujo_aros import Human, Runner
 from flujo_aros.cli.question import answer_words, ask, example_answer
 from flujo_aros.contract import Invalid, compile_contract
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.runner import Runner
 
 
 class Line(BaseModel):

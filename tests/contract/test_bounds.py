@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flujo_aros import Accepted, Reason, Rejected, Trust, read
+from flujo_aros import Accepted, ContractError, Reason, Rejected, Trust, read
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.errors import ContractError
 
 TAGS: dict[str, Any] = {"type": "object", "properties": {"tags": {"type": "array", "minItems": 2, "maxItems": 1}}}
 

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, read
+from flujo_aros import Accepted, ContractError, Outcome, Output, Reason, Rejected, Risk, read
 from flujo_aros.contract import compile_contract
-from flujo_aros.errors import ContractError
 
 
 class Order(BaseModel):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from flujo_aros import Accepted, Output, Reason, Rejected, Trust, read
+from flujo_aros import Accepted, ContractError, Issue, Output, Reason, Rejected, Trust, UsageError, read
 from flujo_aros.contract import (
     COMPLETE,
     CompletionSignal,
@@ -19,8 +19,6 @@ from flujo_aros.contract import (
     winner_in,
     with_checks,
 )
-from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.outcome import Issue
 
 
 class Item(BaseModel):

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Accepted, Rejected, read
+from flujo_aros import Accepted, ContractError, Rejected, read
 from flujo_aros.contract import Output, TaggedContract, contract_from, written_contract
-from flujo_aros.errors import ContractError
 
 INTEGER = {"type": "integer"}
 

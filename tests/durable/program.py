@@ -4,10 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from flujo_aros import Pipeline, Runner
+from flujo_aros import Journal, Pipeline, Runner
 from flujo_aros.durable import Durable
 from flujo_aros.pipeline.runner import Engine
-from flujo_aros.telemetry.journal import Journal
 from tests.durable.steps import steps
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, Trust, UsageError
+from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, RunStatus, Step, Trust, UsageError
 from flujo_aros.pipeline.ledger import RunLedger, Settlement
-from flujo_aros.pipeline.results import RunStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 

@@ -16,8 +16,20 @@ from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import AgentSpec, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
-from flujo_aros.pipeline.results import RunStatus, StepStatus
+from flujo_aros import (
+    AgentSpec,
+    Call,
+    Human,
+    Loop,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    RunStatus,
+    Step,
+    StepStatus,
+    UsageError,
+)
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 

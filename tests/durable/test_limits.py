@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros import UsageError
-from flujo_aros.usage import Usage
+from flujo_aros import Usage, UsageError
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 

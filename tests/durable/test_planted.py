@@ -19,10 +19,9 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 from dbos import DBOS
 from dbos import _serialization as internals
 
-from flujo_aros import Pipeline, Runner
+from flujo_aros import ArosError, Pipeline, Runner
 from flujo_aros.durable import Durable
 from flujo_aros.durable.serializer import JsonSerializer, RefusedRow, refuse_pickles
-from flujo_aros.errors import ArosError
 from tests.durable.steps import steps
 
 # Threads of the engine may hold a connection when a test ends.

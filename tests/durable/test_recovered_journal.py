@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Journal
 from flujo_aros.telemetry.records import Story
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")

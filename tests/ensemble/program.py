@@ -14,11 +14,8 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from flujo_aros import Runner
-from flujo_aros.ensemble.log import EventLog
-from flujo_aros.ensemble.manifest import Manifest
-from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+from flujo_aros import Ensemble, EventLog, Manifest, Runner
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 TURNS = 12
 CAST = [

@@ -7,11 +7,8 @@ from typing import Any
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
-from flujo_aros import AgentSpec, Runner
-from flujo_aros.ensemble.log import EventLog
-from flujo_aros.ensemble.manifest import Manifest
-from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros import AgentSpec, Ensemble, EventLog, Manifest, Runner
+from flujo_aros.testing import ScriptedModel
 
 TOOLS = """
 from pydantic_ai import Tool

@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import RunResult
-from flujo_aros.ensemble.log import EventLog
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros import EventLog, RunResult
+from flujo_aros.testing import ScriptedModel
 from tests.ensemble.shop import line, refund, shop
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")

@@ -20,29 +20,32 @@ from rich.console import Console
 from flujo_aros import (
     AgentSpec,
     BlueprintError,
+    Ensemble,
+    EventLog,
     Journal,
     LimitReached,
+    LogEvent,
+    Manifest,
     PausedRun,
+    Pipeline,
     Runner,
     RunStatus,
     StepLimits,
     Trust,
     UsageError,
+    bound,
+    fold,
 )
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.ensemble import show_figures
 from flujo_aros.cli.progress import PlainProgress
 from flujo_aros.cli.show import show_command
-from flujo_aros.ensemble.log import EventLog, LogEvent, fold
-from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.manifest import read_manifest
 from flujo_aros.ensemble.memory import MOST_BELIEFS, Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
-from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript
 from flujo_aros.events import StepNoted
-from flujo_aros.pipeline.bound import bound
-from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
-from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 from tests.ensemble.shop import line, refund, shop
 
 MODEL = "local:m"

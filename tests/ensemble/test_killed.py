@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import UsageError
-from flujo_aros.ensemble.log import EventLog
+from flujo_aros import EventLog, UsageError
 
 PROGRAM = Path(__file__).with_name("program.py")
 

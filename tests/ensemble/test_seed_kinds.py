@@ -14,14 +14,24 @@ from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import Accepted, Aros, Output, Reason, Rejected, Runner, RunStatus, Step, read
+from flujo_aros import (
+    Accepted,
+    Aros,
+    Ensemble,
+    EventLog,
+    Manifest,
+    Output,
+    Reason,
+    Rejected,
+    Runner,
+    RunStatus,
+    Step,
+    read,
+)
 from flujo_aros.contract import reasoning_in, scores_of, winner_in
-from flujo_aros.ensemble.log import EventLog
-from flujo_aros.ensemble.manifest import Manifest
 from flujo_aros.ensemble.measures import repetition
 from flujo_aros.ensemble.memory import ReflectionTracker
-from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 SAID = Output.event(["elf.said", "elf.thought"], fallback="elf.said")
 CAST = ["ada", "bo"]

@@ -156,9 +156,9 @@ def test_a_row_names_images_and_texts_in_its_folder_and_addresses(tmp_path: Path
         ({"$file": "/etc/hostname"}, "is outside"),
         ({"$file": "link.txt"}, "is outside"),
         ({"$file": "missing.png"}, "cannot read the file 'missing.png'"),
-        ({"$file": "noise.bin"}, "is not text in UTF-8"),
-        ({"$url": "https://example.com/page"}, "is not the address of an image"),
-        ({"$url": "file:///etc/photo.png"}, "is not the address of an image"),
+        ({"$file": "noise.bin"}, "is not UTF-8 text"),
+        ({"$url": "https://example.com/page"}, "is not the URL of an image"),
+        ({"$url": "file:///etc/photo.png"}, "is not the URL of an image"),
     ],
 )
 def test_a_row_cannot_name_other_files_of_the_machine(tmp_path: Path, named: object, message: str) -> None:

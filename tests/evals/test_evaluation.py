@@ -12,12 +12,10 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, UsageError
-from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Verdict, evaluate_sync
-from flujo_aros.evals.many import Stop
+from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, Usage, UsageError
+from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync
 from flujo_aros.pipeline.changed import with_ladder
 from flujo_aros.testing import ScriptedModel
-from flujo_aros.usage import Usage
 
 SCHEMA = {
     "type": "object",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.errors import LocalModelError
+from flujo_aros import LocalModelError
 from flujo_aros.host.local import find_weights, require_engine
 
 

@@ -17,9 +17,8 @@ from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, Functi
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
 
-from flujo_aros import Aros
+from flujo_aros import Aros, OutputError, Reason
 from flujo_aros.contract import Event, Output
-from flujo_aros.outcome import OutputError, Reason
 
 PROFILE = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)
 

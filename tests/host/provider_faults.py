@@ -22,8 +22,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
-from flujo_aros import AgentSpec, Aros, Output, OutputError, Runner, Step
-from flujo_aros.outcome import Accepted, Degraded, Rejected
+from flujo_aros import Accepted, AgentSpec, Aros, Degraded, Output, OutputError, Rejected, Runner, Step
 
 from .matrix import by_events, by_run, by_run_sync, by_stream, by_stream_sync, on_own_loop
 from .scripted import OneModel

@@ -7,10 +7,9 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
-from flujo_aros import AgentSpec
+from flujo_aros import Accepted, AgentSpec, Trust
 from flujo_aros.contract import compile_contract
 from flujo_aros.host import object_schema, run_agent
-from flujo_aros.outcome import Accepted, Trust
 
 
 class Line(BaseModel):

@@ -15,15 +15,11 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import AgentSpec, Aros
+from flujo_aros import AgentSpec, Aros, OutputError, Reason, Usage, UsageError, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.errors import UsageError
-from flujo_aros.events import AskFinished, AskStarted, observing
+from flujo_aros.events import AskFinished, AskStarted
 from flujo_aros.host import ModelAnswers, RunRecord, native_of, recording, run_agent
-from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
-from flujo_aros.settings import current_settings
-from flujo_aros.usage import Usage
 
 from .matrix import Item
 from .scripted import OneModel, Script

@@ -20,11 +20,9 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import Aros
-from flujo_aros.errors import ContractError
-from flujo_aros.events import AskFinished, AskStarted, ReadFinished, observing
+from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Trust, observing
+from flujo_aros.events import AskFinished, AskStarted, ReadFinished
 from flujo_aros.host import StageRecord, recording
-from flujo_aros.outcome import Degraded, OutputError, Reason, Trust
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair
 
 from .scripted import Script, call

@@ -18,20 +18,10 @@ from pydantic_ai.models.instrumented import InstrumentationSettings, Instrumente
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
-from flujo_aros import AgentSpec, Aros
+from flujo_aros import Accepted, AgentSpec, Aros, Reason, Rejected, UsageError, observing
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.errors import UsageError
-from flujo_aros.events import (
-    AgentFinished,
-    AgentStarted,
-    AskFinished,
-    ReadFinished,
-    StageFinished,
-    StagePassed,
-    observing,
-)
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, ReadFinished, StageFinished, StagePassed
 from flujo_aros.host import calls_made_by, request_once, run_agent
-from flujo_aros.outcome import Accepted, Reason, Rejected
 from flujo_aros.testing import ScriptedModel
 
 

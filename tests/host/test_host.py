@@ -19,9 +19,7 @@ from pydantic_ai.messages import FinalResultEvent, ModelMessagesTypeAdapter, Par
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from flujo_aros import Aros, recording
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import OutputError, Reason, Trust
+from flujo_aros import Aros, OutputError, Reason, Trust, UsageError, recording
 from flujo_aros.recovery import Constrain, Degrade, Ladder, LlmRepair
 
 from .matrix import MODES, WAYS, Item, Part, Replies, by_events, by_stream, json_mode_error, on_own_loop

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 
+from flujo_aros import Usage
 from flujo_aros.host import CallMade, CallsPerMinute, PerMinute
-from flujo_aros.usage import Usage
 
 
 class Clock:

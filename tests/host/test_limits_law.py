@@ -21,12 +21,22 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import Aros, Ladder, Output, OutputError, Pipeline, Runner, Step, StepLimits
+from flujo_aros import (
+    Aros,
+    Ladder,
+    Output,
+    OutputError,
+    Pipeline,
+    Runner,
+    RunResult,
+    Step,
+    StepLimits,
+    Usage,
+    observing,
+)
 from flujo_aros.contract import winner_in
-from flujo_aros.events import AskFinished, Event, StageFinished, observing
+from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.host import run_agent
-from flujo_aros.pipeline.results import RunResult
-from flujo_aros.usage import Usage
 
 
 class Item(BaseModel):

@@ -14,9 +14,8 @@ from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, UserPromptPart
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
-from flujo_aros import AgentSpec, Aros
+from flujo_aros import Accepted, AgentSpec, Aros, Degraded, LimitReached, Reason, Rejected, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.errors import LimitReached
 from flujo_aros.events import (
     AskFinished,
     AskStarted,
@@ -26,12 +25,9 @@ from flujo_aros.events import (
     TextAppended,
     TextDelta,
     TextReplaced,
-    observing,
 )
 from flujo_aros.host import run_agent
-from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Resume, Retry
-from flujo_aros.settings import current_settings
 
 from .scripted import OneModel, Script, call
 

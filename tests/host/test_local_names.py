@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.errors import LocalModelError, UsageError
+from flujo_aros import LocalModelError, UsageError
 from flujo_aros.host.local import LocalModels, find_weights
 from flujo_aros.host.local.engine import LocalSettings, read_settings
 

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from flujo_aros.errors import LocalModelError
+from flujo_aros import LocalModelError
 from flujo_aros.host.local import LocalModels, find_weights
 from flujo_aros.host.local.engine import SERVER_FILE, LocalSettings
 

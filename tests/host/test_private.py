@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel, SecretStr
 from pydantic_ai import Agent, PromptedOutput
 
-from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step
-from flujo_aros.events import AgentStarted, Event, observing
+from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step, observing
+from flujo_aros.events import AgentStarted, Event
 from flujo_aros.redaction import Vault, labelled_values, secrets_among
 from flujo_aros.testing import ScriptedModel
 

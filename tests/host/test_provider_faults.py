@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai.exceptions import ModelConnectionError
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import AgentSpec, Output, Runner, Step
-from flujo_aros.outcome import Reason, Trust
+from flujo_aros import AgentSpec, Output, Reason, Runner, Step, Trust
 from flujo_aros.recovery import Reply, read_reply
 
 from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, models
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
-from flujo_aros import Aros
-from flujo_aros.outcome import OutputError, Reason
+from flujo_aros import Aros, OutputError, Reason
 from flujo_aros.recovery import Ladder
 
 from .matrix import by_events, by_stream

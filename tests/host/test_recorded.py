@@ -21,8 +21,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from flujo_aros.host import CallMade, Question, Record, recorded_by
 from flujo_aros.host.faults import issue_of, retry_after_of
-from flujo_aros.host.recorded import CallMade, Question, Record, RecordedModel, recorded_by
+from flujo_aros.host.recorded import RecordedModel
 
 
 class Tape:

@@ -9,11 +9,10 @@ from pydantic_ai import Agent, AgentRunResultEvent, BinaryContent, NativeOutput,
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.fallback import FallbackModel
 
-from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError, Pipeline, Reason, Runner, Step
+from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
 from flujo_aros.contract import compile_contract
-from flujo_aros.events import StagePassed, observing
+from flujo_aros.events import StagePassed
 from flujo_aros.host import RunRecord, is_refused, refuses_schema, remember, run_agent
-from flujo_aros.pipeline.map import Map
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
 

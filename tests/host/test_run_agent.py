@@ -18,14 +18,11 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec, Aros
+from flujo_aros import Accepted, AgentSpec, Aros, Degraded, OutputError, Reason, Rejected, Trust, Usage, UsageError
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentRun, StageRecord, run_agent
-from flujo_aros.outcome import Accepted, Degraded, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ladder, LlmRepair
 from flujo_aros.testing import ScriptedModel
-from flujo_aros.usage import Usage
 
 from .scripted import OneModel, Script, call
 

@@ -7,9 +7,8 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, models
 
-from flujo_aros import Aros
+from flujo_aros import Aros, OutputError, Reason
 from flujo_aros.host import run_agent
-from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery import Ladder
 
 MOST = 10_000_000

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
-from flujo_aros import Aros, Output, Runner, Step
+from flujo_aros import Accepted, Aros, Issue, Output, Risk, Runner, Step, Trust
 from flujo_aros.contract import PLACEHOLDER, Event, compile_contract, winner_in
 from flujo_aros.host import fitted
-from flujo_aros.outcome import Accepted, Issue, Risk, Trust
 from flujo_aros.testing import ScriptedModel
 
 SAID = Output.event(["npc.said", "npc.thought"], ["mood", "wants"], fallback="npc.thought")

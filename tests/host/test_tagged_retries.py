@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai import Agent
 
 from flujo_aros import Output, Runner, Step
-from flujo_aros.testing import ScriptedModel
-from flujo_aros.testing.scripted import cut
+from flujo_aros.testing import ScriptedModel, cut
 
 WHOLE = '<result>{"name": "a pen and paper", "n": 1}</result>'
 VALUE = {"name": "a pen and paper", "n": 1}

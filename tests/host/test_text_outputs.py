@@ -22,13 +22,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import Aros, recording
+from flujo_aros import Accepted, Aros, OutputError, Reason, Trust, Usage, UsageError, recording
 from flujo_aros.contract import Block, Event, Output, scores_of, winner_in
-from flujo_aros.errors import UsageError
 from flujo_aros.host import run_agent
-from flujo_aros.outcome import Accepted, OutputError, Reason, Trust
 from flujo_aros.recovery import Ladder, LlmRepair
-from flujo_aros.usage import Usage
 
 from .matrix import WAYS, Part, Replies, on_own_loop
 from .scripted import PROFILE, Script

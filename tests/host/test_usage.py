@@ -14,11 +14,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
-from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError
-from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent, observing
+from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError, Usage, observing
+from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent
 from flujo_aros.host import RunRecord, recording, run_agent
 from flujo_aros.testing import ScriptedModel
-from flujo_aros.usage import Usage
 
 WAYS = ["run", "stream", "events"]
 

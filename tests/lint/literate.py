@@ -28,9 +28,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flujo_aros.lint.check import Options, lint_text
+from flujo_aros.lint import Applicability, Finding, Options, lint_text
 from flujo_aros.lint.edits import Positions
-from flujo_aros.lint.finding import Applicability, Finding
 
 CASES = Path(__file__).parent / "cases"
 

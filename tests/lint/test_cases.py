@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.lint.finding import Applicability
+from flujo_aros.lint import Applicability
 from flujo_aros.lint.rules import RULES
 
 from .literate import CASES, Case, load_cases

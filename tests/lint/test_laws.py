@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from flujo_aros.blueprint.document import parse_document
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.lint.check import MARK, Options, lint_text
+from flujo_aros.lint import Applicability, Finding, Options, lint_text
+from flujo_aros.lint.check import MARK
 from flujo_aros.lint.edits import Positions
-from flujo_aros.lint.finding import Applicability, Finding
 
 from .given import blueprints
 from .literate import load_cases

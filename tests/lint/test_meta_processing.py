@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.lint import lint_text
-from flujo_aros.lint.check import Options
-from flujo_aros.lint.finding import Applicability
+from flujo_aros.lint import Applicability, Options, lint_text
 
 TEXT = """\
 agents: {a: {model: "openai:gpt-4o", output_schema: {type: object}}}

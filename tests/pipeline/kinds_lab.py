@@ -6,17 +6,21 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from flujo_aros import (
+    Branch,
+    Call,
+    Import,
+    Loop,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    RunResult,
+    RunStatus,
+    StepStatus,
+    Usage,
+)
 from flujo_aros.events import Event, RunFinished, RunStarted, StepFinished, StepStarted
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.imports import Import
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
-from flujo_aros.usage import Usage
 
 
 def run(step: Any, given: Any = "four", context: Any = None) -> RunResult:

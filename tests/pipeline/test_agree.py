@@ -13,6 +13,7 @@ from flujo_aros import (
     Agree,
     BlueprintError,
     Journal,
+    Pipeline,
     Processing,
     Reason,
     Rejected,
@@ -21,14 +22,13 @@ from flujo_aros import (
     Step,
     Trust,
     UsageError,
+    bound,
 )
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.events import StepNoted
-from flujo_aros.pipeline.bound import bound
-from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
-from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
 class Bill(BaseModel):

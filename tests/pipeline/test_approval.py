@@ -12,11 +12,20 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, RetryPromptPart, T
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import AgentSpec, Call, Pipeline, Runner, RunResult, Step, UsageError
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunStatus, StepStatus
+from flujo_aros import (
+    AgentSpec,
+    Cached,
+    Call,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepStatus,
+    UsageError,
+)
 
 
 class Clerk:

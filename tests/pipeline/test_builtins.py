@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from pydantic_ai.models import Model
 
-from flujo_aros import AgentSpec
-from flujo_aros.errors import ContractError, UsageError
+from flujo_aros import AgentSpec, ContractError, Runner, Step, UsageError
 from flujo_aros.pipeline.builtins import BUILTINS, built_in, built_in_step, check_user_confirmation, ensure_object
 from flujo_aros.pipeline.facts import effective, mergeable
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Step
 from flujo_aros.testing import ScriptedModel
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}

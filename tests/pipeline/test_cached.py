@@ -10,15 +10,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.cached import Cached, CacheEntry, MemoryCache
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros import Accepted, Cached, Call, Human, Map, Pipeline, Runner, RunStatus, Step, Trust, UsageError
+from flujo_aros.pipeline.cached import CacheEntry, MemoryCache
 
 
 class Counting:

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
+from flujo_aros import Call, Parallel, Runner, RunResult, RunStatus, StepStatus
 from flujo_aros.events import Event, StepFinished, StepStarted
 from flujo_aros.pipeline.ledger import PauseRun
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
 
 from .kinds_lab import Mine, check_legal, every_kind, forever
 

@@ -14,18 +14,24 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from flujo_aros import (
+    Cached,
+    Call,
+    Human,
+    Import,
+    Loop,
+    Map,
+    Parallel,
+    PausedRun,
+    Pipeline,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepLimits,
+)
 from flujo_aros.events import Event, RunStarted, StepFinished, StepStarted
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.ledger import PauseRun
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline, StepLimits
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
 
 from .kinds_lab import Mine, check_legal
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from flujo_aros.errors import TemplateError
-from flujo_aros.pipeline.condition import Condition, check
+from flujo_aros import TemplateError, check
+from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.names import Read
 
 
@@ -93,14 +93,14 @@ def test_it_evaluates(source: str, value: Any):
     [
         ("previos_step", "column 1: there is no 'previos_step'; did you mean 'previous_step'?"),
         ("context.counter and  context.valeu == 1", "column 22: there is no 'valeu'; did you mean 'value'?"),
-        ("previous_step.lines[5].t", "there is no place 5 in 2 elements"),
-        ("input.name == 'x'", "there is no 'name' in a text"),
-        ("previous_step.n < 'a'", "`<` does not support a number and a text"),
-        ("input * 3", "`*` works on numbers, not on a text"),
+        ("previous_step.lines[5].t", "index 5 is out of range: the list has 2 elements"),
+        ("input.name == 'x'", "there is no 'name' in a string"),
+        ("previous_step.n < 'a'", "`<` does not support a number and a string"),
+        ("input * 3", "`*` works on numbers, not on a string"),
         ("previous_step.n = 3", "not an expression: write == to compare"),
         ("input.foo()", "there is no method 'foo'; known: endswith, get, lower, startswith, strip, upper"),
         ("lenn(input)", "there is no function 'lenn'; did you mean 'len'?"),
-        ("input.get('a')", "`.get` works on an object, not on a text"),
+        ("input.get('a')", "`.get` works on an object, not on a string"),
         ("context.counter.lower()", "`.lower` works on a string, not on a number"),
         ("item.x", "there is no 'item' here; it exists only inside a map"),
         ("", "the expression is empty"),

@@ -9,16 +9,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage
 
-from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros import Branch, Cached, Call, Human, Loop, Parallel, Pipeline, Runner, RunStatus, Step, UsageError
 
 from .kinds_lab import fail
 from .test_step import Seen

@@ -11,20 +11,30 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from typing_extensions import TypedDict
 
-from flujo_aros import AgentSpec
+from flujo_aros import (
+    Accepted,
+    AgentSpec,
+    Call,
+    Degraded,
+    Processing,
+    Reason,
+    Rejected,
+    Risk,
+    Step,
+    StepResult,
+    StepStatus,
+    Trust,
+    Usage,
+    UsageError,
+    current_settings,
+    read,
+)
 from flujo_aros.contract import TaggedContract, contract_from, written_contract
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.builtins import wrap_dict
 from flujo_aros.pipeline.facts import effective, handed_on, mergeable, warnings_of
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.processing import Coercion, Processing
-from flujo_aros.pipeline.results import StepResult, StepStatus
-from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.reading.read import read
+from flujo_aros.pipeline.processing import Coercion
 from flujo_aros.recovery import Degrade, ladder_for
-from flujo_aros.settings import current_settings
-from flujo_aros.usage import Usage
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 AGENT = AgentSpec(model="test:model", output_schema=SCHEMA)

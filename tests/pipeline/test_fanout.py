@@ -6,11 +6,9 @@ import asyncio
 
 import pytest
 
+from flujo_aros import Call, Parallel, Runner, RunStatus
 from flujo_aros.pipeline.concurrency import FanOut
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import BodyResult, RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.results import BodyResult
 
 
 def test_every_branch_sees_the_input_of_the_run_whatever_keys_it_is_given() -> None:

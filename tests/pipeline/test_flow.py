@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import AgentSpec
-from flujo_aros.errors import ContractError, TemplateError, UsageError
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.step import Call, Processing, Step
+from flujo_aros import AgentSpec, Call, ContractError, Pipeline, Processing, Step, TemplateError, UsageError
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 AGENT = AgentSpec(model="test:model", output_schema=SCHEMA)

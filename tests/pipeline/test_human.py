@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from flujo_aros.errors import ContractError, TemplateError
-from flujo_aros.pipeline.condition import check
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.results import RunResult, RunStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
+from flujo_aros import Call, ContractError, Human, Pipeline, Runner, RunResult, RunStatus, TemplateError, check
+from flujo_aros.pipeline.model import PipelineStep
 
 
 class Preferences(BaseModel):

@@ -18,6 +18,7 @@ from flujo_aros import (
     Loop,
     Map,
     Parallel,
+    PausedRun,
     Pipeline,
     Reason,
     Rejected,
@@ -26,7 +27,6 @@ from flujo_aros import (
     StateUpdate,
     Trust,
 )
-from flujo_aros.pipeline.results import PausedRun
 
 CLEAN, LOSSY, DEGRADED = Trust.CLEAN, Trust.LOSSY, Trust.DEGRADED
 

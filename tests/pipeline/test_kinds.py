@@ -11,17 +11,24 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from pydantic_ai.exceptions import UsageLimitExceeded
 
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected, Trust
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.imports import Import
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
+from flujo_aros import (
+    Branch,
+    Call,
+    Degraded,
+    Import,
+    Loop,
+    Map,
+    OutputError,
+    Parallel,
+    Pipeline,
+    Reason,
+    Rejected,
+    Runner,
+    RunStatus,
+    StepStatus,
+    Trust,
+    UsageError,
+)
 
 from .kinds_lab import call, const, fail, forever, names, run, slow
 
@@ -129,7 +136,7 @@ def test_a_union_of_contradictions_names_both_branches_and_the_key():
 
 
 def test_the_trust_of_a_compound_value_is_that_of_its_worst_part():
-    from flujo_aros.reading.read import read
+    from flujo_aros import read
 
     fan = Parallel("fan", {"a": const("c", 1), "b": call("r", lambda _: read('{"n": 1,}', {"type": "object"}))})
     outcome: Any = run(fan).steps[0].outcome
@@ -227,7 +234,7 @@ def test_updates_context_merges_a_mapping_and_refuses_anything_else():
     assert run(const("c", {"a": 1}, updates_context=True), context={"b": 2}).context == {"a": 1, "b": 2}
     result = run(const("c", "text", updates_context=True))
     assert result.error is not None
-    assert "its value is a text, not a mapping; set sink_to" in result.error["message"]
+    assert "its value is a string, not a mapping; set sink_to" in result.error["message"]
 
 
 class Order(BaseModel):
@@ -240,7 +247,7 @@ def test_a_typed_context_validates_what_is_written_and_stays_typed():
     assert run(writes("w", "number", "7"), context=typed).context == Order(number=7)
     wrong = run(writes("w", "number", "many"), context=typed)
     assert wrong.step("w").error is not None
-    assert "context.number does not take this: input should be a valid integer" in str(wrong.step("w").error)
+    assert "context.number rejects this value: input should be a valid integer" in str(wrong.step("w").error)
     nearest = run(writes("w", "nubmer", 7), context=typed)
     assert nearest.step("w").error == "the context has no 'nubmer'; did you mean 'number'?"
     assert wrong.context == nearest.context == typed
@@ -256,7 +263,7 @@ def test_a_typed_context_may_have_aliases_and_nested_models():
     result = run(writes("w", "invoice.total", 5), context=Outer())
     assert result.context == Outer(Invoice=Inner(total=5))
     wrong = run(writes("w", "invoice.total", "many"), context=Outer())
-    assert "context.invoice.total does not take this" in str(wrong.step("w").error)
+    assert "context.invoice.total rejects this value" in str(wrong.step("w").error)
 
 
 def test_a_branch_sees_only_the_keys_that_are_included():
@@ -301,8 +308,8 @@ def test_an_empty_list_gives_an_empty_list_and_no_list_a_sentence():
     assert run(each, "text").error == {
         "step": "each",
         "reason": None,
-        "message": "iterable_input of step 'each' must be a list; 'input' is a text; "
-        "let a step before it read the text",
+        "message": "iterable_input of step 'each' must be a list; 'input' is a string; "
+        "let an earlier step parse the text",
     }
 
 

@@ -19,22 +19,28 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec
+from flujo_aros import (
+    AgentSpec,
+    Branch,
+    Call,
+    Import,
+    Loop,
+    Map,
+    Parallel,
+    Pipeline,
+    Processing,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepLimits,
+    StepStatus,
+    Usage,
+    bound,
+)
 from flujo_aros.events import Event, StepFinished
 from flujo_aros.host import most_for_call
-from flujo_aros.pipeline.bound import bound
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.imports import Import
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline, StepLimits
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.recovery import LlmRepair
-from flujo_aros.usage import Usage
 
 from .kinds_lab import check_legal, fail, forever
 

@@ -15,23 +15,32 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
+from flujo_aros import (
+    Accepted,
+    Branch,
+    Call,
+    Import,
+    Loop,
+    Map,
+    Parallel,
+    Pipeline,
+    Processing,
+    Rejected,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepLimits,
+    StepStatus,
+    Trust,
+    Usage,
+    UsageError,
+)
 from flujo_aros.contract import Output
-from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, StepFinished
-from flujo_aros.outcome import Accepted, Rejected, Trust
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Common, Pipeline, StepContext, StepLimits
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.testing import ScriptedModel
-from flujo_aros.usage import Usage
 
 from .kinds_lab import check_legal
 
@@ -160,7 +169,9 @@ def test_usage_and_failures_that_were_gone_on_in_spite_of_are_kept():
 def test_another_pipeline_is_refused():
     lab = Counting()
     state = paused_state(Runner(lab.call("a") >> Ask("sure")).run_sync())
-    with pytest.raises(UsageError, match="this one has changed since; resume it with the pipeline that it began with"):
+    with pytest.raises(
+        UsageError, match="this one has changed since; resume it with the pipeline that it started with"
+    ):
         resume(lab.call("a") >> Ask("sure") >> lab.call("new"), state, "yes")
     with pytest.raises(UsageError, match="this is not the state of a paused run: run_id: Field required"):
         resume(Pipeline([Ask("sure")]), {"run": 1}, "yes")

@@ -9,11 +9,24 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros import (
+    Accepted,
+    Degraded,
+    Issue,
+    Outcome,
+    OutputError,
+    Reason,
+    Rejected,
+    Repair,
+    Risk,
+    RunStatus,
+    StepStatus,
+    Trust,
+    Usage,
+    UsageError,
+)
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot
-from flujo_aros.pipeline.results import OnDegraded, RunStatus, StepStatus, Work
-from flujo_aros.usage import Usage
+from flujo_aros.pipeline.results import OnDegraded, Work
 
 VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')
 REJECTED = Rejected(Reason.INVALID, (Issue("$.n", "type", "not a number"),), "n is many", raw_matched="many")

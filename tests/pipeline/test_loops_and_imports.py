@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.loop import Loop, StateUpdate
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.results import RunStatus
-from flujo_aros.pipeline.step import Call
+from flujo_aros import Call, Import, Loop, OutputMapping, Pipeline, RunStatus, StateUpdate, UsageError
 
 from .kinds_lab import call, const, fail, names, run
 
@@ -29,7 +24,7 @@ def test_a_loop_that_never_gets_there_fails_and_says_what_to_do():
     assert run(grow).error == {
         "step": "grow",
         "reason": None,
-        "message": "exit \"previous_step == 'x'\" never held in 2 iterations; raise max_loops, "
+        "message": "exit \"previous_step == 'x'\" was never true in 2 iterations; raise max_loops, "
         "or set on_max_loops: accept",
     }
     accepting = Loop("grow", call("twice"), exit="previous_step == 'x'", max_loops=2, on_max_loops="accept")

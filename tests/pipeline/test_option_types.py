@@ -13,18 +13,28 @@ from typing import Any, get_type_hints
 import pytest
 from pydantic_ai import Agent
 
-from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step
-from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.loop import Loop, StateUpdate
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Common, StepLimits
+from flujo_aros import (
+    AgentSpec,
+    Branch,
+    Cached,
+    Call,
+    Human,
+    Import,
+    Loop,
+    Map,
+    OutputMapping,
+    Parallel,
+    Pipeline,
+    Processing,
+    Runner,
+    StateUpdate,
+    Step,
+    StepLimits,
+    UsageError,
+)
+from flujo_aros.pipeline.model import Common
 from flujo_aros.pipeline.options import declared_options
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.processing import Coercion, Processing
+from flujo_aros.pipeline.processing import Coercion
 
 SPEC = AgentSpec(model="local:smollm2")
 CALL = Call("c", function=len)
@@ -63,7 +73,7 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(model_settings={"temprature": 0}), "unknown setting 'temprature'; did you mean 'temperature'?"),
     (agent_step(model_settings={"temperature": "hot"}), "model_settings.temperature should be a number, not 'hot'"),
     (agent_step(max_iterations=2.0, completion_signal="x"), "max_iterations must be a whole number of 1 or more"),
-    (agent_step(max_iterations=2, completion_signal=5), "completion_signal must be a text, or None, not 5"),
+    (agent_step(max_iterations=2, completion_signal=5), "completion_signal must be a string, or None, not 5"),
     (lambda: Step("a", 5), "agent must be an AgentSpec or an Agent, not 5"),
     (lambda: Step("a", "openai:gpt-4o"), "agent must be an AgentSpec or an Agent, not 'openai:gpt-4o'"),
     (lambda: Step("a", Agent), "agent must be an AgentSpec or an Agent, not Agent"),
@@ -86,7 +96,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: StateUpdate(target="a", append="yes"), "state: append must be True or False, not 'yes'"),  # type: ignore[arg-type]  # as above
     (lambda: Import("i", Pipeline([CALL]), outputs=["a"]), "outputs must be a mapping from paths to paths"),  # type: ignore[list-item]  # as above
     (lambda: Import("i", Pipeline([CALL]), inherit_context="all"), "inherit_context must be True or False"),  # type: ignore[arg-type]  # as above
-    (lambda: OutputMapping("a", 3), "outputs: parent must be a text, not 3"),  # type: ignore[arg-type]  # as above
+    (lambda: OutputMapping("a", 3), "outputs: parent must be a string, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Human("h", 3), "message must be a template, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Cached("c", len), "step must be a step, not <built-in function len>"),  # type: ignore[arg-type]  # as above
     (lambda: Cached("c", CALL, cache={}), "cache must be an object with `get` and `put`, not {}"),  # type: ignore[arg-type]  # as above

@@ -19,15 +19,24 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import AgentSpec
-from flujo_aros.errors import LocalModelError, TemplateError, UsageError
+from flujo_aros import (
+    AgentSpec,
+    Call,
+    Degraded,
+    LocalModelError,
+    OutputError,
+    Pipeline,
+    Reason,
+    Rejected,
+    Runner,
+    RunStatus,
+    Step,
+    StepStatus,
+    TemplateError,
+    UsageError,
+    read,
+)
 from flujo_aros.events import Event, FunctionCalled, RunFinished, RunStarted, StepFinished, StepStarted
-from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.results import RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.reading.read import read
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 

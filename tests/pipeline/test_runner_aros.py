@@ -12,15 +12,9 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec
+from flujo_aros import AgentSpec, Call, Processing, Runner, RunResult, RunStatus, Step, StepLimits, StepStatus
 from flujo_aros.events import AskFinished, AskStarted, Event, StepFinished, TextDelta
-from flujo_aros.pipeline.model import StepLimits
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.testing.noise import noisy_replies
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros.testing import ScriptedModel, noisy_replies
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -140,8 +134,8 @@ def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(
             return ScriptedModel(NEAR_JSON)
 
     spec = AgentSpec(model="local:m", system_prompt="You sort the post.", output_schema=SCHEMA)
+    from flujo_aros import observing
     from flujo_aros.contract import compile_contract
-    from flujo_aros.events import observing
     from flujo_aros.host import run_agent
 
     with observing(told.append):

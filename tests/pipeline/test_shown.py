@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flujo_aros import AgentSpec, Call, Pipeline, Runner, RunResult, Step
-from flujo_aros.pipeline.human import Human
+from flujo_aros import AgentSpec, Call, Human, Pipeline, Runner, RunResult, Step
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 

@@ -15,18 +15,26 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import AgentSpec
+from flujo_aros import (
+    AgentSpec,
+    Call,
+    ContractError,
+    Issue,
+    OutputError,
+    Processing,
+    Risk,
+    Runner,
+    RunStatus,
+    Step,
+    StepStatus,
+    TemplateError,
+    UsageError,
+    check,
+    read,
+)
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.contract import Output, compile_contract, with_checks
-from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
-from flujo_aros.outcome import Issue, OutputError, Risk
-from flujo_aros.pipeline.condition import check
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.results import RunStatus, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.reading.read import read
 from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.testing import ScriptedModel
 
@@ -447,9 +455,9 @@ def test_evidence_is_asked_for_only_where_a_ladder_adapts() -> None:
 @pytest.mark.parametrize(
     ("schema", "hint"),
     [
-        ({"tagged": "result"}, "'tagged' is none of its keywords; write {} for any value"),
+        ({"tagged": "result"}, "'tagged' is not a keyword; write {} for any value"),
         ({"propertys": {"age": {"type": "integer"}}}, "did you mean 'properties'?"),
-        ({"title": "Order", "age": "integer"}, "'age' is none of its keywords"),
+        ({"title": "Order", "age": "integer"}, "'age' is not a keyword"),
     ],
 )
 def test_a_mapping_that_is_no_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:

@@ -16,7 +16,21 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.errors import UsageError
+from flujo_aros import (
+    Call,
+    Human,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepResult,
+    StepStatus,
+    StreamEvent,
+    UsageError,
+)
 from flujo_aros.events import (
     PartialValue,
     RunFinished,
@@ -27,14 +41,6 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.model import Pipeline
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.pipeline.streaming import StreamEvent
 from flujo_aros.testing import ScriptedModel
 
 from .kinds_lab import fail, forever

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from flujo_aros.errors import TemplateError
+from flujo_aros import TemplateError
 from flujo_aros.pipeline.names import StepReference
 from flujo_aros.pipeline.template import InputTemplate
 
@@ -79,9 +79,9 @@ def test_it_renders(source: str, text: str):
         ("{{ previous_step.nmae }}", "there is no 'nmae'; did you mean 'name'?"),
         ("{{ steps.a.output.itmes }}", "there is no 'itmes'; did you mean 'items'?"),
         ("{{ context.usr }}", "there is no 'usr'; did you mean 'user'?"),
-        ("{{ input.name }}", "there is no 'name' in a text"),
+        ("{{ input.name }}", "there is no 'name' in a string"),
         ("{{ input | uper }}", "there is no filter 'uper'; did you mean 'upper'?"),
-        ("{{ steps.a.output.items[9] }}", "there is no place 9 in 2 elements"),
+        ("{{ steps.a.output.items[9] }}", "index 9 is out of range: the list has 2 elements"),
         ("a\nb {{ context.usr }}", ", line 2: there is no 'usr'; did you mean 'user'?"),
         ("a\n\n{{ imput }}", ", line 3: there is no 'imput'; did you mean 'input'?"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flujo_aros.errors import TemplateError
+from flujo_aros import TemplateError
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.template import InputTemplate, translate
 
@@ -72,8 +72,8 @@ def test_a_form_means_here_what_it_says(source: str, text: str):
         ("{{ context.missing }}", "there is no 'missing'; known: by, empty, initial_prompt"),
         ("{{ context.initial_prmpt or contxt }}", "there is no 'contxt'; did you mean 'context'?"),
         ("{{ context.a or context.b }}", "there is no 'b'"),
-        ("{{ input.output }}", "there is no 'output' in a text: write the value itself, without `.output`"),
-        ("{{#each input}}{{this}}{{/each}}", "each goes through a list, not through a text"),
+        ("{{ input.output }}", "there is no 'output' in a string: write the value itself, without `.output`"),
+        ("{{#each input}}{{this}}{{/each}}", "each iterates over a list, not a string"),
         ("{{#if contxt}}x{{/if}}", "there is no 'contxt'; did you mean 'context'?"),
         ("{{ item }}", "there is no 'item' here; it exists only inside a map"),
         ("{{ this }}", "there is no 'this' here; it exists only inside a map or {{#each}}"),

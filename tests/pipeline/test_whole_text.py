@@ -16,6 +16,7 @@ from flujo_aros import (
     Call,
     Degraded,
     Output,
+    Pipeline,
     Processing,
     Reason,
     Runner,
@@ -25,7 +26,6 @@ from flujo_aros import (
     bound,
     check,
 )
-from flujo_aros.pipeline.model import Pipeline
 
 CUT = "Dear Ann, I hope this mail finds you well and that "
 REST = "well and that the boat is ready."

@@ -6,10 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, UsageError, observing
+from flujo_aros import (
+    Accepted,
+    Constrain,
+    Degrade,
+    Degraded,
+    Issue,
+    Ladder,
+    LlmRepair,
+    Output,
+    Reason,
+    Rejected,
+    Usage,
+    UsageError,
+    observing,
+)
 from flujo_aros.contract import winner_in
 from flujo_aros.events import StageFinished, StagePassed, StageStarted
-from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery import (
     Achieved,
     Ask,
@@ -235,7 +248,7 @@ class TestEvidence:
         task = self.task({"retry": Achieved(30, 0, calls=30)})
         asks, outcome = climbed((Retry(),), Reply(BAD), task=task, adaptive=True)
         assert asks == []
-        assert outcome.attempts[-1].why == "in 30 tries with this model and schema it never gave a value"
+        assert outcome.attempts[-1].why == "in 30 tries with this model and schema it never produced a value"
 
     def test_without_adaptive_nothing_changes(self):
         task = self.task({"retry": Achieved(30, 0, calls=30)})

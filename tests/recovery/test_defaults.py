@@ -5,11 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from flujo_aros import Degrade, Ladder, LlmRepair, Output
+from flujo_aros import Degrade, Ladder, LlmRepair, Output, Reason, Settings
 from flujo_aros.contract import compile_contract
-from flujo_aros.outcome import Reason
 from flujo_aros.recovery import PLAIN_TEXT, Extract, Reply, Resume, Retry, Task, ladder_for
-from flujo_aros.settings import Settings
 
 from .given import Item, climbed
 from .test_budget import STAGES

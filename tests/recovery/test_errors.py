@@ -7,8 +7,7 @@ import pickle
 import pytest
 from pydantic_ai import Agent
 
-from flujo_aros import Aros, LlmRepair, Output, OutputError, Reason, Runner, Step, Usage, read
-from flujo_aros.outcome import Degraded
+from flujo_aros import Aros, Degraded, LlmRepair, Output, OutputError, Reason, Runner, Step, Usage, read
 from flujo_aros.recovery import Reply, Retry
 from flujo_aros.testing import ScriptedModel
 

@@ -6,10 +6,24 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
-from flujo_aros import Degrade, Escalate, Extract, Ladder, LlmRepair, Output, Patch, Retry
+from flujo_aros import (
+    Accepted,
+    Degrade,
+    Escalate,
+    Extract,
+    Ladder,
+    LlmRepair,
+    Output,
+    Patch,
+    Reason,
+    Rejected,
+    Retry,
+    Risk,
+    Trust,
+    read,
+)
 from flujo_aros.contract import compile_contract
-from flujo_aros.outcome import Accepted, Draft, Reason, Rejected, Risk, Trust
-from flujo_aros.reading.read import read
+from flujo_aros.outcome import Draft
 from flujo_aros.recovery import Past, Reply, Task, grounded
 
 from .given import climbed

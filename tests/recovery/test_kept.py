@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flujo_aros import Output, read
-from flujo_aros.outcome import Rejected
+from flujo_aros import Output, Rejected, read
 from flujo_aros.recovery import keeping
 
 LIKE = {"type": "object", "properties": {"right": {}, "n": {"type": "integer"}}, "required": ["right", "n"]}

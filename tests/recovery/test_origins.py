@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Output, Reason, Rejected
-from flujo_aros.outcome import Outcome
+from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Outcome, Output, Reason, Rejected
 from flujo_aros.recovery import (
     AnyStage,
     Escalate,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flujo_aros import Ladder, LlmRepair, Output, read
-from flujo_aros.outcome import Accepted, Issue, Reason, Rejected
+from flujo_aros import Accepted, Issue, Ladder, LlmRepair, Output, Reason, Rejected, read
 from flujo_aros.recovery import (
     CANNOT_REPAIR,
     ONLY_JSON,

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flujo_aros import Accepted, Ladder, LlmRepair
-from flujo_aros.reading.read import read
+from flujo_aros import Accepted, Ladder, LlmRepair, read
 from flujo_aros.recovery import Ask, Extract, Patch, Reply, advance
 from flujo_aros.redaction import Matcher, Quotes, Vault, escaped, labelled_values, unescaped
 

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from cli.journalled import fill
 
-from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.errors import UsageError
+from flujo_aros import Runner, UsageError, load_blueprint
 from flujo_aros.pipeline.modules import module_file, refuse_two, use_file, use_folder
-from flujo_aros.pipeline.runner import Runner
 
 ROOT = Path(__file__).parents[2]
 EVIL = "import pathlib\npathlib.Path({marker!r}).open('a').write(__name__ + ' ')\n"

@@ -16,7 +16,7 @@ from typing import ClassVar
 import pytest
 from cli.conftest import Aros
 
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Journal
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.visible import visible
 

@@ -13,10 +13,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
-from flujo_aros import Call, Pipeline, Runner, Step
-from flujo_aros.events import observing
-from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.logs import Logging
+from flujo_aros import Call, Journal, Logging, Pipeline, Runner, Step, observing
 from flujo_aros.testing import ScriptedModel
 from flujo_aros.visible import visible, visible_json, visible_line
 

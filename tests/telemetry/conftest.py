@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.otel import OpenTelemetry
+from flujo_aros import Journal, OpenTelemetry
 
 
 @pytest.fixture

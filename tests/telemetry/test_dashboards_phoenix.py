@@ -20,9 +20,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from pydantic_ai import Agent
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from flujo_aros import Runner, Step
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.telemetry.otel import OpenTelemetry
+from flujo_aros import OpenTelemetry, Parallel, Runner, Step
 
 from .scripted import BAD, GOOD, MESSY, boat_agent, pipeline
 

@@ -14,13 +14,10 @@ from textwrap import dedent
 
 import pytest
 
-from flujo_aros import Runner
-from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, observing, span
-from flujo_aros.settings import Settings
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Journal, Runner, Settings, Usage, observing
+from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, span
 from flujo_aros.telemetry.otel import from_environment
 from flujo_aros.telemetry.setup import Together, listening
-from flujo_aros.usage import Usage
 
 from .conftest import Told
 from .scripted import GOOD, boat_step, pipeline

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from flujo_aros import Call, Pipeline, Runner
-from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.results import RunResult
-from flujo_aros.telemetry.journal import Journal, open_journal
+from flujo_aros import Call, Journal, Pipeline, Runner, RunResult, UsageError
+from flujo_aros.telemetry.journal import open_journal
 
 LARGE = "x" * 40_000
 
@@ -154,8 +152,8 @@ def test_a_clock_that_goes_back_leaves_the_order_and_makes_no_time_negative(
 
 @pytest.mark.parametrize("tokens", [2**63, 10**30])
 def test_figures_that_no_database_holds_do_not_stop_the_journal(tokens: int, journal: Journal) -> None:
-    from flujo_aros.events import AgentFinished, AgentStarted, observing, span
-    from flujo_aros.usage import Usage
+    from flujo_aros import Usage, observing
+    from flujo_aros.events import AgentFinished, AgentStarted, span
 
     ended = AgentFinished(
         run_id="a", outcome="accepted", trust="clean", reason=None, usage=Usage(1, tokens, tokens), seconds=0.1

@@ -8,9 +8,8 @@ import tracemalloc
 
 import pytest
 
-from flujo_aros import Call, Runner
+from flujo_aros import Call, Journal, Runner
 from flujo_aros.events import AgentStarted, RunStarted
-from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.masking import Mask
 
 from .conftest import Told

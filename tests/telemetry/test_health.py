@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Output, Runner, Step
+from flujo_aros import Journal, Output, Runner, Step
 from flujo_aros.telemetry.health import Health
-from flujo_aros.telemetry.journal import Journal
 
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, model, pipeline
 

@@ -19,12 +19,8 @@ import pytest
 from pydantic_ai import Agent
 from sqlalchemy import text
 
-from flujo_aros import Aros, Call, Pipeline, Runner, Step
-from flujo_aros.errors import UsageError
-from flujo_aros.events import observing
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.telemetry.journal import Journal, open_journal
+from flujo_aros import Aros, Call, Human, Journal, Parallel, Pipeline, Runner, Step, UsageError, observing
+from flujo_aros.telemetry.journal import open_journal
 
 from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
 

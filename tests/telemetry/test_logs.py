@@ -6,8 +6,7 @@ import logging
 
 import pytest
 
-from flujo_aros import Runner
-from flujo_aros.telemetry.logs import Logging
+from flujo_aros import Logging, Runner
 
 from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, inspect, select
 
-from flujo_aros.outcome import Issue
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Issue, Journal, Usage
 from flujo_aros.telemetry.records import (
     METADATA,
     TABLES,
@@ -22,7 +21,6 @@ from flujo_aros.telemetry.records import (
     to_row,
 )
 from flujo_aros.telemetry.writer import write_rows
-from flujo_aros.usage import Usage
 
 _VALUES: dict[str, Any] = {
     "usage": Usage(2, 30, 4, Decimal("0.0125"), 1),

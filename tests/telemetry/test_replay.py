@@ -6,11 +6,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
-from flujo_aros import Accepted, Degraded, Ladder, Output, Processing, Rejected, Runner, Step
+from flujo_aros import Accepted, Degraded, Journal, Ladder, Output, Processing, Rejected, Runner, Step, UsageError
 from flujo_aros.contract import compile_contract, winner_in
-from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Degrade, Retry
-from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import Story
 from flujo_aros.telemetry.replay import Replayed, recorded_contract, replay
 from tests.host.matrix import Part, Replies

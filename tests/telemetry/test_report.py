@@ -17,13 +17,8 @@ from pydantic_ai import Agent, PromptedOutput
 from repair_codes import codes_in_source
 
 import flujo_aros
-from flujo_aros import Aros, Call, Ladder, Pipeline, Runner, Step
+from flujo_aros import Aros, Call, Human, Journal, Ladder, Map, Parallel, Pipeline, Runner, Step, observing
 from flujo_aros.cli.main import main
-from flujo_aros.events import observing
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import JournalRepair, Story
 from flujo_aros.telemetry.reply import WHY, numbered, pieces
 from flujo_aros.telemetry.report import report_html

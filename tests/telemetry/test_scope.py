@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Call, Parallel, Runner
+from flujo_aros import Call, Journal, Parallel, Runner
 from flujo_aros.events import (
     AskFinished,
     AskStarted,
@@ -20,7 +20,6 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
 )
-from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import Story
 
 from .conftest import Told

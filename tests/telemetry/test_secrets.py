@@ -22,15 +22,11 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.settings import ModelSettings
 from rich.console import Console
 
-from flujo_aros import Aros, Call, Runner, Step
+from flujo_aros import Aros, Call, Journal, Logging, OpenTelemetry, Runner, Step, observing
 from flujo_aros.cli.main import main
 from flujo_aros.cli.screen import new_mask
 from flujo_aros.cli.summary import print_summary
-from flujo_aros.events import observing
-from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.logs import Logging
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.otel import OpenTelemetry
 
 from .conftest import Told
 from .scripted import GOOD, Boat, model, pipeline

@@ -15,13 +15,8 @@ from opentelemetry.trace import StatusCode
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
-from flujo_aros import Aros, Call, Runner, Step
-from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.events import observing
+from flujo_aros import Aros, Call, Human, Map, Parallel, Runner, Step, load_blueprint, observing
 from flujo_aros.host import instrument_agents
-from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .conftest import Told

@@ -15,13 +15,8 @@ from hypothesis import strategies as st
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
-from flujo_aros import Aros, Loop, OutputError, Pipeline, Runner, Step
-from flujo_aros.events import observing
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunResult
-from flujo_aros.telemetry.journal import Journal
+from flujo_aros import Aros, Journal, Loop, OutputError, Parallel, Pipeline, Runner, RunResult, Step, Usage, observing
 from flujo_aros.testing import ScriptedModel
-from flujo_aros.usage import Usage
 
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step

@@ -20,11 +20,22 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Aros, Branch, Import, Ladder, Loop, Map, Parallel, Pipeline, Runner, Step
+from flujo_aros import (
+    Aros,
+    Branch,
+    Import,
+    Journal,
+    Ladder,
+    Loop,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    RunResult,
+    Step,
+    Usage,
+)
 from flujo_aros.host import instrument_agents
-from flujo_aros.pipeline.results import RunResult
-from flujo_aros.telemetry.journal import Journal
-from flujo_aros.usage import Usage
 
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, Boat, Script, model

@@ -27,6 +27,7 @@ from flujo_aros import (
     Outcome,
     Output,
     OutputError,
+    Partial,
     Pipeline,
     Reason,
     Rejected,
@@ -38,6 +39,7 @@ from flujo_aros import (
     Step,
     StepResult,
     StepStatus,
+    StreamReader,
     TemplateError,
     Trust,
     Usage,
@@ -48,8 +50,6 @@ from flujo_aros import (
     recording,
 )
 from flujo_aros.contract import JsonContract
-from flujo_aros.reading.partial import Partial
-from flujo_aros.reading.stream import StreamReader
 
 
 class Invoice(BaseModel):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Final
 
 from flujo_aros.errors import Code, Place, Problem
@@ -27,10 +28,12 @@ def why_unread(file: Path) -> str | None:
     "is not there: there is no folder 'no such folder'"
     """
     try:
-        if file.is_dir():
+        if S_ISDIR(file.stat().st_mode):
             return f"is a folder; {_inside(file)}"
-        return None if file.exists() else f"is not there{_beside(file)}"
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return f"is not there{_beside(file)}"
+    except OSError as error:  # a name that is too long, a folder that may not be read
         return f"cannot be read: {error.strerror or error}"
 
 

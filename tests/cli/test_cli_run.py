@@ -458,7 +458,7 @@ def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: A
         ),
         (("--allow", "shop/steps.py"), "there is no file 'shop/steps.py'"),
         (("--path", "nowhere"), "there is no folder 'nowhere' to import modules from"),
-        (("--set", "a=[1,]"), "--set a looks like JSON but is not valid (Expecting value, column 4)"),
+        (("--set", "a=[1 2]"), "--set a looks like JSON but is not valid (Expecting ',' delimiter, column 4)"),
         (("--set", "a={b: 1}"), "--set a looks like JSON but is not valid (Expecting property name"),
     ],
 )

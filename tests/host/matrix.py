@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import inspect
 import json
 import sys
 from contextlib import asynccontextmanager
@@ -410,7 +411,7 @@ def try_cell(mode, shape, failure, way, capabilities=None):
     if refusal is not None:
         expected, calls = refusal, 1
     try:
-        got = asyncio.run(WAYS[way](agent)) if asyncio.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], agent)
+        got = asyncio.run(WAYS[way](agent)) if inspect.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], agent)
         if mode == "text" and isinstance(got, str):
             got = json.loads(got)
     except OutputError as error:

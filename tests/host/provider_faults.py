@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import inspect
 import json
 import sys
 from collections import defaultdict
@@ -222,7 +223,7 @@ async def _agent(provider, mode, way):
     agent = Agent(provider.model, output_type=OUTPUTS[mode](Person), capabilities=[Aros()])
     try:
         there = AGENT_WAYS[way]
-        got = there(agent) if asyncio.iscoroutinefunction(there) else asyncio.to_thread(on_own_loop, there, agent)
+        got = there(agent) if inspect.iscoroutinefunction(there) else asyncio.to_thread(on_own_loop, there, agent)
         return await got, ()
     except OutputError as error:
         return error, error.texts

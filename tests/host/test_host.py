@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 import re
 
@@ -127,7 +128,7 @@ def test_the_finish_reason_is_known_in_every_way_to_run(mode, way):
         made = agent(reply(lost, mode, finish=finish), mode=mode)
         try:
             found = (
-                asyncio.run(WAYS[way](made)) if asyncio.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], made)
+                asyncio.run(WAYS[way](made)) if inspect.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], made)
             )
         except OutputError as error:
             found = error.reason
@@ -284,7 +285,7 @@ def test_an_error_message_names_paths_and_codes_and_quotes_nothing():
 def test_an_empty_reply_goes_up_the_ladder_where_the_host_would_give_up(mode, way):
     made = agent(Part("", thinking="hm"), Part(GOOD), mode=mode, retries=0)
     drive = WAYS[way]
-    assert (asyncio.run(drive(made)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, made)) == PEN
+    assert (asyncio.run(drive(made)) if inspect.iscoroutinefunction(drive) else on_own_loop(drive, made)) == PEN
     assert made.model.calls == 2
 
 
@@ -332,7 +333,7 @@ def test_what_succeeds_without_aros_is_the_same_with_it_in_every_way_to_run(name
         made = agent(reply(text, mode), mode=mode, capabilities=capabilities)
         with capture_run_messages() as messages:
             drive = WAYS[way]
-            value = asyncio.run(drive(made)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, made)
+            value = asyncio.run(drive(made)) if inspect.iscoroutinefunction(drive) else on_own_loop(drive, made)
         seen.append((value, made.model.calls, steady(ModelMessagesTypeAdapter.dump_python(messages, mode="json"))))
     assert seen[0] == seen[1] == seen[2]
 
@@ -363,7 +364,7 @@ def test_a_model_that_fails_in_words_is_asked_again_with_the_schema_enforced(mod
         capabilities=[Aros(None, CONSTRAIN)],
     )
     made.tool_plain(lookup)
-    value = asyncio.run(WAYS[way](made)) if asyncio.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], made)
+    value = asyncio.run(WAYS[way](made)) if inspect.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], made)
     assert value == PEN
     asked = made.model.infos[1]
     assert asked.model_request_parameters.output_mode == "native"

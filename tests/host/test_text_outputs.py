@@ -1,6 +1,7 @@
 """Outputs that are a part of a text: tags, blocks and events, on agents, with the seed systems' cases."""
 
 import asyncio
+import inspect
 import json
 import pickle
 from dataclasses import replace
@@ -445,7 +446,7 @@ def test_what_succeeds_without_aros_is_the_same_with_it(name, way):
         given = Agent(model, output_type=output, instructions=f"{ASK} Or <note>.", capabilities=capabilities)
         with capture_run_messages() as messages:
             drive = WAYS[way]
-            value = asyncio.run(drive(given)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, given)
+            value = asyncio.run(drive(given)) if inspect.iscoroutinefunction(drive) else on_own_loop(drive, given)
         seen.append((value, model.calls, steady(ModelMessagesTypeAdapter.dump_python(messages, mode="json"))))
     assert seen[0] == seen[1] == seen[2]
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from flujo_aros import host
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.files import not_utf8, why_unread
@@ -34,7 +35,7 @@ from flujo_aros.blueprint.models import Chosen, refused_endpoint
 from flujo_aros.blueprint.schemas import schema_errors
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
-from flujo_aros.host import AgentSpec, capability_names, mistaken
+from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
@@ -226,8 +227,10 @@ class Loading:
         name = next(iter(node.members)) if len(node.members) == 1 else written
         if not isinstance(name, str):
             self.note(node.place, "a capability is a name, or a mapping of one name to its options")
-        elif name not in capability_names():
-            self.note(node.place, nearest(name, capability_names()).after(f"pydantic-ai has no capability {name!r}"))
+        elif name not in host.capability_names():
+            self.note(
+                node.place, nearest(name, host.capability_names()).after(f"pydantic-ai has no capability {name!r}")
+            )
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -135,6 +135,13 @@ def with_options(
     from flujo_aros.ensemble.step import Ensemble
     from flujo_aros.pipeline.model import Pipeline
 
+    class Ended(Ensemble):
+        """One whose log holds a run that has ended: its models need not be installed."""
+
+        @property
+        def models(self) -> frozenset[str]:
+            return frozenset()
+
     found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
     if not found:
         raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
@@ -143,7 +150,9 @@ def with_options(
 
     def changed(step: Ensemble) -> Ensemble:
         kept = step.log if log is None else log
-        return replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
+        new = replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
+        options = {each.name: getattr(new, each.name) for each in fields(new) if each.init}
+        return Ended(**options) if kept is not None and new.has_ended() else new
 
     steps = [changed(step) if isinstance(step, Ensemble) else step for step in pipeline.steps]
     return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)

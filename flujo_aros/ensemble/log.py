@@ -7,28 +7,15 @@ turn are appended together or not at all, so a run that was killed resumes at it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
-from sqlalchemy import (
-    Column,
-    Engine,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    func,
-    insert,
-    inspect,
-    select,
-)
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-
-from flujo_aros.database import cause, open_engine, refusal, shown
 from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:  # a log in memory needs no database
+    from flujo_aros.ensemble.stored_log import StoredLog
 
 S = TypeVar("S")
 
@@ -73,19 +60,6 @@ class LogEvent:
 
 _LONGEST_RUN_ID: Final = 64
 _LONGEST_NAME: Final = 100
-_METADATA: Final = MetaData()
-_EVENTS: Final = Table(
-    "aros_events",
-    _METADATA,
-    Column("run_id", String(_LONGEST_RUN_ID), primary_key=True),
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("turn", Integer, nullable=False),
-    Column("kind", String(_LONGEST_NAME), nullable=False),
-    Column("actor", String(_LONGEST_NAME), nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("meta", Text, nullable=False),
-)
-_PAGE: Final = 1_000
 
 
 class EventLog:
@@ -108,17 +82,14 @@ class EventLog:
         self.run_id = run_id
         self.url = None if url is None else str(url)
         self._kept: list[LogEvent] = []
-        self._engine: Engine | None = None if url is None else _opened(str(url))
+        self._stored: StoredLog | None = None
+        if url is not None:
+            from flujo_aros.ensemble.stored_log import StoredLog
+
+            self._stored = StoredLog(str(url), run_id)
 
     def __len__(self) -> int:
-        if self._engine is None:
-            return len(self._kept)
-        newest = select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self.run_id)
-        try:
-            with self._engine.connect() as connection:
-                return connection.execute(newest).scalar() or 0
-        except SQLAlchemyError as error:
-            raise self._failed("read", error) from error
+        return len(self._kept) if self._stored is None else self._stored.newest()
 
     def __iter__(self) -> Iterator[LogEvent]:
         return self.events()
@@ -144,53 +115,24 @@ class EventLog:
 
     def _written(self, made: tuple[LogEvent, ...]) -> bool:
         """Write the events; False if another writer has taken their ids."""
-        if self._engine is None:
-            if made[0].id != len(self._kept) + 1:
-                return False
-            self._kept += made
-            return True
-        rows = [{**each.to_dict(), "payload": _json(each.payload), "meta": _json(each.meta)} for each in made]
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(insert(_EVENTS), rows)
-        except IntegrityError:
+        if self._stored is not None:
+            return self._stored.write([each.to_dict() for each in made])
+        if made[0].id != len(self._kept) + 1:
             return False
-        except SQLAlchemyError as error:
-            raise self._failed("written", error) from error
+        self._kept += made
         return True
 
     def events(self, *, after: int = 0) -> Iterator[LogEvent]:
         """The events whose id is larger than `after`, in order."""
-        if self._engine is None:
+        if self._stored is None:
             yield from self._kept[after:]
-            return
-        while True:
-            page = self._page(self._engine, after)
-            yield from page
-            if len(page) < _PAGE:
-                return
-            after = page[-1].id
-
-    def _page(self, engine: Engine, after: int) -> Sequence[LogEvent]:
-        own = (_EVENTS.c.run_id == self.run_id) & (_EVENTS.c.id > after)
-        try:
-            with engine.connect() as connection:
-                rows = connection.execute(select(_EVENTS).where(own).order_by(_EVENTS.c.id).limit(_PAGE)).all()
-        except SQLAlchemyError as error:
-            raise self._failed("read", error) from error
-        return [
-            LogEvent(row.id, row.run_id, row.turn, row.kind, row.actor, json.loads(row.payload), json.loads(row.meta))
-            for row in rows
-        ]
-
-    def _failed(self, doing: str, error: Exception) -> UsageError:
-        where = "" if self._engine is None else shown(self._engine.url)
-        return UsageError(f"the event log {where} cannot be {doing}: {cause(error)}")
+        else:
+            yield from (LogEvent(**row) for row in self._stored.read(after))
 
     def close(self) -> None:
         """Close the connections to the database; `with EventLog(…) as log:` does so at the end."""
-        if self._engine is not None:
-            self._engine.dispose()
+        if self._stored is not None:
+            self._stored.close()
 
     def __enter__(self) -> Self:
         return self
@@ -217,34 +159,3 @@ def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any])
             raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")
     said, took = json.loads(json.dumps([payload, meta], ensure_ascii=False, default=str))
     return kind, actor, said, took
-
-
-def _json(value: dict[str, Any]) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isascii() or _is_unicode(text) else json.dumps(value)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a database can store the text: a lone surrogate is not a character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _opened(url: str) -> Engine:
-    engine = open_engine(url, "event log")
-    try:
-        _make_table(engine)
-    except SQLAlchemyError as error:
-        raise UsageError(f"the event log {shown(engine.url)} {refusal(error, engine.url)}") from error
-    return engine
-
-
-def _make_table(engine: Engine) -> None:
-    try:
-        _METADATA.create_all(engine)
-    except SQLAlchemyError:
-        if not inspect(engine).has_table(_EVENTS.name):  # another process has made it at the same time
-            raise

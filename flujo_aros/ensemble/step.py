@@ -11,15 +11,16 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BaseModel, ConfigDict, Field
 
+from flujo_aros import host
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
 from flujo_aros.ensemble.manifest import Manifest, read_manifest, wrong_kind
@@ -38,7 +39,7 @@ from flujo_aros.ensemble.memory import (
 )
 from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
-from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Question, Record, recorded_by, recorder
+from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
@@ -51,6 +52,9 @@ from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.usage import Usage
+
+if TYPE_CHECKING:
+    from flujo_aros.host import CallMade, CallRecorder, Question, Record
 
 _CONDUCTOR: Final = "conductor"
 _LEAST_SAID: Final = 24
@@ -221,6 +225,18 @@ class Ensemble(TakesInput):
             more = manifest.output_extra_fields
             contract = Output.event(manifest.may_emit, more, required=True, checks=checks)
         return Step(manifest.name, agent=agent, contract=Spoken.of(contract))
+
+    def continues(self, reason: str, turn: int) -> bool:
+        """Whether a run that ended for this reason after so many turns has more to play: those it was short of."""
+        return reason in ("turns", "budget") and turn < self.turns
+
+    def has_ended(self) -> bool:
+        """Whether the log holds a run that has ended, so that this one asks no model."""
+        with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
+            played = [event for event in log if event.actor != "user"]
+        if not played or played[-1].kind != "run.finished":
+            return False
+        return not self.continues(str(played[-1].payload.get("reason")), max(event.turn for event in played))
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Play the turns that the log does not have yet."""
@@ -416,13 +432,13 @@ class _Run:
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
         if self.finished and self.reason is not None:
-            if self.reason not in ("turns", "budget") or self.turn >= self.ensemble.turns:
-                return self.reason  # the log is of a run that has ended
+            if not self.ensemble.continues(self.reason, self.turn):
+                return self.reason
             self.reason = None
         try:
             while self.reason is None:
                 await self._next()
-        except USED_UP:
+        except host.USED_UP:
             self._finish("budget")
             raise
         self._finish(self.reason)
@@ -430,12 +446,12 @@ class _Run:
 
     async def _count_kept(self) -> None:
         """In a durable run that resumes from its log, count what the turns before the crash have used."""
-        calls = recorder()
+        calls = host.recorder()
         if calls is None:
             return
 
         async def length() -> CallMade:
-            return CallMade({"value": len(self.log)})
+            return host.CallMade({"value": len(self.log)})
 
         before = (await calls.call("log", length))["value"]
         for event in self.log.events(after=before):
@@ -460,7 +476,7 @@ class _Run:
         ended = await asyncio.gather(self._act(member), return_exceptions=True)
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
-            if not isinstance(result, Exception) or isinstance(result, (*USED_UP, PauseRun, UsageError)):
+            if not isinstance(result, Exception) or isinstance(result, (*host.USED_UP, PauseRun, UsageError)):
                 raise result  # not this agent's failure, or nobody's
             name = type(result).__name__
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
@@ -696,11 +712,11 @@ class _Run:
 @contextmanager
 def _recorded_by_turn(turn: int) -> Generator[None]:
     """In a durable run, record calls by turn: a run that resumes from its log makes no calls for the turns before."""
-    calls = recorder()
+    calls = host.recorder()
     if calls is None:
         yield
         return
-    with recorded_by(_CallsOfTurn(calls, turn)):
+    with host.recorded_by(_CallsOfTurn(calls, turn)):
         yield
 
 

@@ -19,7 +19,8 @@ request (`nested_call`). `ladder_run.Run` is the run that is under way, and is p
 
 Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in words, or as a
 tool), and refuses what cannot work; `direct` reports the call and reserves it from the caller's allowance; `model`
-watches a stream and ends it when the rest is worthless; `model_facts` knows names, prices and profiles of models.
+watches a stream and ends it when the rest is worthless; `model_names` judges the name of a model, and `model_facts`
+knows its profile and prices. `spec` and `model_names` import no pydantic-ai: a blueprint is loaded and linted without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
 error, or says why there is none; `envelope` converts between the user's value and the JSON that pydantic-ai validates;
 `reporting` writes events and metadata; `live` shows a reply while it streams.

@@ -3,8 +3,6 @@
 from pydantic_ai.agent import AbstractAgent as AbstractAgent
 
 from flujo_aros.host.agent import (
-    AgentSpec as AgentSpec,
-    OutputMode as OutputMode,
     capability_names as capability_names,
     check_agent as check_agent,
     checked_contract as checked_contract,
@@ -37,13 +35,15 @@ from flujo_aros.host.ladder_run import fitted as fitted
 from flujo_aros.host.limits import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.model_facts import (
     counted as counted,
-    endpoint_of as endpoint_of,
     made_model as made_model,
+    most_for_call as most_for_call,
+    profile_of as profile_of,
+)
+from flujo_aros.host.model_names import (
+    endpoint_of as endpoint_of,
     mistaken as mistaken,
     mistaken_local as mistaken_local,
-    most_for_call as most_for_call,
     nearest_local as nearest_local,
-    profile_of as profile_of,
     unowned as unowned,
 )
 from flujo_aros.host.nested_call import (
@@ -80,4 +80,5 @@ from flujo_aros.host.run_state import (
     recording as recording,
 )
 from flujo_aros.host.schema_request import is_refused as is_refused, remember as remember
+from flujo_aros.host.spec import AgentSpec as AgentSpec, OutputMode as OutputMode
 from flujo_aros.host.spans import instrument_agents as instrument_agents

@@ -6,9 +6,8 @@ import copy
 import typing
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic_ai.output import OutputContext
 from pydantic_core import to_json, to_jsonable_python
 
 from flujo_aros.contract import (
@@ -30,6 +29,9 @@ from flujo_aros.contract import (
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import References, is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
+
+if TYPE_CHECKING:  # the linter needs the form of a schema, and no model host for it
+    from pydantic_ai.output import OutputContext
 
 ENVELOPE: Final = "response"
 """The key under which the host asks for a value that is not an object."""

@@ -20,7 +20,6 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.contract import Check, Contract, Invalid, is_async
 from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import (
-    AgentSpec,
     HostedAgent,
     ModelSource,
     agent_with_tools,
@@ -42,6 +41,7 @@ from flujo_aros.host.reporting import agent_span
 from flujo_aros.host.response import no_output_in
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
 from flujo_aros.host.spans import is_instrumented
+from flujo_aros.host.spec import AgentSpec
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery import Evidence, Ladder

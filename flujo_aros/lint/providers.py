@@ -15,18 +15,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
-
-from pydantic_ai import StructuredDict
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
-from pydantic_ai.profiles.anthropic import anthropic_model_profile
-from pydantic_ai.profiles.google import google_model_profile
-from pydantic_ai.providers import infer_provider_class
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.host import ENVELOPE, object_schema
 from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list
+
+if TYPE_CHECKING:  # pydantic-ai takes a second to import, and only the profiles of its providers need it
+    from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
 
 GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "rejected"]]
 
@@ -337,9 +333,7 @@ def schema_losses(model: str, schema: JsonSchema) -> tuple[Loss, ...]:
 def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     schema = object_schema(json.loads(written))
     enveloped = schema.get("properties", {}).keys() == {ENVELOPE} and ENVELOPE not in written
-    try:
-        StructuredDict(copy.deepcopy(schema))
-    except UserError:  # it is asked for in words instead, see agent.py
+    if "$ref" in written and _is_asked_in_words(schema):
         return (Loss((), "$ref", "unenforced"),)
     if model.startswith("local:"):
         found = [Loss(path, word, effect) for path, word, effect in grammar_losses(schema)]
@@ -349,6 +343,18 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
         strict = True if model.startswith("anthropic:") else None  # as pydantic-ai asks for native output there
         found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
     return tuple(_unwrapped(loss) if enveloped else loss for loss in found)
+
+
+def _is_asked_in_words(schema: JsonSchema) -> bool:
+    """Whether the host asks for a schema in words, because it is recursive."""
+    from pydantic_ai import StructuredDict
+    from pydantic_ai.exceptions import UserError
+
+    try:
+        StructuredDict(copy.deepcopy(schema))
+    except UserError:
+        return True
+    return False
 
 
 def _unwrapped(loss: Loss) -> Loss:
@@ -361,6 +367,10 @@ def _profile(model: str) -> ModelProfile | None:
     provider, colon, name = model.partition(":")
     if not colon:
         return None
+    from pydantic_ai.profiles.anthropic import anthropic_model_profile
+    from pydantic_ai.profiles.google import google_model_profile
+    from pydantic_ai.providers import infer_provider_class
+
     try:
         return infer_provider_class(provider).model_profile(name)
     except ValueError:  # no such provider
@@ -394,6 +404,8 @@ def _walk(
     transformer: type[JsonSchemaTransformer], schema: JsonSchema, *, strict: bool | None
 ) -> tuple[JsonSchema | None, bool]:
     """The schema that is sent, without annotations, and whether the provider enforces it."""
+    from pydantic_ai.exceptions import UserError
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 import pydantic
 from annotated_types import Ge
 
+from flujo_aros import host
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.host import USED_UP, AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.concurrency import FanOut
@@ -226,7 +227,9 @@ class Agree(Common):
             if results.pause is not None:
                 raise results.pause
             ended += cast("list[BodyResult]", results.results)
-            used_up = next((body for body in ended if body.failed and isinstance(body.failed.exception, USED_UP)), None)
+            used_up = next(
+                (body for body in ended if body.failed and isinstance(body.failed.exception, host.USED_UP)), None
+            )
             if used_up is not None:
                 return Settlement[Any].of(used_up, what=f"reading {used_up.scope!r}")
             made = combined([_reading(body) for body in ended], need=self.need, of=len(scopes))

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from annotated_types import Ge
 
+from flujo_aros import host
 from flujo_aros.errors import UsageError
-from flujo_aros.host import USED_UP
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.concurrency import REDUCERS, FanOut, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.ledger import Settlement
@@ -117,7 +117,7 @@ class Parallel(TakesInput):
 
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
         for name, body in ended.items():
-            if body.failed is not None and isinstance(body.failed.exception, USED_UP):
+            if body.failed is not None and isinstance(body.failed.exception, host.USED_UP):
                 return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget applies to all branches
         good = {name: body for name, body in ended.items() if body.ok}
         excused = tuple(body.scope for body in ended.values() if not body.ok)

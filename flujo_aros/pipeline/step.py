@@ -26,7 +26,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import UsageError
 from flujo_aros.events import TextReplaced
-from flujo_aros.host import AbstractAgent, AgentSpec, unowned
+from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.approval import decided, paused_for
 from flujo_aros.pipeline.facts import (
@@ -51,7 +51,9 @@ from flujo_aros.reading.read import read
 from flujo_aros.redaction import SecretsIn
 
 if TYPE_CHECKING:
-    from flujo_aros.host import AgentRun, CallsDeferred, Prompt, StageRecord
+    from flujo_aros.host import AbstractAgent, AgentRun, CallsDeferred, Prompt, StageRecord
+else:
+    AbstractAgent = Mapping  # `_AGENT` says what fits; the type alone would import pydantic-ai for every blueprint
 
 PREVIOUS: Final = "{{ previous_step }}"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.redaction.fields import labelled_values
 from flujo_aros.redaction.patterns import find_by_form, secrets_by_context
-from flujo_aros.redaction.text import Matcher, Quotes, escaped, unescaped
+from flujo_aros.redaction.text import SHORT, Matcher, Quotes, escaped, unescaped
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
@@ -34,7 +34,7 @@ class Vault:
     `labelled`: values that the text itself calls a password, a key or a token are secret wherever they occur.
 
     A label stands for the value of a secret, however it is written: escaped inside a JSON string, and as it is
-    elsewhere, both in the text and in the reply.
+    elsewhere, both in the text and in the reply. In capitals or small letters throughout, it is a secret as well.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -108,12 +108,13 @@ class Vault:
 
     @cached_property
     def _named(self) -> tuple[str, ...]:
-        return tuple(value for value in dict.fromkeys(self.named) if value.strip())
+        named = (value for value in dict.fromkeys(self.named) if value.strip())
+        return tuple(dict.fromkeys(form for value in named for form in _cases(value)))
 
     @cached_property
     def _values(self) -> Matcher:
         shown = secrets_of(self.text) if self.labelled else tuple(secrets_by_context(self.text))
-        forms = (form for value in shown for form in (value, *_forms(value)))
+        forms = (form for value in shown for case in _cases(value) for form in (case, *_forms(case)))
         return Matcher((*self._named, *self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
@@ -164,6 +165,15 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
+
+
+def _cases(value: str) -> Iterator[str]:
+    """A value as it is, and in capitals or without any, as a template's filter may write it. A short value is a word
+    that means something else in another case.
+    """
+    yield value
+    if len(value) >= SHORT:
+        yield from {value.upper(), value.lower()} - {value}
 
 
 def _forms(value: str) -> Iterator[str]:

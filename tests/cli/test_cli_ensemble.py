@@ -36,10 +36,23 @@ def test_a_log_whose_run_has_ended_is_told_without_asking_anything(aros: Aros, t
     (tmp_path / "wood.yaml").write_text(BLUEPRINT)
     played(tmp_path / "wood.sqlite")
     ended = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite")
-    assert ended.exit_code == 0
+    assert ended.exit_code == 0, ended.stderr
     assert "wood.sqlite holds this run already, which has ended: nothing was asked" in ended.stderr
     value = json.loads(ended.stdout)
     assert (value["reason"], value["turns"], value["missing"]) == ("quiet", 2, ["judge.verdict"])
+
+
+def test_a_log_whose_run_has_ended_needs_no_weights(aros: Aros, tmp_path: Path) -> None:
+    """Nothing is asked, so there is nothing to install; for a run with turns to play there is."""
+    (tmp_path / "wood.yaml").write_text(BLUEPRINT.replace("smollm2", "./missing.gguf"))
+    played(tmp_path / "wood.sqlite")
+    assert aros("ensemble", "wood.yaml", "--log", "wood.sqlite").exit_code == 0
+    begun = aros("ensemble", "wood.yaml", "--log", "new.sqlite")
+    assert (begun.exit_code, "missing.gguf" in begun.stderr) == (1, True), begun.stderr
+    with EventLog(tmp_path / "short.sqlite") as log:
+        log.append([("run.started", "conductor", {"text": "dusk"})], turn=0)
+        log.append([("run.finished", "conductor", {"reason": "turns"})], turn=2)
+    assert "missing.gguf" in aros("ensemble", "wood.yaml", "--turns", "3", "--log", "short.sqlite").stderr
 
 
 def test_a_blueprint_without_an_ensemble_is_sent_to_aros_run(aros: Aros, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from flujo_aros.cli.main import COMMANDS
 
 from .conftest import Aros
 
+TRIAGE = Path(__file__).parents[2] / "blueprints" / "ticket_triage.yaml"
 SECTIONS = {
     "Run blueprints": ("run", "ensemble", "resume", "eval", "plan"),
     "Write blueprints": ("init", "lint", "rule", "graph", "schema", "lsp"),
@@ -103,7 +105,15 @@ def test_a_command_starts_without_what_only_runs_need() -> None:
     """The agent framework alone takes longer to load than all that `aros show` does."""
     loaded = loaded_by("import flujo_aros.cli.show")
     assert {"pydantic", "rich", "typer"} <= loaded
-    assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai", "jinja2"} & loaded
+    assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai"} & loaded
+
+
+@pytest.mark.parametrize("command", [("lint",), ("plan",), ("graph",), ("rule", "V-A8"), ("schema",)], ids=" ".join)
+def test_what_runs_nothing_loads_neither_the_agent_framework_nor_a_database(command: tuple[str, ...]) -> None:
+    blueprint = [str(TRIAGE)] if len(command) == 1 and command != ("schema",) else []
+    loaded = loaded_by(f"import flujo_aros.cli.main as m; m.app({[*command, *blueprint]}, standalone_mode=False)")
+    assert {"flujo_aros.cli.main", "flujo_aros.blueprint.blocks", "flujo_aros.pipeline.step"} <= loaded
+    assert not {"pydantic_ai", "genai_prices", "sqlalchemy", "opentelemetry", "openai"} & loaded
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -188,6 +188,26 @@ def test_no_planted_secret_leaves(
     assert all(left.places.values())
 
 
+@pytest.mark.parametrize("case", ["upper", "lower"])
+def test_a_secret_whose_case_a_template_changes_stays_one(told: Told, tmp_path: Path, case: str) -> None:
+    """Whoever reads a span or the journal can undo `| upper`, so it hides nothing."""
+    planted = "Pl4nted-Under-A-Key"
+    written = getattr(planted, case)()
+    agent = Agent(model(f'{{"name": "{written}", "crew": "3",}}'), output_type=Boat)
+    step = Step("ask", agent, input=f"{{{{ context.api_key | {case} }}}}")
+    with Journal(tmp_path / "cases.sqlite") as journal:
+        otel = OpenTelemetry(told.traces, told.meters, content=True)
+        Runner(pipeline(step), observers=[journal, otel]).run_sync("", context={"api_key": planted})
+        (chapter,) = journal.story().chapters
+    assert "[secret-1]" in chapter.asks[0].prompt
+    assert written not in repr(chapter)
+    assert written not in told.everything()
+
+
+def test_a_short_secret_in_another_case_is_a_word_that_means_something_else() -> None:
+    assert Mask(("Boats",))("Boats, boats") == "*****, boats"
+
+
 def test_the_places_of_repairs_are_true_for_the_masked_text(journal: Journal) -> None:
     reply = '{"name": "sk-abcdefghijklmnopqrst", "crew": "3",}'
     Runner(pipeline(Step("ask", Agent(model(reply), output_type=Boat))), observers=[journal]).run_sync("")

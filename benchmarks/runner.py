@@ -187,7 +187,7 @@ async def steps(count: int) -> None:
             spent[name].append(await cpu_of(work, size))
     base = statistics.median(spent["bare agent.run"])
     print(f"\n{BATCHES * size} structured steps, one after the other\n")
-    print("| way | CPU per step | beside bare |\n|---|---|---|")
+    print("| way | CPU per step | relative to bare |\n|---|---|---|")
     for name, seconds in spent.items():
         each = statistics.median(seconds)
         print(f"| {name} | {1000 * each / size:.2f} ms | {each / base:.2f} × |")

@@ -167,7 +167,7 @@ def _sentence(error: ValidationError, folder: Path) -> str:
         name = ".".join(str(part) for part in detail["loc"])
         variable = f"AROS_{name.upper().replace('.', '__')}"
         if detail["type"] == "extra_forbidden" and name in _REMOVED:
-            lines.append(f"the setting {name} is gone: {_REMOVED[name]}; take it out of {variable}, or of {folder}")
+            lines.append(f"the setting {name} was removed: {_REMOVED[name]}; delete it from {variable}, or of {folder}")
         elif detail["type"] == "extra_forbidden":
             lines.append(f"there is no setting {name!r} (set in {variable} or in {folder})")
         else:

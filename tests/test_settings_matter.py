@@ -207,5 +207,5 @@ def test_degrade_still_runs_behind_the_flat_schema(monkeypatch: pytest.MonkeyPat
 
 def test_a_setting_that_is_gone_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_STREAMING__AGGREGATE_STRUCTURED", "false")
-    with pytest.raises(UsageError, match="is gone: a streamed structured reply is always read whole"):
+    with pytest.raises(UsageError, match="was removed: a streamed structured reply is always read whole"):
         read_settings()

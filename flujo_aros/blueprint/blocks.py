@@ -154,8 +154,8 @@ class Limits(Block):
     max_requests: int | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
     max_cost: float | None = Field(default=None, ge=0, description="US dollars.")
-    total_tokens_limit: int | None = Field(default=None, ge=0, description="The same as max_tokens.")
-    total_cost_usd_limit: float | None = Field(default=None, ge=0, description="The same as max_cost.")
+    total_tokens_limit: int | None = Field(default=None, ge=0, description="Alias for max_tokens.")
+    total_cost_usd_limit: float | None = Field(default=None, ge=0, description="Alias for max_cost.")
 
 
 class OutputMapping(Block):
@@ -229,7 +229,7 @@ class Kind:
         members = self.members((inner_base if self.under else base).model_fields)
         if self.under:
             inner = create_model(f"{self.under.title()}Keys", __base__=inner_base, **members)
-            inner.__doc__ = f"What stands under `{self.under}:`."
+            inner.__doc__ = f"The settings under `{self.under}:`."
             written: Any = (inner | None, None) if self.under in base.model_fields else (inner, ...)
             members = {self.under: written}
         name = f"{self.word.title()}Block" if self.base is None else base.__name__
@@ -301,7 +301,7 @@ class Config(Block):
         default=0, ge=0, description="Retries after errors of the provider or network, never after bad data."
     )
     timeout_s: float | None = Field(default=None, gt=0)
-    timeout: float | None = Field(default=None, gt=0, description="The same as timeout_s.")
+    timeout: float | None = Field(default=None, gt=0, description="Alias for timeout_s.")
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -326,12 +326,12 @@ class StepKeys(Block):
     mergeable_output: bool | None = None
     sink_to: str | None = Field(default=None, min_length=1, description="A dotted path of the context for the value.")
     checks: list[Reference] = Field(default_factory=list)
-    validators: list[Reference] = Field(default_factory=list, description="The same as checks.")
+    validators: list[Reference] = Field(default_factory=list, description="Alias for checks.")
     fallback: StepNode | None = None
     usage_limits: Limits | None = None
     config: Config | None = None
-    retries: int | None = Field(default=None, ge=0, description="The same as config.max_retries.")
-    timeout: float | None = Field(default=None, gt=0, description="The same as config.timeout_s.")
+    retries: int | None = Field(default=None, ge=0, description="Alias for config.max_retries.")
+    timeout: float | None = Field(default=None, gt=0, description="Alias for config.timeout_s.")
     meta: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",
@@ -396,7 +396,7 @@ class Operation(Block):
 class LoopKeys(Block):
     """The options under `loop:`."""
 
-    max_iterations: int | None = Field(default=None, ge=1, description="The same as max_loops.")
+    max_iterations: int | None = Field(default=None, ge=1, description="Alias for max_loops.")
     state: JsonValue = None
     propagation: JsonValue = None
     output: JsonValue = None

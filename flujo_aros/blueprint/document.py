@@ -98,7 +98,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "after `|` or `>` only `+`, `-` or a digit may follow in the line; the text begins in the next line",
             False,
         ),
-        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "a closing `{it}` too many", False),
+        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "one closing `{it}` too many", False),
         (r"\A[^\n]*(a|undefined) tag\b", "a string that begins with `!` must be in quotes", False),
         (r"expected '?<?(block end|document start|key|'-')", _LEVEL, False),
     )
@@ -215,7 +215,7 @@ class Node:
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
 
-TOO_MANY: Final = f"these are {MAX_FINDINGS} errors; the rest was not checked. Fix these first"
+TOO_MANY: Final = f"stopped after {MAX_FINDINGS} errors; fix these first, the rest of the file was not checked"
 """The last problem of a blueprint with too many."""
 
 

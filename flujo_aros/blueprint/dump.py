@@ -168,7 +168,7 @@ class _Writing:
     def imported(self, step: Import) -> str:
         """The alias of an imported pipeline."""
         if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
-            raise UsageError(f"step {step.name!r}: an import is written by an alias of its own; {step.alias!r} is none")
+            raise UsageError(f"step {step.name!r}: an import needs an alias of its own; {step.alias!r} cannot be one")
         return step.alias
 
 

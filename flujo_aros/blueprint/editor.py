@@ -36,7 +36,7 @@ def blueprint_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A blueprint of flujo_aros",
         **{key: value for key, value in top.items() if key != "title"},
-        "patternProperties": {f"^{SHARED}": {"description": "A place for anchors that several parts share."}},
+        "patternProperties": {f"^{SHARED}": {"description": "A place for YAML anchors that several parts share."}},
         "$defs": {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs},
     }
     return cast("dict[str, Any]", _referring(whole))
@@ -98,7 +98,7 @@ def _add_ignored(schema: dict[str, Any], block: type[Block]) -> None:
 def _name_or_step(schema: dict[str, Any], kind: str) -> None:
     """`step` is another word for `name`, and each kind has its own word only."""
     schema["properties"]["kind"] = {"const": kind}
-    schema["properties"]["step"] = {"type": "string", "deprecated": True, "description": "The same as name."}
+    schema["properties"]["step"] = {"type": "string", "deprecated": True, "description": "Alias for name."}
     schema["required"] = [key for key in schema["required"] if key != "name"]
     schema["anyOf"] = [{"required": ["name"]}, {"required": ["step"]}]
 

@@ -307,11 +307,11 @@ def _condition(making: Making, name: str, holder: Node, key: str, option: Declar
         each for each in (expression, function) if each in holder.members and holder.members[each].value is not None
     ]
     if option.required and len(both) != 1:
-        message = f"step {name!r} needs either `{expression}` or `{function}`, and not both"
+        message = f"step {name!r} needs either `{expression}` or `{function}`, but not both"
         making.loading.doubt(making.node.place, message)
         return None
     if len(both) == 2:
-        making.loading.doubt(holder.keys[function], f"write `{expression}` or `{function}`, and not both")
+        making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
     found = making.expression(holder.members.get(expression), expression)
     return found or making.function(holder.members.get(function), function)
 
@@ -386,13 +386,11 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     members = [each for node in nodes if (each := _manifest(making, node)) is not None]
     turns = [turn for turn in block.inject if not turn.isdecimal()]
     for turn in turns:
-        making.loading.note(
-            (making.member("inject", turn) or making.node).place, f"{turn!r} is not the number of a turn"
-        )
+        making.loading.note((making.member("inject", turn) or making.node).place, f"{turn!r} is not a turn number")
     if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
         return None
     for manifest, node in zip(members, nodes, strict=True):
-        what = f"agent {manifest.name!r} waits in vain"
+        what = f"agent {manifest.name!r} waits for events that never come"
         _doubt_kinds(making, what, manifest.subscribes_to, node.members.get("subscribes_to", node), members)
     _doubt_kinds(making, "nothing stops the run", block.stop_on, making.member("stop_on") or making.node, members)
     return {

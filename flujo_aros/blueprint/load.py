@@ -52,7 +52,9 @@ def load_blueprint(
     that the blueprint does not have.
     """
     if isinstance(path, str) and "\n" in path:
-        raise UsageError("load_blueprint takes the path of a file, and this is YAML text; use parse_blueprint(text)")
+        raise UsageError(
+            "load_blueprint takes the path of a file, but this is a YAML string; use parse_blueprint(text)"
+        )
     file = Path(path)
     return parse_blueprint(
         read_text(file),

@@ -259,7 +259,7 @@ class Loading:
         if not typed:
             self.note(node.place, "{from: …} is for the output_schema of an agent; write a JSON Schema")
         elif found is None or not alone:
-            self.note(node.place, "`from` stands alone, with the name of a type: {from: package.module:Type}")
+            self.note(node.place, "`from` must be the only key, with the name of a type: {from: package.module:Type}")
         else:
             known = len(self.findings)
             self.permit(node.place, f"the schema {node.value!r}", found["module"])

@@ -57,7 +57,7 @@ class Chosen:
         for name in self.instead:
             if name not in self.used:
                 near = nearest(name, self.known)
-                raise UsageError(f"no agent and no model of the blueprint is called {name!r}{near}")
+                raise UsageError(f"the blueprint has no agent or model called {name!r}{near}")
 
     def put_into(self, root: Node, note: Callable[[Place, str], None]) -> Node:
         """The blueprint with the chosen models in place of its own."""

@@ -123,7 +123,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
     members = node.members
     uses, agent = members.get("uses"), members.get("agent")
     if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
-        loading.note(node.place, f"{who} needs either `uses` or `agent`, and not both")
+        loading.note(node.place, f"{who} needs either `uses` or `agent`, but not both")
         return None
     found = uses if uses is not None and uses.value is not None else agent
     if found is None or found.value is None:

@@ -269,7 +269,7 @@ def given_content(sources: Sequence[str]) -> Any:
     if sources.count("-") > 1 or not has_content(parts):
         raise UsageError(
             f"--input is given {len(sources)} times: together they are one prompt of text and images, audio, video or "
-            "documents; give a text alone only once, and - only once"
+            "documents; plain text takes one --input, and - may be given only once"
         )
     return parts
 
@@ -287,8 +287,8 @@ def _text_or_content(source: str) -> Any:
         found = content_at(source[1:])
         if found is None:
             raise UsageError(
-                f"--input: {source[1:]} is not the address of an image, audio, video or document: its path ends in no "
-                "known suffix, such as .png or .pdf; fetch it first, and pass @FILE"
+                f"--input: {source[1:]} is not the URL of an image, audio, video or document: its path does not end in "
+                "a known suffix, such as .png or .pdf; download it first, and pass @FILE"
             )
         return found
     try:

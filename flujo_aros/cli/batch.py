@@ -160,7 +160,7 @@ class ResultsFile:
             row = cast("dict[str, Any]", json.loads(line))
             return json.dumps(row["row"], sort_keys=True), Done(row["status"], row.get("mark", ""), row.get("run_id"))
         except (ValueError, KeyError, TypeError) as error:
-            message = f"--output: line {number} of {str(self.path)!r} is no result of a batch; give another file"
+            message = f"--output: line {number} of {str(self.path)!r} is not a result of a batch; give another file"
             raise UsageError(message) from error
 
     def _unusable(self, error: OSError) -> UsageError:
@@ -245,8 +245,8 @@ def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Count
             continue
         if known.mark not in ("", row.mark) and batch.is_right(known.status):
             message = (
-                f"--inputs: row {row.key} is not the row whose result is in {str(batch.output)!r}: it has "
-                "changed since. Give another --output, and give rows an `id`, so that they can be found when lines move"
+                f"--inputs: row {row.key} has changed since its result was written to {str(batch.output)!r}. Give "
+                "another --output, and give rows an `id`, so that they can be found when lines move"
             )
             raise UsageError(message)
         tally[known.status] += 1
@@ -295,8 +295,8 @@ def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) 
             soft_wrap=True,
         )
     if writing.paused:
-        rows = "1 row waits" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows wait"
-        console.print(f"{rows} for an answer, which puts the result into {batch.output}:", soft_wrap=True)
+        rows = "1 row is waiting" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows are waiting"
+        console.print(f"{rows} for an answer; answering writes the result to {batch.output}:", soft_wrap=True)
         for run_id in writing.paused[:_SHOWN]:
             file = PAUSED / f"{run_id}.json"
             console.print(f"  aros resume {file} --answer TEXT{batch.allowed}", soft_wrap=True)

@@ -29,7 +29,7 @@ TITLES: Final = {
     WRONG: "silently wrong",
     ACCEPTED: "accepted",
     CUT_ACCEPTED: "cut replies accepted",
-    INVENTED: "holds what the reply does not",
+    INVENTED: "contains what the reply does not",
     "with_gold": "with a known answer",
     "cut": "cut",
 }
@@ -139,7 +139,7 @@ class CapturedCase:
     gold: Any
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
-        """Whether the value was accepted, is right, came from a cut reply, holds what the reply does not."""
+        """Whether the value was accepted, is right, came from a cut reply, contains what the reply does not."""
         if got is None:
             return ()
         return tuple(self._of(got.value))

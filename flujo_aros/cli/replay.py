@@ -156,7 +156,7 @@ def _print(found: list[Replayed]) -> None:
     for each in found:
         if each.failed_a_check:
             notes.print(
-                f"{each.step or '-'}: when it was recorded, a check rejected what is accepted now", soft_wrap=True
+                f"{each.step or '-'}: when it was recorded, a check rejected what is now accepted", soft_wrap=True
             )
 
 

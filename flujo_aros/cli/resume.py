@@ -89,7 +89,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         db = None if state.exists() else known_db()
         if db is None and not state.exists() and not state.suffix:
             raise UsageError(
-                f"STATE: no run {str(state)!r} waits in {PAUSED}; give its state file, or --db for a database"
+                f"STATE: there is no paused run {str(state)!r} in {PAUSED}; give its state file, or --db for a database"
             )
     if db is not None:
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
@@ -141,7 +141,7 @@ def _resume_durably(
     with open_engine(db) as engine:
         row = engine.store.run(run)
         if row.status != "paused" or row.paused is None:
-            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
@@ -161,7 +161,7 @@ def _answer_to(paused: PausedRun, kept: Path) -> str:
     """The answer typed at the terminal; ends the command without one."""
     text = ask(paused)
     if text is None:
-        stderr_console().print(f"\nthe run still waits; its state is in {kept}", soft_wrap=True)
+        stderr_console().print(f"\nthe run is still waiting; its state is in {kept}", soft_wrap=True)
         raise typer.Exit(_STILL_PAUSED)
     return text
 

@@ -28,7 +28,7 @@ _HEADERS = {"tokens": "tokens in + out", "input": "input trust"}
 _WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _FOLDED = 16
 _REPEATED = (
-    "With `config: {max_retries: 3}` the step is repeated after errors like this one, and waits as long as the "
+    "With `config: {max_retries: 3}` the step is retried after errors like this one, and waits as long as the "
     "provider asks."
 )
 _LISTED = 12
@@ -142,7 +142,7 @@ def _replaced_lines(result: RunResult) -> Iterator[Text]:
 def _excused_line(step: StepResult[object]) -> Text:
     """A step that ended badly, and the step that excuses it."""
     why = f": {step.error}" if step.error else ""
-    return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} goes on{why}"))
+    return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} continues{why}"))
 
 
 def _stage_line(step: str, stage: StageRecord) -> Text:

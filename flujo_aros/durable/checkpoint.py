@@ -48,7 +48,8 @@ def rows_of(dbos: DBOS) -> EngineRows:
     known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS
     if not known or not callable(getattr(internals, "db_retry", None)):
         raise UsageError(
-            "this release of dbos records steps in another way; install one that is known: pip install 'dbos>=3.4,<4'"
+            "this release of dbos stores steps in an unknown format; install a supported one: pip install "
+            "'dbos>=3.4,<4'"
         )
     return cast("EngineRows", rows)
 

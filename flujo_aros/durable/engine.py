@@ -64,7 +64,7 @@ _open: Durable | None = None
 async def _aros_run(run_id: str, segment: int) -> str:
     """One run, or the part of it after a pause. Its return value decides nothing: our own rows say how a run ended."""
     if _open is None:
-        raise AssertionError("a workflow runs without an engine")
+        raise AssertionError("a workflow is running without an engine")
     return await _open.perform(run_id, segment)
 
 
@@ -183,8 +183,8 @@ class Durable:
                 return
             if _open is not None and _open is not self:
                 raise UsageError(
-                    f"this process has {_open.store.shown} open already, and can have one durable database at a time; "
-                    "close that one first: durable.close()"
+                    f"this process already has {_open.store.shown} open, and only one durable database can be open at "
+                    "a time; call durable.close() on that one first"
                 )
             refuse_pickles()
             self._hold_lock()
@@ -231,7 +231,7 @@ class Durable:
             if self.locks.hold():
                 return
             time.sleep(_LOOK_SECONDS / 10)
-        raise UsageError(f"the durable database {self.store.shown} cannot be reached; no lock could be taken there")
+        raise UsageError(f"the durable database {self.store.shown} cannot be reached: its lock could not be acquired")
 
     def _may_dequeue(self) -> bool:
         """Whether this process may take runs from queues: it has some, is not draining, and holds its lock."""
@@ -445,7 +445,9 @@ class Durable:
         if self._client is None:
             raise UsageError("the durable database is not open: call durable.prepare() before the transaction begins")
         if not sa.inspect(connection).has_table(RUNS.name):
-            raise UsageError(f"the transaction is on another database than {self.store.shown}, which keeps the runs")
+            raise UsageError(
+                f"the transaction is on a different database from {self.store.shown}, which stores the runs"
+            )
         raw = connection.connection.dbapi_connection
         if isinstance(raw, sqlite3.Connection):
             add_functions(raw)
@@ -490,18 +492,18 @@ class Durable:
     def answer(self, row: RunRow, value: Any) -> None:
         """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
         self.prepare()
         with self.store.connection() as connection:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
-                raise UsageError(f"run {row.run_id} was just answered by somebody else")
+                raise UsageError(f"run {row.run_id} has just been answered by someone else")
             self._enqueue(connection, self.store.row(connection, row.run_id))
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
         """Answer a paused run and continue it in this process."""
         await asyncio.to_thread(self.launch)
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status} and does not wait for an answer")
+            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
         if self.register(runner) != row.version:
             raise UsageError(_other_version(row))
 
@@ -511,7 +513,7 @@ class Durable:
                 return self.store.take_segment(connection, row, **mine)
 
         if not await asyncio.to_thread(take):
-            raise UsageError(f"run {row.run_id} was just answered by somebody else")
+            raise UsageError(f"run {row.run_id} has just been answered by someone else")
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
@@ -534,7 +536,8 @@ class Durable:
             missing = [name for name in before if name not in settled]
             if missing:
                 raise UsageError(
-                    f"run {row.run_id} never settled {missing[0]!r}, which comes before {at!r}; fork at it"
+                    f"run {row.run_id} never settled {missing[0]!r}, which comes before {at!r}; fork at that step "
+                    "instead"
                 )
             kept = [step for step in settled.values() if step.name.partition("/")[0] in before]
             with self.store.connection() as connection:
@@ -692,7 +695,7 @@ class Durable:
                 del self._active[row.run_id]
         status = await recording.finish(result)
         if status != result.status.value:
-            trouble = "a step that started has never settled"
+            trouble = "a step started but never settled"
             return replace(result, status=RunStatus(status), trouble=trouble)
         return result
 
@@ -865,18 +868,18 @@ def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
 
 def another_request(run_id: str) -> str:
     """The message for a `run_id` that belongs to another request."""
-    return f"run {run_id!r} was started with another input or context; give this one another run_id"
+    return f"run {run_id!r} was started with a different input or context; use a different run_id"
 
 
 def _other_version(row: RunRow) -> str:
     return (
-        f"run {row.run_id} was started with another version of {row.pipeline!r}: its steps, contracts or ladder have "
-        f"changed since; run it with that version, or continue from its results: aros fork {row.run_id} --at STEP"
+        f"run {row.run_id} was started with a different version of {row.pipeline!r}: its steps, contracts or ladder "
+        f"have changed since; run it with that version, or continue from its results: aros fork {row.run_id} --at STEP"
     )
 
 
 def _poisoned(row: RunRow) -> str:
-    return f"its process has died {row.takeovers + 1} times during the run, which is not tried again"
+    return f"its process has died {row.takeovers + 1} times during this run, so it is not tried again"
 
 
 __all__ = ["Document", "Durable", "Load"]

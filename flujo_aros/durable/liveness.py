@@ -67,7 +67,7 @@ class FileLocks:
             except OSError as error:
                 raise UsageError(
                     f"the folder {str(self._folder)!r} cannot be written: {error.strerror or error}; "
-                    "workers need it to see who is alive"
+                    "workers use it to detect which of them are alive"
                 ) from error
             try:
                 fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,7 +191,8 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
         dequeue = getattr(database, name, None)
         if not callable(dequeue):
             raise UsageError(
-                "this release of dbos cannot be kept from dequeuing; install one that can: pip install 'dbos>=3.4,<4'"
+                "this release of dbos gives no control over dequeuing; install a supported one: pip install "
+                "'dbos>=3.4,<4'"
             )
         setattr(database, name, _guarded(may, dequeue, nothing))
 

@@ -90,7 +90,7 @@ def refuse_pickles() -> None:
     known = isinstance(unpickler, Serializer) and unpickler.name() == "py_pickle"
     if not known or not callable(getattr(internals, "deserialize_value", None)):
         raise UsageError(
-            "this release of dbos cannot be kept from decoding pickles; install one that can: "
+            "this release of dbos cannot be stopped from decoding pickles; install a supported one: "
             "pip install 'dbos>=3.4,<4'"
         )
     unpickler.deserialize = _refuse  # type: ignore[union-attr]

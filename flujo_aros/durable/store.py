@@ -226,7 +226,7 @@ class Store:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
-        missing = None if create else "`aros run --durable` and `aros submit` make one; or is this the wrong URL?"
+        missing = None if create else "`aros run --durable` and `aros submit` create one; or is this the wrong URL?"
         self.engine = open_engine(url, "durable database", missing=missing)
         self.shown = shown(self.engine.url)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
@@ -241,7 +241,7 @@ class Store:
     def _prepare(self, connection: sa.Connection, *, create: bool) -> None:
         exists = sa.inspect(connection).has_table(INFO.name)
         if not exists and not create:
-            raise UsageError(f"the database {self.shown} holds no durable runs; is this the right URL?")
+            raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
         if not exists:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
@@ -267,7 +267,7 @@ class Store:
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
         """The error for what the database has refused, as one sentence."""
         said = refusal(error, self.engine.url)
-        later = "; runs go on once it can" if said.startswith("cannot be reached") else ""
+        later = "; runs continue when it is back" if said.startswith("cannot be reached") else ""
         return DatabaseError(f"the durable database {self.shown} {said}{later}")
 
     # -- runs --------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class Store:
         if len(found) > 1:
             raise UsageError(f"several runs begin with {run_id!r}: {', '.join(each.run_id for each in found[:5])}")
         if not found:
-            raise UsageError(f"there is no run {run_id!r} in {self.shown}; `aros status` lists those there are")
+            raise UsageError(f"there is no run {run_id!r} in {self.shown}; `aros status` lists them")
         return _intact(found[0])
 
     def row(self, connection: sa.Connection, run_id: str) -> RunRow:

@@ -183,7 +183,7 @@ class _ArosRun:
 
 def _opened() -> Temporal:
     if _open is None:
-        raise AssertionError("a workflow runs without an engine")
+        raise AssertionError("a workflow is running without an engine")
     return _open
 
 
@@ -256,7 +256,10 @@ class Temporal:
         """
         local = [name for name in runner.pipeline.models if name.startswith("local:")]
         if local and runner.models is None:
-            raise UsageError(f"{local[0]} is started with a run, which a workflow cannot; serve it, or use Durable")
+            raise UsageError(
+                f"{local[0]} is started for each run, which a workflow cannot do; serve the model yourself, or use "
+                "Durable"
+            )
         version = version_of(runner.pipeline)
         if version not in self.inside:
             pipeline = changed(runner.pipeline, _as_activity)
@@ -272,7 +275,7 @@ class Temporal:
             if self._workers is not None:
                 return
             if _open is not None and _open is not self:
-                raise UsageError(f"this process has {_open.url!r} open already; close that one first")
+                raise UsageError(f"this process already has {_open.url!r} open; close that one first")
             client = await self.client()
             calls = Worker(client, task_queue=self._own_queue, activities=[self._call])
             runs = Worker(
@@ -339,7 +342,7 @@ class Temporal:
         """Start a run. Any worker that has the pipeline registered executes it."""
         if queue != "default" or priority is not None or partition is not None:
             raise UsageError(
-                "on Temporal a run has no priority and no partition, and its queue is that of the engine: "
+                "runs on Temporal take no priority and no partition, and their queue is set on the engine: "
                 "Temporal(url, queue=…)"
             )
         if task.deps is not None:
@@ -534,7 +537,7 @@ class TemporalHandle:
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:  # noqa: ARG002 - as in `Handle`
         """Raises `UsageError`: Temporal's history is not a stream of events."""
-        raise UsageError("a run on Temporal cannot be followed event by event; ask for its status, or use Durable")
+        raise UsageError("a run on Temporal cannot be followed event by event; poll its status, or use Durable")
 
     async def cancel(self) -> None:
         """Cancel the run. Its open steps settle first."""
@@ -544,7 +547,7 @@ class TemporalHandle:
         """Answer a paused run. Raises `UsageError` if it is not paused."""
         status = await self.status()
         if status != "paused":
-            raise UsageError(f"run {self._run_id} is {status} and does not wait for an answer")
+            raise UsageError(f"run {self._run_id} is {status} and is not waiting for an answer")
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:

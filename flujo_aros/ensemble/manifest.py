@@ -44,7 +44,7 @@ def _granted(kinds: tuple[str, ...]) -> tuple[str, ...]:
 def _further(names: tuple[str, ...]) -> tuple[str, ...]:
     always = [name for name in names if name in ("kind", "text")]
     if always:
-        message = f"every event has {' and '.join(always)}; name further fields only"
+        message = f"every event has {' and '.join(always)}; list only further fields"
         raise ValueError(message)
     return names
 
@@ -117,16 +117,16 @@ class Manifest(_Strict):
 
 
 def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
-    """A hint for a kind that no agent of the cast emits, nor the conductor or the user; None if one of them does.
+    """A hint for a kind that no agent in the cast emits, nor the conductor or the user; None if one of them does.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> print(emitted_by_nobody("agent.spok", [owl]), emitted_by_nobody("user.injected", [owl]))
-    no agent of the cast emits 'agent.spok'; did you mean 'agent.spoke'? None
+    no agent in the cast emits 'agent.spok'; did you mean 'agent.spoke'? None
     """
     emitted = dict.fromkeys([kind for each in manifests for kind in each.may_emit] + list(RESERVED))
     if kind in emitted:
         return None
-    return nearest(kind, emitted).after(f"no agent of the cast emits {kind!r}")
+    return nearest(kind, emitted).after(f"no agent in the cast emits {kind!r}")
 
 
 def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:

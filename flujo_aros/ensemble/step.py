@@ -250,9 +250,9 @@ class Ensemble(TakesInput):
             if own:
                 log.close()
         if reason == "failed":
-            return Settlement(None, attempts=run.calls, error=f"every agent of the cast fails; {run.why}")
+            return Settlement(None, attempts=run.calls, error=f"every agent in the cast failed; {run.why}")
         if not run.stats.utterances:
-            error = f"no agent has said anything; the run ended with {reason!r}; {run.why}"
+            error = f"no agent said anything; the run ended with {reason!r}; {run.why}"
             return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **run.summary()}
         outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
@@ -648,7 +648,7 @@ class _Run:
         """Append to the log, after any events of the user. Raises `UsageError` if another run is writing to it."""
         while not self.log.append(events, turn=turn, after=self._after):
             if any(event.actor != "user" for event in self._heard()):
-                raise UsageError(f"another run is playing the event log {self.log.url!r} (run_id {self.log.run_id!r})")
+                raise UsageError(f"another run is using the event log {self.log.url!r} (run_id {self.log.run_id!r})")
         self._hear(live=True)
 
     def _hear(self, *, live: bool = False) -> None:

@@ -242,7 +242,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is there twice in one object")
+            raise ValueError(f"the key {key!r} occurs twice in one object")
         found[key] = value
     return found
 
@@ -292,7 +292,7 @@ def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, .
         raise UsageError(f"{option}: {str(file)!r} cannot be read: {' '.join(str(error).split())}") from error
     cases = found.get("cases") if is_dict(found) else None
     if not is_list(cases):
-        raise UsageError(f"{option}: {str(file)!r} has no list `cases`: it is not a dataset of pydantic-evals")
+        raise UsageError(f"{option}: {str(file)!r} has no list `cases`, so it is not a pydantic-evals dataset")
     read = [_of_dataset(number, each, f"{option}: {str(file)!r}: case {number}") for number, each in enumerate(cases)]
     named = [*_evaluators(found), *(name for case in cases for name in _evaluators(case))]
     return read, tuple(dict.fromkeys(name for name in named if name not in _APPLIED))

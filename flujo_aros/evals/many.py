@@ -51,7 +51,7 @@ class Stop:
         self.failures += bool(cause)
         if self.max_cost is not None and self.paid.cost is not None and self.paid.cost >= self.max_cost:
             spent = f"{self.paid.cost:.2f}" if self.paid.cost >= 1 else f"{self.paid.cost.normalize():f}"
-            self.reason = self.reason or f"${spent} were spent (the limit is ${self.max_cost})"
+            self.reason = self.reason or f"spent ${spent} (the limit is ${self.max_cost})"
         if self.max_failures is not None and self.failures >= self.max_failures:
             words = "1 case has failed" if self.failures == 1 else f"{self.failures} cases have failed"
             self.reason = self.reason or f"{words} (the limit is {self.max_failures})"

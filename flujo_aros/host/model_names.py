@@ -61,11 +61,11 @@ def mistaken(name: str) -> Hint | None:
     >>> mistaken("gpt-4o-mini")
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
     >>> mistaken("opnai:gpt-4o")
-    "there is no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
+    "no model provider is known for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
     >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
     (None, None)
     >>> mistaken("openai:")
-    "the model 'openai:' has no name behind its provider; write openai:NAME"
+    "the model 'openai:' has no name after its provider; write openai:NAME"
     """
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
@@ -73,13 +73,13 @@ def mistaken(name: str) -> Hint | None:
     if colon and not provider:
         return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")
     if colon and not model:
-        return Hint(f"the model {name!r} has no name behind its provider; write {provider}:NAME")
+        return Hint(f"the model {name!r} has no name after its provider; write {provider}:NAME")
     if colon and provider in _MODULES:
         return None
     if colon:
         nearest = [] if provider in _providers() else get_close_matches(provider.lower(), _providers(), 1, cutoff=0.8)
         known = nearest and not any(provider.startswith(f"{other}-") for other in _providers())
-        words = f"there is no provider of models for {name!r}"
+        words = f"no model provider is known for {name!r}"
         return _instead(words, name, f"{nearest[0]}:{model}") if known else None
     maker, slash, rest = provider.partition("/")
     if slash and maker in _providers():

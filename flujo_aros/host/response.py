@@ -177,8 +177,8 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         runaways = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
         return replace(cut, issues=(*cut.issues, *filter(None, runaways)))
     if called:
-        names = ", ".join(parameters.tool_defs) or "no tool at all"
-        words = f"the model called {', '.join(called)}, which it does not have; there is {names}"
+        names = ", ".join(parameters.tool_defs) or "none"
+        words = f"the model called {', '.join(called)}, which it does not have; the tools are: {names}"
     elif text.strip():
         words = "the model wrote text instead of calling a tool"
     elif any(isinstance(part, ThinkingPart) for part in response.parts):

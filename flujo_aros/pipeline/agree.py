@@ -75,7 +75,9 @@ def _is_number(given: object) -> bool:
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
 _BY_FIELD: Final = "Whether one more reading asks for each field in a separate call."
 _WORDINGS: Final = "The number of wordings in which the reading is asked, or strings that contain {input}."
-_EVIDENCE: Final = "A template for the text that is read; a value that it does not state is no vote."
+_EVIDENCE: Final = (
+    "A template for the text that is read; a value that the text does not state does not count as a vote."
+)
 _NEED: Final = "The share of the readings that must agree, such as 0.66, or their number."
 
 
@@ -88,8 +90,8 @@ class Agree(Common):
     or a list of strings in which `{input}` is its input) or asked of several models (`models`). `by_field` adds a
     reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
     there are fields. `need` is as in `agree()`. `evidence` is a template for the text that is read, such as
-    `{{ input }}`: a value that it does not state is no vote, however many readings give it. A reading that fails
-    abstains; a reading that could not change anything any more is not made.
+    `{{ input }}`: a value that the text does not state does not count as a vote, however many readings give it. A
+    reading that fails abstains; a reading that could not change anything any more is not made.
 
     `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
     soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or

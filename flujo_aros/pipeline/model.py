@@ -356,7 +356,7 @@ def _is_list(value: Any) -> bool:
 
 STEP: Final = Option("step", "a step", fits=has("name", "kind", "run"))
 """An option that is a step."""
-_CHECKS: Final = Option("special", "a list of functions", "`checks=[function]`, also for one alone", fits=_is_list)
+_CHECKS: Final = Option("special", "a list of functions", "`checks=[function]`, even for a single one", fits=_is_list)
 _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` makes them", fits=is_a("StepLimits"))
 
 
@@ -493,7 +493,7 @@ class FoundError:
 
 
 _OF_PIPELINES: Final = {
-    "steps": Option(words="a list of steps", hint="`Pipeline([step])`, also for one", fits=_is_steps),
+    "steps": Option(words="a list of steps", hint="`Pipeline([step])`, even for a single step", fits=_is_steps),
     "description": Option(words="a string", fits=lambda value: isinstance(value, str)),
 }
 

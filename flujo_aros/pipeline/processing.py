@@ -91,7 +91,7 @@ def _are_stages(value: Any) -> bool:
 _COERCION: Final = Option(words="a Coercion", hint="`Coercion(tolerant_level=1)` makes one", fits=is_a("Coercion"))
 _STAGES: Final = Option(
     words="a list of stages, each a name or a mapping",
-    hint='`stages=["retry"]`, also for one alone',
+    hint='`stages=["retry"]`, even for a single one',
     fits=_are_stages,
 )
 _CHECKED: Final = frozenset({"schema", "coercion", "enforce_grammar", "stages", "adaptive", "reasoning_precheck"})

@@ -125,7 +125,9 @@ _OPTIONS: Final = {
         fits=_or_none(callable),
     ),
     "observers": Option(
-        words="a list of functions of an event", hint="`observers=[function]`, also for one", fits=_are_observers
+        words="a list of functions of an event",
+        hint="`observers=[function]`, even for a single one",
+        fits=_are_observers,
     ),
     "on_result": Option(words="a function of a RunResult, or None", fits=_or_none(callable)),
     "usage_limits": Option(

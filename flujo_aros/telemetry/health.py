@@ -232,7 +232,7 @@ def advise(
             share = _percent(model.fallback_rate)
             yield Advice(
                 "fallback",
-                f"{share} of replies of {_named(model.model)} were prose that had to be wrapped (the line is "
+                f"{share} of replies of {_named(model.model)} were prose that had to be wrapped (the threshold is "
                 f"{_percent(FALLBACK_LINE)}): show it an example event in the prompt, or use another model",
             )
     for found in rejections:

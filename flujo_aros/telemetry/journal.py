@@ -82,7 +82,7 @@ class Journal:
             if newest * 1e9 <= now:
                 return now
             ahead = newest - now / 1e9
-            words = "the clock went back: the newest run in the journal %s begins %.0f s from now"
+            words = "the clock went back: the newest run in the journal %s starts %.0f s in the future"
             _log.warning(words, shown(self._engine.url), ahead)
             largest = (connection.execute(select(func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
             return max(now, int(newest * 1e9), *largest) + 1

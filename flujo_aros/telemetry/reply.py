@@ -271,7 +271,7 @@ WHY: Final = {
     "emphasis": "The answer was emphasised as in Markdown.",
     "picked-place": "The answer was in the requested place; anything elsewhere was ignored.",
     "tag-form": "The tag was not written in the requested form.",
-    "repeats-example": "It is the example of the prompt, word for word; the model repeated it when asked again.",
+    "repeats-example": "It is the example from the prompt, word for word; the model repeated it when asked again.",
     "earlier-tag": "The tag occurred more than once: the last one was taken.",
     "missing-field": "A requested field is missing.",
     "fallback-kind": "The kind of the event was missing or not granted: the fallback kind was taken.",

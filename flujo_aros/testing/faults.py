@@ -232,7 +232,7 @@ class FaultyModel(Model):
         names = list(FAULTS if faults is None else faults)
         unknown = [each for each in names if each not in FAULTS]
         if unknown or not names:
-            raise UsageError(f"there is no fault {', '.join(map(repr, unknown))}; there are: {', '.join(FAULTS)}")
+            raise UsageError(f"unknown fault {', '.join(map(repr, unknown))}; known: {', '.join(FAULTS)}")
         self._reply = reply
         self._seed = seed
         self._faults = [FAULTS[each] for each in names]

@@ -65,7 +65,7 @@ def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] |
     names = list(NOISES if noises is None else noises)
     unknown = [name for name in names if name not in NOISES]
     if unknown or not names:
-        message = f"there is no noise {', '.join(map(repr, unknown))}; there are: {', '.join(NOISES)}"
+        message = f"unknown noise {', '.join(map(repr, unknown))}; known: {', '.join(NOISES)}"
         raise UsageError(message)
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     made = 0

@@ -158,7 +158,7 @@ class ScriptedModels:
         """The model of this name."""
         if name not in self._models:
             known = ", ".join(self._models)
-            raise UsageError(f"there is no scripted model {name!r}; there are: {known}")
+            raise UsageError(f"there is no scripted model {name!r}; known: {known}")
         return self._models[name]
 
 

@@ -91,7 +91,7 @@ class _Clock(selectors.DefaultSelector):
     def _waiting(self) -> str:
         tasks = sorted(map(_described, self.tasks()))
         more = f" and {len(tasks) - _SHOWN_TASKS} more" if len(tasks) > _SHOWN_TASKS else ""
-        return f"these tasks wait: {'; '.join(tasks[:_SHOWN_TASKS])}{more}" if tasks else "no task is left"
+        return f"waiting tasks: {'; '.join(tasks[:_SHOWN_TASKS])}{more}" if tasks else "no task is waiting"
 
 
 def _described(task: asyncio.Task[Any]) -> str:

@@ -305,7 +305,7 @@ def test_what_is_written_loads_as_the_same(step: Any, name: str, description: st
     try:
         written = dump(pipeline)
     except UsageError as error:  # two imports of one alias
-        assume("by an alias of its own" not in str(error))
+        assume("needs an alias of its own" not in str(error))
         raise
     assert parse_blueprint(written, allow=["*"]) == pipeline
 
@@ -338,7 +338,7 @@ class Order(BaseModel):
         (Step("s", Agent("test")), "an agent built in Python cannot be written"),
         (Step("s", AgentSpec(model="m"), contract=Order), "takes a JSON Schema as a contract"),
         (Call("s", function=lambda value: value), "has no importable name"),
-        (Import("s", Pipeline([Call("a", function=len)])), "an import is written by an alias of its own"),
+        (Import("s", Pipeline([Call("a", function=len)])), "an import needs an alias of its own"),
     ],
 )
 def test_what_no_blueprint_can_say_is_refused(step: Any, words: str):

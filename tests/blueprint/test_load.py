@@ -110,7 +110,7 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ("uses: agents.b", "4:11: there is no agent 'b'; known: a"),
         ("uses: a", "4:11: `uses` takes agents.NAME or package.module:name, not 'a'"),
         ("uses: os:path.join", "4:11: `uses` takes agents.NAME or package.module:name, not 'os:path.join'"),
-        ("uses: agents.a\n    agent: {model: m}", "3:5: step 's' needs either `uses` or `agent`, and not both"),
+        ("uses: agents.a\n    agent: {model: m}", "3:5: step 's' needs either `uses` or `agent`, but not both"),
         ("kind: lop", "4:11: there is no kind of step 'lop'; did you mean 'loop'?"),
         (
             "uses: agents.a\n    input: 3",

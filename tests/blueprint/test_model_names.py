@@ -19,9 +19,9 @@ from flujo_aros.blueprint.load import parse_blueprint
         ("agents: {a: {model: Gemini-2.5-pro}}", "did you mean 'google:Gemini-2.5-pro'?"),
         (
             "agents: {a: {model: 'opnai:gpt-4o'}}",
-            "no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?",
+            "no model provider is known for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?",
         ),
-        ("agents: {a: {model: 'openai:'}}", "the model 'openai:' has no name behind its provider; write openai:NAME"),
+        ("agents: {a: {model: 'openai:'}}", "the model 'openai:' has no name after its provider; write openai:NAME"),
         (
             "agents: {a: {model: '{{ context.model }}'}}",
             "the name of a model cannot be a template: '{{ context.model }}'",

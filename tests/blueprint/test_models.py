@@ -56,7 +56,7 @@ def test_a_model_is_replaced_by_the_name_of_an_agent_or_its_own() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_error_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"no agent and no model .* 'readr'; did you mean 'reader'"):
+    with pytest.raises(UsageError, match=r"the blueprint has no agent or model called 'readr'; did you mean 'reader'"):
         models(models={"readr": "local:smollm2"})
 
 

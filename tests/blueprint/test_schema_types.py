@@ -106,7 +106,7 @@ def test_a_module_that_is_not_there_stops_the_run() -> None:
     ("text", "error"),
     [
         (AGENT.replace("shop_types:NAME", "Invoice"), "{from: package.module:Type}"),
-        (AGENT.replace("'shop_types:NAME'", "'shop_types:NAME', title: x"), "stands alone"),
+        (AGENT.replace("'shop_types:NAME'", "'shop_types:NAME', title: x"), "must be the only key"),
         ("steps: [{name: f, uses: 'shop_types:f', output_schema: {from: 'shop_types:Invoice'}}]", "of an agent"),
         ("steps: [{kind: hitl, name: h, message: m, input_schema: {from: 'shop_types:Invoice'}}]", "of an agent"),
         (

@@ -80,7 +80,7 @@ def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], m
         ("a: 'x'\nsteps: []\n  b: 1", "this line does not continue the lines above"),
         ("'x' y", "nothing can follow a value in quotes"),
         ("a: 1\n]", "this line does not continue the lines above"),
-        ("'x'\n]", "a closing `]` too many"),
+        ("'x'\n]", "one closing `]` too many"),
         ("%}\na: b", "lines that begin with % (YAML directives) are not supported"),
         ('a: "\\ud800"', "this string contains a lone surrogate (half of a character)"),
     ],

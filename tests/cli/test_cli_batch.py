@@ -86,7 +86,7 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
             "line 1: unknown key 'lang' beside `input`; a row",
         ),
         ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
-        ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' is there twice in one object"),
+        ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' occurs twice in one object"),
         ('{"input": NaN}', "line 1 is not JSON: there is no NaN in JSON"),
         ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
     ],
@@ -203,7 +203,7 @@ def test_a_row_that_is_not_the_one_that_has_run_is_refused(aros: Aros, shop: Pat
     batch(aros, '"a"', '"b"', '"c"')
     ended = batch(aros, '"a"', '"c"')
     assert ended.exit_code == 2
-    assert "row 1 is not the row whose result is in 'out.jsonl': it has changed since" in ended.stderr
+    assert "row 1 has changed since its result was written to 'out.jsonl'" in ended.stderr
     assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
 
 
@@ -302,7 +302,7 @@ def test_what_cannot_be_run_is_said_before_anything_runs(
 
 def test_an_output_that_is_something_else_is_left_alone(aros: Aros, shop: Path) -> None:
     Path("out.jsonl").write_text("my notes\n")
-    assert "line 1 of 'out.jsonl' is no result of a batch" in batch(aros, '"a"').stderr
+    assert "line 1 of 'out.jsonl' is not a result of a batch" in batch(aros, '"a"').stderr
     assert Path("out.jsonl").read_text() == "my notes\n"
 
 
@@ -346,7 +346,7 @@ def test_a_row_that_waits_is_answered_and_its_result_takes_its_place(aros: Aros,
     Path("shop.yaml").write_text(ASKING)
     ended = batch(aros, '{"id": "x", "input": "shirt"}', '{"id": "y", "input": "hat"}')
     assert ended.exit_code == 1
-    assert "2 rows wait for an answer, which puts the result into out.jsonl:" in ended.stderr
+    assert "2 rows are waiting for an answer; answering writes the result to out.jsonl:" in ended.stderr
     command = next(line for line in ended.stderr.splitlines() if "aros resume" in line)
     state = command.split()[2]
     assert "--allow shop.py" in command
@@ -355,7 +355,7 @@ def test_a_row_that_waits_is_answered_and_its_result_takes_its_place(aros: Aros,
     assert sorted(statuses.values()) == ["completed", "paused"]
     assert len(rows_in_output()) == 2
     again = batch(aros, '{"id": "x", "input": "shirt"}', '{"id": "y", "input": "hat"}')
-    assert "1 row waits for an answer" in again.stderr
+    assert "1 row is waiting for an answer" in again.stderr
     assert asked() == ["large"], "nothing ran again"
 
 

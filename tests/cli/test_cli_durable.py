@@ -114,7 +114,7 @@ def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
     assert calls(shop) == ["up", "risky"]
     twice = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite")
     assert twice.returncode == 2
-    assert "does not wait for an answer" in twice.stderr
+    assert "is not waiting for an answer" in twice.stderr
 
 
 def test_a_fork_keeps_what_came_before_its_step(shop: Path) -> None:

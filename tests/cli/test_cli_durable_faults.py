@@ -111,7 +111,7 @@ def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwar
     assert submitted.stdout == "order-1\n", submitted.stderr
     server.stop()
     for command in (("status", "order-1"), ("worker",)):
-        assert_one_sentence(shop.aros(*command), "cannot be reached", "runs go on once it can")
+        assert_one_sentence(shop.aros(*command), "cannot be reached", "runs continue when it is back")
     server.start()
     (known,) = json.loads(shop.aros("status", "--json").stdout)
     assert (known["run_id"], known["status"]) == ("order-1", "queued")

@@ -92,7 +92,7 @@ def test_checks_that_are_not_applied_are_named_and_an_acceptance_without_them_is
     ended = aros("replay", "last")
     assert ended.exit_code == 1
     assert "functions are not in the journal and were not applied: large_crew" in ended.stderr
-    assert "a check rejected what is accepted now" in ended.stderr
+    assert "a check rejected what is now accepted" in ended.stderr
     assert "accepted, but a check rejected it" in " ".join((ended.stdout + ended.stderr).split())
 
 

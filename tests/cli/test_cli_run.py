@@ -513,6 +513,6 @@ def test_a_picture_is_given_as_content_and_a_text_as_text(aros: Aros, shop: Path
         ended = aros("run", "look.yaml", "--input", f"@{name}", "--allow", "./look.py")
         assert ended.stdout.strip() == kind
     page = aros("run", "look.yaml", "--input", "@https://example.com/about", "--allow", "./look.py")
-    assert (page.exit_code, "not the address of an image" in " ".join(page.stderr.split())) == (2, True)
+    assert (page.exit_code, "not the URL of an image" in " ".join(page.stderr.split())) == (2, True)
     missing = aros("run", "look.yaml", "--input", "@b.pdf", "--allow", "./look.py")
     assert (missing.exit_code, "cannot read 'b.pdf'" in missing.stderr) == (2, True)

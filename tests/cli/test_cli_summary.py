@@ -155,7 +155,7 @@ def test_what_failed_because_of_a_nested_step_is_told_once() -> None:
 
 def test_an_excused_failure_is_told_apart_and_names_who_goes_on() -> None:
     text = report(TRIAGE, failed("fan/a", "no luck", excused_by="fan"))
-    assert "Excused\n  fan/a failed, fan goes on: no luck" in text
+    assert "Excused\n  fan/a failed, fan continues: no luck" in text
     assert "fan/a failed\n" not in text
 
 

@@ -105,7 +105,7 @@ def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, enviro
 def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[str, str]) -> None:
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"])
     assert (code, stdout) == (3, "")
-    assert shown.endswith("the run still waits; its state is in state.json\n")
+    assert shown.endswith("the run is still waiting; its state is in state.json\n")
     assert json.loads((tmp_path / "state.json").read_text())["paused"]["step"] == "to"
 
 
@@ -115,7 +115,7 @@ def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
 ) -> None:
     moved = ("--state", "next.json")
     _, _, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"], *moved)
-    assert shown.endswith("the run still waits; its state is in next.json\n")
+    assert shown.endswith("the run is still waiting; its state is in next.json\n")
     assert json.loads((tmp_path / "next.json").read_text())["paused"]["step"] == "to"
     code, _, _ = resume_in_terminal(tmp_path, environment, [b"yes\n", b"Ann\n"], *moved)
     assert (code, sorted(tmp_path.glob("*.json"))) == (0, [])

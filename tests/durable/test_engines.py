@@ -126,7 +126,7 @@ def test_a_run_of_a_known_name_gives_its_result_again_and_runs_nothing(url: str,
             first = await runner_of(engine).run("a", run_id="known-name")
             again = await runner_of(engine).run("a", run_id="known-name")
             assert (first.output, again.output) == ("a", "a")
-            with pytest.raises(UsageError, match="started with another input"):
+            with pytest.raises(UsageError, match="started with a different input"):
                 await runner_of(engine).run("b", run_id="known-name")
 
     asyncio.run(main())

@@ -174,7 +174,10 @@ def test_a_release_of_the_engine_that_records_steps_in_another_way_is_refused(
     from dbos._sys_db import SystemDatabase
 
     monkeypatch.setattr(SystemDatabase, "_record_operation_result_txn", lambda self, *given: None)
-    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable, pytest.raises(UsageError, match="in another way"):
+    with (
+        Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable,
+        pytest.raises(UsageError, match="in an unknown format"),
+    ):
         Runner(asks("a"), engine=durable).run_sync("x")
 
 

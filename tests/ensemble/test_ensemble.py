@@ -291,10 +291,12 @@ def test_a_run_in_which_nobody_has_said_anything_is_no_success() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
-    assert str(result.step("wood").error).startswith("every agent of the cast fails; the last turn was that of 'alone'")
+    assert str(result.step("wood").error).startswith(
+        "every agent in the cast failed; the last turn was that of 'alone'"
+    )
     nobody = manifest("nobody", ["critic.noted"], ["agent.spoke"])
     result, _ = played([nobody], Talker(), turns=50)
-    assert result.step("wood").error == "no agent has said anything; the run ended with 'quiet'; no agent was ever due"
+    assert result.step("wood").error == "no agent said anything; the run ended with 'quiet'; no agent was ever due"
 
 
 def test_a_budget_that_is_used_up_ends_the_run_in_order() -> None:
@@ -776,9 +778,11 @@ steps:
       - {name: fox, persona: A fox., subscribes_to: [turn.skipped, judge.verdict], may_emit: [fox.said]}
 """
     first, second = parse_blueprint(yaml).warnings
-    nobody = "no agent of the cast emits"
+    nobody = "no agent in the cast emits"
     assert str(first).endswith(f"8:15: nothing stops the run: {nobody} 'judge.verdit'; did you mean 'judge.verdict'?")
-    assert str(second).endswith(f"12:38: agent 'owl' waits in vain: {nobody} 'fox.sad'; did you mean 'fox.said'?")
+    assert str(second).endswith(
+        f"12:38: agent 'owl' waits for events that never come: {nobody} 'fox.sad'; did you mean 'fox.said'?"
+    )
 
 
 def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:

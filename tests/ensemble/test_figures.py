@@ -91,7 +91,7 @@ def test_the_page_quotes_what_an_early_stop_saves() -> None:
         saved = row.get("calls_saved", row.get("field_readings_saved"))
         differ = row.get("differ", "–")
         shown.append(f"| {row['early stop']} | {need} | {saved} % | {differ} |")
-    assert rows_of("agreement.md", "| what stays the same | `need` | saved | runs that differ |") == shown
+    assert rows_of("agreement.md", "| what must stay the same | `need` | saved | runs that differ |") == shown
 
 
 def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> None:

@@ -72,7 +72,7 @@ def test_what_is_written_as_a_dataset_is_read_back(tmp_path: Path, suffix: str) 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("cases: 3", "it is not a dataset of pydantic-evals"),
+        ("cases: 3", "so it is not a pydantic-evals dataset"),
         ("cases: [{name: a}]", "case 0 has no `inputs`"),
         ("cases: [{inputs: a, expected: b}]", "case 0 has the key 'expected'; known are name, inputs"),
         ("cases: [", "cannot be read"),

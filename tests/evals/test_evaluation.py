@@ -227,13 +227,13 @@ def test_equal_failures_in_a_row_stop_it_with_their_reason() -> None:
 def test_the_cost_that_stops_it_is_said_to_be_no_less_than_the_limit(cost: str, words: str) -> None:
     stop = Stop(max_cost=Decimal("0.0005"))
     stop.ended(Usage(1, cost=Decimal(cost)), None)
-    assert stop.reason == f"{words} were spent (the limit is $0.0005)"
+    assert stop.reason == f"spent {words} (the limit is $0.0005)"
 
 
 def test_cost_and_failures_stop_it() -> None:
     runner, model = triage(answer)
     found = evaluate_sync(runner, CASES, concurrency=1, max_cost=1)
-    assert (len(found.results), found.stopped) == (2, "$1.00 were spent (the limit is $1)")
+    assert (len(found.results), found.stopped) == (2, "spent $1.00 (the limit is $1)")
     assert model.calls == 2
     cases = [CASES[2], *CASES[:2]]
     found = evaluate_sync(triage(answer)[0], cases, concurrency=1, max_failures=1)

@@ -116,7 +116,7 @@ def test_a_huge_reply_has_as_many_characters_as_was_said() -> None:
 
 
 def test_a_fault_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UsageError, match="no fault 'typo'; there are: slow, hang"):
+    with pytest.raises(UsageError, match="unknown fault 'typo'; known: slow, hang"):
         FaultyModel("x", seed=1, faults=["typo"])
 
 

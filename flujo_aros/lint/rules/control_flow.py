@@ -75,7 +75,7 @@ def _never(source: str) -> str | None:
         condition = Condition(source)
         roots = {read.root for read in condition.reads}
         if roots:
-            return "reads only `input`, which no turn changes" if roots == {"input"} else None
+            return "reads only `input`, which no iteration changes" if roots == {"input"} else None
         return None if condition.evaluate({}) else "is never true"
     except TemplateError:  # the loader and the runner speak of it
         return None

@@ -157,9 +157,9 @@ def _beyond(step: Step, ladder: Ladder) -> str | None:
         return None
     calls = 1 + min(ladder.max_calls, sum(calls_of(stage) for stage in ladder.stages))
     if limits.max_requests is not None and calls > limits.max_requests:
-        return f"make {calls} calls including the first one, but the step may make {limits.max_requests}"
+        return f"make {calls} calls including the first one, but the step is limited to {limits.max_requests}"
     if limits.max_cost is not None and ladder.max_cost is not None and ladder.max_cost > limits.max_cost:
-        return f"spend ${ladder.max_cost}, and the step may spend ${limits.max_cost}"
+        return f"spend ${ladder.max_cost}, but the step is limited to ${limits.max_cost}"
     return None
 
 
@@ -228,7 +228,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
                 key = next((found for found in keys if found is not None), None)
                 if key is None:
                     continue
-                message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"
+                message = f"step {located.name!r} may degrade to text, but step {reader.name!r} reads its {key!r}"
                 cure = "" if wanted else "; set `on_degraded: fail` there"
                 key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
                 severity = Severity.WARNING if wanted else Severity.INFO

@@ -73,7 +73,7 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
             off = _switched_off(located, step)
             if off is not None:
                 message = (
-                    f"step {located.name!r} has a schema ({whose}) that is not enforced: `{off}: off` switches it off"
+                    f"step {located.name!r} has a schema ({whose}) that is not enforced: `{off}: off` turns it off"
                 )
                 fix = self._switched_on(subject, located, off)
                 processing = located.node.members["processing"]
@@ -200,8 +200,8 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
             if contract.tag in named:
                 continue
             others = ", ".join(f"<{tag}>" for tag in sorted(named))
-            told = f"the contract of step {located.name!r} wants <{contract.tag}>, and its prompt names "
-            message = told + (f"{others} only" if others else "no tag")
+            told = f"the contract of step {located.name!r} expects <{contract.tag}>, but its prompt names "
+            message = told + (f"only {others}" if others else "no tag")
             node = located.node.members.get("contract", located.node.members.get("name", located.node))
             yield self.finding(message, span_of(node), step=located.name)
 
@@ -388,7 +388,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
             told.add((schema.place, model))
             losses = schema_losses(model, known.contract.json_schema)
             for limit in refused_for_size(model, object_schema(known.contract.json_schema)):
-                most = f"{limit.provider} refuses schemas with more than {limit.most} {limit.what}"
+                most = f"{limit.provider} rejects schemas with more than {limit.most} {limit.what}"
                 words = f"{most}: this one has {limit.found}"
                 yield self.finding(words, span_of(schema), step=located.name, severity=Severity.WARNING)
             yield from self._findings(schema, located, losses, mode.provider, asked=known.mode == "native")
@@ -404,10 +404,10 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
             yield self.finding(told, _loss_span(schema, kept_off[0]), step=located.name, severity=severity)
         for loss in losses:
             if loss.effect == "dropped":
-                told = f"{provider} drops `{loss.keyword}`{_at(loss)}: it is checked here only"
+                told = f"{provider} drops `{loss.keyword}`{_at(loss)}, which is then checked only here"
                 yield self.finding(told, _loss_span(schema, loss), step=located.name)
             elif loss.effect == "rejected":
-                told = f"{provider} refuses this schema" + (
+                told = f"{provider} rejects this schema" + (
                     f" because of `{loss.keyword}`{_at(loss)}" if loss.keyword else ""
                 )
                 yield self.finding(told, _loss_span(schema, loss), step=located.name, severity=Severity.ERROR)
@@ -537,7 +537,7 @@ _SCALES: Final = frozenset(
 
 
 class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Applicability.UNSAFE):
-    """An enum has no value for anything that fits none of the others.
+    """An enum has no value for an answer that fits none of the others.
 
     ## What it does
 
@@ -578,7 +578,7 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
                     yield self._finding(subject, schema, path, enum)
 
     def _finding(self, subject: Subject, schema: WrittenSchema, path: str, enum: Node) -> Finding:
-        message = f"the enum at {path} of {schema.owner} has no value for anything that fits none of the others"
+        message = f"the enum at {path} of {schema.owner} has no value for an answer that fits none of the others"
         fix = fix_of("Add `other`", [subject.editor.append_scalar(enum, "other")], Applicability.UNSAFE)
         return self.finding(message, span_of(enum), step=schema.step, fix=fix)
 
@@ -668,7 +668,9 @@ class VerdictBeforeReasoning(Rule, code="V-O5", severity=Severity.INFO, fixable=
                     or names.index(verdict) > names.index(reason)
                 ):
                     continue
-                message = f"{schema.owner} asks for {verdict!r} before {reason!r}, so the verdict is made without it"
+                message = (
+                    f"{schema.owner} asks for {verdict!r} before {reason!r}, so the verdict comes before its reasons"
+                )
                 fix = Fix(f"Move `{reason}` before `{verdict}`", (), Applicability.DISPLAY)
                 yield self.finding(message, key_span(properties, verdict), step=schema.step, fix=fix)
 

@@ -128,7 +128,7 @@ class SecretInBlueprint(Rule, code="V-X1", severity=Severity.ERROR):
         for node in subject.root.walk():
             if isinstance(node.value, str) and _has_secret(node.value):
                 where = _last_key(node)
-                yield self.finding(f"{where} holds what looks like a secret", span_of(node))
+                yield self.finding(f"{where} contains what looks like a secret", span_of(node))
 
 
 def _has_secret(text: str) -> bool:
@@ -319,7 +319,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
             if known:
                 message = (
                     f"the value of step {located.name!r} is always a mapping; set `mergeable_output: true`, "
-                    "so that `updates_context` can rely on it"
+                    "so that `updates_context` can rely on that"
                 )
             yield self.finding(
                 message,
@@ -331,8 +331,8 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
 
     def _may_degrade(self, located: Located) -> Finding:
         message = (
-            f"`on_degraded: accept` lets step {located.name!r} end with text, which `updates_context` cannot merge: "
-            "the step fails then"
+            f"`on_degraded: accept` lets step {located.name!r} end with text; `updates_context` cannot merge it, "
+            "and the step then fails"
         )
         return self.finding(
             message, key_span(located.node, "on_degraded"), step=located.name, severity=Severity.WARNING
@@ -519,7 +519,7 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
                 key = read.path[0] if read.root == "previous_step" and read.path else None
                 if key not in OUTPUT_NAMES or text_or_schema(subject, located, read, str(key)) is None:
                     continue
-                message = f"step {located.name!r} asks for `previous_step.{key}`; `previous_step` is the value itself"
+                message = f"step {located.name!r} reads `previous_step.{key}`, but `previous_step` is the value itself"
                 fix = _without(subject, node, f"previous_step.{key}")
                 if fix is not None and _OTHERWISE.search(template.source):
                     fix = fix.as_unsafe()
@@ -599,5 +599,5 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
                     continue
                 what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"
                 whose = "previous_step" if read.root == "previous_step" else f"steps.{read.step}.output"
-                message = f"step {located.name!r} asks for `{whose}.{inner[0]}`, and that value {what}"
+                message = f"step {located.name!r} reads `{whose}.{inner[0]}`, but that value {what}"
                 yield self.finding(message, span_of(node), step=located.name)

@@ -563,6 +563,7 @@ class Parser:
                 self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
                 return self._colon(word[0])
             if pos + 200 >= len(text) and ":" not in text[pos:]:
+                self._need(len(text))
                 self._end_of_text_stop("a key")
             raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")
         self.pos = bare.end()

@@ -157,6 +157,7 @@ CORRECTS: Final = Phrases(
     r"(?:errors?|mistakes?|typos?)|(?:is|was) (?:incomplete|not complete|missing))\b|\b(?:is|are) missing above\b",
     r"\bi (?:put|wrote|gave|listed|entered|picked|chose|took|copied|used|read) the wrong\b|\bi only (?:listed|included"
     r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
+    r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
     r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
     # German
@@ -170,7 +171,7 @@ CORRECTS: Final = Phrases(
     r"\bfehler (?:unterlaufen|passiert|eingeschlichen)\b|\bunvollständig\b|\bvertauscht\b",
     r"\b(?:das|dies|es|die antwort|der wert) (?:ist|war) (?:\w+ )?(?:falsch|nicht richtig|nicht korrekt"
     r"|nicht die antwort|ein fehler|ungültig|veraltet)\b",
-    r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:das|die|den|dies)\b",
+    r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:(?:sie|bitte) ){0,2}(?:das|die|den|dies\w*|alles|mein\w*)\b",
     r"\b(?:falsch|fehlerhaft|verkehrt|irrtümlich) (?:geschrieben|angegeben|übernommen|abgelesen"
     r"|ausgelesen|notiert|gesetzt)\b"
     r"|\b(?:stimmt|stimmen) (?:so )?nicht\b"
@@ -186,7 +187,9 @@ CORRECTS: Final = Phrases(
     r"|fausses?|incorrecte?s?|erronée?s?|inexacte?s?)\b",
     r"\berreur s'est glissée\b|\bincomplète?s?\b|\bj'ai inversé\b",
     r"\b(?:est|sont|était|étaient) (?:en fait|en réalité|plutôt)\b|\berreur de (?:ma|notre) part\b|\baurait dû\b",
-    r"\bignorez (?:le|la|les|ce|cela)\b",
+    r"\bignore[rz] (?:le|la|les|ce|cet|cette|ces|cela|ceci|mon|ma|mes)\b|\bpas (?:tenir )?compte d",
+    r"\b(?:n'est|n'était|ne sont|n'étaient) pas (?:tout à fait |entièrement )?(?:correcte?s?|exacte?s?|justes?"
+    r"|valides?)\b",
     # Spanish
     _START
     + r"(?:en realidad|de hecho|rectifico|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, (?!no "
@@ -197,6 +200,7 @@ CORRECTS: Final = Phrases(
     r"\b(?:esto|eso|la respuesta|el valor) (?:es|era|está|estaba) (?:\w+ )?(?:mal|incorrect[oa]"
     r"|equivocad[oa]|errón[oe]a?|un error)\b",
     r"\b(?:es|está|son|están) (?:\w+ )?(?:incorrect[oa]s?|equivocad[oa]s?|errón[oe][oa]s?)\b",
+    r"\bno (?:es|era|está|son) (?:del todo |completamente )?(?:correct[oa]s?|válid[oa]s?|exact[oa]s?|ciert[oa]s?)\b",
     r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
     r"\b(?:es|son|está|están) (?:en realidad|de hecho|más bien)\b",
     r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
@@ -226,9 +230,10 @@ SAMPLE: Final = Phrases(
     r"|might look like|(?:would|could|might|should) (?:\w+ )?(?:look|be)\b"
     r"|typically|usually|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
     r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
-    r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe))\b",
-    r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive)\b",
-    r"\b(?:por ejemplo|ejemplos?|plantilla|muestra|formato esperado|ficticio)\b",
+    r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe)"
+    r"|(?:würden?|könnten?|sähen?) (?:\w+ ){0,2}(?:so|wie folgt|folgendermaßen|aussehen))\b",
+    r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive|ressembler(?:ait)?|aurait la forme)\b",
+    r"\b(?:por ejemplo|ejemplos?|plantilla|muestra|formato esperado|ficticio|se vería|tendría (?:esta|la) forma)\b",
     r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
     r"例えば|サンプル|テンプレート|見本|例[:：]|の例|形式は",
 )
@@ -335,8 +340,8 @@ OWNS: Final = Phrases(
 NEVER: Final = Phrases(
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
-    r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|do not (?:use|return"
-    r"|write|output)|don't (?:use|return|write|output)|never (?:use|return|write|output)|instead of"
+    r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
+    r"|return|write|output|answer|respond|reply|produce|send)|instead of"
     r"|rather than|avoid)\b",
     r"\A(?:here(?:'s|’s| is| are) |this is |below is |consider |see )?(?:an? |the |some |one )?(?:possible |simple "
     r"|expected )?(?:examples?|samples?|templates?|illustration)(?: (?:json|output|response|reply|answer|object|format"
@@ -365,15 +370,20 @@ FAILS: Final = Phrases(
 """After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
-    r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"
-    r"|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
+    r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|soit|o|o bien|ya sea"
+    r"|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\b(?:options?|versions?|variants?|alternatives?|candidates?|possibilit(?:y|ies)|choice|variante"
     r"|möglichkeit|opción|opcion|选项|方案|案)\s{0,3}(?:\d|[a-d一二三四]\b|one|two|three|eins|zwei|uno|dos)",
 )
 """Between two values: they are alternatives."""
 
 ELIDES: Final = Phrases(
-    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*$",
+    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and so on|omitted|snip\w*|shortened"
+    r"|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
+    r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
+    r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
+    r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"
+    r"(?: \w+)? (?:out )?of (?:the |over |about )?\d+",
     r"[(\[]\s{0,3}(?:and |plus |\+ ?)?\d+ (?:more|other|further|additional)\b",
     r"\b(?:and|plus) \d+ (?:more|others)\b",
     r"\b(?:more|other|others|remaining|rest|further|additional|entries|items|fields|rows|records|lines"
@@ -383,13 +393,18 @@ ELIDES: Final = Phrases(
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b",
     r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
     r"|ci-dessus|avant|antes|arriba|above|before)\b",
-    r"^[ \t]*[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining|truncated|unchanged"
-    r"|rest unchanged)\b",
+    r"^[ \t]*(?://|#)?[ \t]*[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining|truncated"
+    r"|unchanged|rest unchanged|und so weiter|usw|et ainsi de suite|y así sucesivamente)\b",
     r"\b(?:weitere|übrige|restliche|restlichen|rest)\b[^.!?\n]{0,40}\b(?:ausgelassen|weggelassen|gekürzt"
     r"|unverändert)\b|\bgekürzt\b",
+    r"\b(?:nur|lediglich) (?:die|der|das) erste[nr]?\b[^.!?\n]{0,40}\b(?:gezeigt|aufgeführt|aufgelistet|enthalten"
+    r"|angegeben)\b|\bfolgen noch\b|\b(?:noch|und) \d+ weitere\b",
+    r"\bseule?s? les? (?:\w+ )?premi\w+|\bsolo (?:los|las) (?:\w+ )?primer\w+|\b(?:se muestran|muestro|incluyo)"
+    r" (?:solo|sólo|solamente|únicamente)\b",
     r"\b(?:autres?|reste|suite)\b[^.!?\n]{0,40}\b(?:omise?s?|tronquée?s?|inchangée?s?|abrégée?s?)\b",
     r"\b(?:otr[oa]s|resto|demás)\b[^.!?\n]{0,40}\b(?:omitid[oa]s?|truncad[oa]s?|sin cambios|igual)\b",
     r"\b(?:omit\w+|omiss?\w*|tralascia\w+)\b[^.!?\n]{0,40}\b(?:otr[oa]s|resto|demás|altr[ie]|outr[oa]s|restante?s?)\b",
+    r"(?:仅|只)(?:显示|列出|展示)了?前|以此类推|最初の\d+[^。\n]{0,6}(?:のみ|だけ)",
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
 )
@@ -445,6 +460,26 @@ CONDITION: Final = Phrases(
     r"如果|若|可以是|可能|例如|もし|場合|例えば",
 )
 """Speaks of possibilities, not of facts."""
+
+BOTH: Final = Phrases(
+    r"\b(?:both|either|all|any)(?: (?:of )?(?:them|these|answers?|options?|versions?|ones?|two|are|is|seem|look|would"
+    r"|could|be|equally)){0,4} (?:plausible|valid|possible|acceptable|defensible|reasonable)\b",
+    r"\b(?:pick|choose|select|use|take) (?:whichever|whatever|either|one of|the one)\b"
+    r"|\bwhich (?:one )?(?:do|would) you\b",
+    r"\b(?:beide|les deux|ambas|ambos)\b[^.!?\n]{0,20}\b(?:möglich|plausibel|gültig|denkbar|possibles|plausibles"
+    r"|valables|válid[oa]s|posibles)\b",
+    r"两(?:者|个|种)[^。\n]{0,6}(?:可以|可能|合理|有效)|どちらも",
+)
+"""After several values: none of them is preferred."""
+
+PREFERRED: Final = Phrases(
+    r"[\"'`*”’]*\s+(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)(?: actually| probably| really)?(?: be)?"
+    r"(?: the| an?)? (?:\w+ )?(?:better|best|right|correct|proper|more (?:\w+))|(?:would )?(?:fits?|suits?"
+    r"|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der| das)? (?:\w+ )?(?:besser|richtig|passend)"
+    r"\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)|convient mieux|sería (?:mejor|más|lo correcto)"
+    r"|encaja mejor)\b",
+)
+"""Directly after a choice: it is better than the one given."""
 
 LABEL_AT_END: Final = Phrases(
     r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"

@@ -550,6 +550,8 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered as alternatives"
+    if phrases.BOTH.search(text, every[-1].end, every[-1].end + _NEAR):
+        return "the words after the last answer prefer none of them"
     for other in others:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
             return "another answer follows the one in the better place"
@@ -628,7 +630,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     fenced = "```" in behind or "~~~" in behind
     behind = _FENCE_END.sub("", behind) if fenced else behind
     behind = _QUOTED_LINE.sub("", behind) if ">" in behind else behind
-    if (begun := phrases.LABEL_AT_END.search(behind)) is not None:
+    if (begun := phrases.LABEL_AT_END.search(_OPEN_FENCE.sub("", behind) if fenced else behind)) is not None:
         return f"the text after it announces an answer that never comes: {begun[0].strip()[:40]!r}"
     for fence in _FENCE.finditer(behind) if fenced else ():
         if fence[1].lower() not in CODE_FENCES and names_fields(fence[2], names):
@@ -803,17 +805,21 @@ _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 def _may_assert(sentence: str) -> bool:
     """Whether a text contains any word of denial or assertion."""
-    lists = (phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS)
+    lists = (
+        phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED
+    )  # fmt: skip
     return any(each.search(sentence) for each in lists) or "s/" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
     """Whether a short sentence denies a value of the answer, or replaces one."""
-    if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
-        return False
     held = {
         _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
     }
+    if _prefers_another(sentence, held, names):
+        return True
+    if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
+        return False
     if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
         return True
     if any(_begins_with(sentence[denied.end() :], held) for denied in phrases.DENIES.finditer(sentence)):
@@ -838,6 +844,24 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     return bool(tokens) and _ends_with_another(sentence, held, names)
 
 
+def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
+    """Whether a sentence calls a choice that the answer lacks the better one, or announces it as the answer."""
+    announced = phrases.ANNOUNCED.search(sentence) is not None
+    if not announced and phrases.PREFERRED.search(sentence) is None:
+        return False
+    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
+    if any(_stands_in(choice, sentence) for choice in choices & held):
+        return False
+    others = [choice for choice in choices - held if _stands_in(choice, sentence)]
+    if announced:
+        return bool(others)
+    ends = [
+        found.end() for choice in others for found in re.finditer(rf"(?<![\w-]){re.escape(choice)}", sentence, re.I)
+    ]
+    return any(phrases.PREFERRED.exact.match(sentence, end) for end in ends) and _IF.search(sentence) is None
+
+
+_IF: Final = expression(r"\b(?:if|unless|wenn|falls|si|cuando)\b", re.I)
 _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
 
 

@@ -23,9 +23,10 @@ _ASIDE: Final = "tool_response|tool_result|function_result|function_results|obse
 """Tags around the output of a tool, which is not an answer of the model."""
 _MARK: Final = Ahead(
     rf"(?P<think>{REASONING_OPENS}|<(?:{_ASIDE})(?:\s[^>]{{0,80}})?>)|(?P<left>{REASONING_CLOSES})"
-    rf"|(?P<fence>```|~~~)|(?P<open>[{{\[])|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
+    rf"|(?P<fence>```|~~~)|(?P<open>\{{|\[(?!/?THINK\]|INST\]))|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
+_LEFT: Final = expression(REASONING_CLOSES, re.I)
 _FIRST: Final = re.compile(r"[<`~{\[\n◁]")
 """The first characters of a marker, or the end of the line before it."""
 _TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
@@ -70,7 +71,7 @@ FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group is its content."""
 
 
-_LONGEST_MARK: Final = 100
+LONGEST_MARK: Final = 100
 
 
 class Spot(NamedTuple):
@@ -142,7 +143,7 @@ class Scanner:
             elif self._ends_turn(found):
                 return None
             self.seen = pos
-        begun = self._mark(max(pos, len(text) - _LONGEST_MARK), begun=True) if self.growing else None
+        begun = self._mark(max(pos, len(text) - LONGEST_MARK), begun=True) if self.growing else None
         self.seen = begun.start() if begun else len(text)
         return None
 
@@ -173,7 +174,7 @@ class Scanner:
         close = inside.search(self.text, pos)
         if close is None:
             self.unclosed = True
-            self.seen = max(pos, len(self.text) - _LONGEST_MARK)
+            self.seen = max(pos, len(self.text) - LONGEST_MARK)
             return -1
         self.inside, self.unclosed = None, False
         return close.end()
@@ -236,6 +237,11 @@ class Scanner:
             return False  # it follows an answer at once
         self.prose_to = citation.end() if citation else start
         return True
+
+
+def ends_reasoning(text: str, start: int) -> bool:
+    """Whether the end mark of a reasoning block follows after this place."""
+    return _LEFT.search(text, start) is not None
 
 
 def _alone(text: str, start: int) -> bool:

@@ -63,9 +63,11 @@ from flujo_aros.reading.scanner import (
     INLINE,
     KEY_FIRST,
     LINES,
+    LONGEST_MARK,
     Scanner,
     begins_without_opener,
     ends_line,
+    ends_reasoning,
     goes_on,
     is_citation,
     is_fragment,
@@ -156,6 +158,8 @@ class Search(Generic[T]):
         """Only the complete text can show what the reply is."""
         self.current: Candidate[T] | None = None
         """The candidate whose end has not arrived."""
+        self.hides = False
+        """Another answer may begin in the part of it that cannot be read yet."""
         self.answers: list[Candidate[T]] = []
         """The candidates that satisfy the contract."""
         self.latest: Candidate[T] | None = None
@@ -317,7 +321,9 @@ class Search(Generic[T]):
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
         """Whether it directly follows something unreadable, or members without brackets."""
         last = self.found[-1] if self.found else None
-        broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
+        broken = last is not None and last.end == before and last.reason in (Reason.MALFORMED, Reason.TRUNCATED)
+        if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
+            broken = bool(self.text[before : candidate.start].strip())  # more of the same object, or another answer
         if self.shape.anything and is_held(self.text, candidate.start, candidate.end):
             return True
         return is_fragment(self.text, before, candidate.start, broken=broken)
@@ -488,6 +494,10 @@ class Search(Generic[T]):
                 self.blind = begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
             self._read_on()
             self._look_back()
+            if self.pick == "first" and self.answers:
+                # What cannot be read may hide the end of reasoning, and then the first answer was a part of it.
+                unseen = self.scanner.seen if self.current is None else self.current.start
+                self.blind = self.blind or ends_reasoning(text, max(unseen, before - LONGEST_MARK))
         # With a single reference to the text, CPython appends in place.
         self.text = self.scanner.text = ""
         for candidate in (self.current, self.latest):
@@ -510,8 +520,8 @@ class Search(Generic[T]):
             return None
         if best is not None:
             begins = self.scanner.waits and (self.scanner.fence is not None or best.rank > FENCE)
-            unknown = self.blind or (self.current is not None and current is None)
-            shown.following.preview.doubt(in_doubt=self.pick != "first" and (begins or rival or unknown))
+            unknown = self.blind or (self.current is not None and (current is None or self.hides))
+            shown.following.preview.doubt(in_doubt=unknown or (self.pick != "first" and (begins or rival)))
         return shown.following.preview
 
     def _wins(self, candidate: Candidate[T], best: Candidate[T] | None) -> bool:
@@ -553,8 +563,8 @@ class Search(Generic[T]):
             if following.begun and not following.quoted:
                 self.unreadable = candidate
         if parsed is None:
-            doubt = bool(self.answers) or following.may_be_broken(text) or following.may_be_escaped(text, start)
-            preview.doubt(in_doubt=doubt)
+            self.hides = following.may_be_broken(text)
+            preview.doubt(in_doubt=bool(self.answers) or self.hides or following.may_be_escaped(text, start))
             return False
         preview.doubt(in_doubt=False)
         is_sure = isinstance(parsed, Parsed) and not parsed.edits

@@ -76,6 +76,18 @@ def _keys(extra: dict[str, Any]) -> str:
         "Sorry, een foutje.",
         "Извините, я ошибся.",
         "죄송합니다, 선반이 다릅니다.",
+        "Bitte ignorieren Sie das obige JSON.",
+        "Veuillez ignorer cette réponse.",
+        "Cette réponse n'est pas correcte.",
+        "Esto no es correcto.",
+        "<- wrong carrier",
+        "... (truncated)",
+        "The list continues.",
+        "Only the first label is shown.",
+        "Showing 3 of 20 labels.",
+        "Es folgen noch 17 weitere.",
+        "Se muestran solo los primeros 3.",
+        "Corrected JSON:\n```json\n",
     ],
 )
 def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
@@ -117,6 +129,9 @@ def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> Non
         "The parcel is now insured.",
         "実際の運送はairです。",
         "经核实，运输方式为air。",
+        "Hmm, air would be the better carrier here.",
+        "Air wäre passender.",
+        "Final answer: air",
     ],
 )
 def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind: str) -> None:
@@ -158,6 +173,10 @@ def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind
         "Die Sendung sollte in 9 Tagen ankommen.",
         "Entschuldigung für die späte Antwort.",
         "Désolé pour le retard.",
+        "If it were urgent, air would be the better carrier.",
+        "Sea is better than air here.",
+        "Final answer: sea",
+        "All 3 labels are shown.",
     ],
 )
 def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
@@ -191,6 +210,8 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "The scan is empty. An example of a parcel:\n",
         "I need the slip first. The output would have this form:\n",
         "Do not output this:\n",
+        "Do not answer like this:\n",
+        "Es lag kein Zettel bei. Das Ergebnis sähe so aus:\n",
     ],
 )
 def test_an_example_beside_a_request_is_no_answer(before: str) -> None:
@@ -205,6 +226,14 @@ def test_an_example_beside_a_request_is_no_answer(before: str) -> None:
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
     """Only what is said of the answer itself counts."""
     assert isinstance(read(before + SPOKEN, Parcel), Accepted)
+
+
+@pytest.mark.parametrize("form", ["Soit {}, soit {}.", "One says {}. The other says {}. Both are plausible."])
+def test_answers_of_which_none_is_preferred_are_refused(form: str) -> None:
+    """Alternatives in words that are not between the answers alone."""
+    outcome = read(form.format(SPOKEN, SPOKEN.replace("sea", "air")), Parcel)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
 
 
 def test_a_draft_whose_final_answer_does_not_come_is_refused() -> None:

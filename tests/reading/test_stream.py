@@ -155,6 +155,28 @@ def test_damaged_replies_keep_the_laws(
     check(text, contract, cut(text, places), pick="first" if first else "last")
 
 
+@pytest.mark.parametrize(
+    ("text", "contract"),
+    [
+        ('{"a"] 1}\n{"a": 2}\n{"a": 3}', {}),
+        ('{"a": 1}\'{"a"<}ink> 2}\n{"a": 3}', {}),
+        ('{"a": 1}\n{\\": 2}\n{"a": 3}', {}),
+        ('{"a": 1}\n}{"a"[ 2}\n{"a": 3}', {}),
+        ('{"a": 1}\\{"a":[ 2}\n{"a":3}', {}),
+        ('{"x": 1, `x": 2, "list": [1, 2, "y": []}], "deep": {"a": {"b": null}}}', {}),
+        ('[THIN{K]{"title": "no"} [```][/THINK] [1] {"title": "yes"}', OBJECT),
+        ('```HINK]{"title": "no"} [0][/THINK] [1] {"title": "yes", "tags": ["a"]}', OBJECT),
+    ],
+)
+@pytest.mark.parametrize("pick", ["first", "last"])
+def test_what_hides_another_answer_makes_nothing_final(text: str, contract: Any, pick: str) -> None:
+    """Behind an answer, in a part that cannot be read yet: another one, or the end of reasoning."""
+    for size in (1, 2, 3, 5):
+        check(text, contract, [text[at : at + size] for at in range(0, len(text), size)], pick=pick)
+    for place in range(len(text)):
+        check(text, contract, [text[:place], text[place:]], pick=pick)
+
+
 def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
     """The last partial of a text that came in one piece."""
     partials, _ = stream(text, contract, [text], **options)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 from flujo_aros.blueprint.files import not_utf8
-from flujo_aros.contract import Contract, compile_contract, written_contract
+from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.evals.many import Stop
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
@@ -383,14 +383,24 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
             raise UsageError(message)
         return compile_contract(_given_schema(schema, folders))
     try:
-        written = written_contract(where)
+        written = written_contract(_mapping(where) if where.startswith("{") else where)
     except ContractError as error:
+        if where.startswith("{"):
+            message = f"--contract {where!r}: {error}"
+            raise UsageError(message) from error
         message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
         raise UsageError(message) from error
     if schema is not None and not written.takes_schema:
         message = f"--contract {where}: a {written.form} contract has no schema, so leave --schema out"
         raise UsageError(message)
     return written.contract(None if schema is None else _given_schema(schema, folders))
+
+
+def _mapping(written: str) -> dict[str, Any]:
+    """A contract with its options, as a blueprint has it: `{tagged: result, strict: false}`."""
+    from flujo_aros.blueprint.document import parse_document
+
+    return cast("dict[str, Any]", parse_document(written, "--contract").plain())
 
 
 def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
@@ -419,6 +429,10 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     if not isinstance(schema, dict):
         message = f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}"
         raise UsageError(message)
+    try:
+        require_keywords(cast("dict[str, Any]", schema))
+    except ContractError as error:
+        raise UsageError(f"--schema {name!r}: {error}") from error
     return cast("dict[str, Any]", schema)
 
 

@@ -57,7 +57,7 @@ Db: TypeAlias = Annotated[
     ),
 ]
 RunId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="The id of the run, or its beginning.")
+    str, typer.Argument(metavar="RUN", show_default=False, help="The id of the run, its beginning, or `last`.")
 ]
 
 
@@ -290,7 +290,7 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
 
 def status_command(
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", show_default=False, help="The id of a run, or its beginning.")
+        str | None, typer.Argument(metavar="RUN", show_default=False, help="The id of a run, its beginning, or `last`.")
     ] = None,
     db: Db = DEFAULT_DB,
     follow: Annotated[
@@ -317,6 +317,9 @@ def status_command(
                 print_json([_run_dict(engine, row) for row in found])
             elif found:
                 stdout_console().print(_table(engine, found))
+                if any(_asks(row) for row in found):
+                    hint = resume_hint("RUN", engine.url)
+                    stderr_console().print(f"\nanswer a paused run with: {hint}", soft_wrap=True)
             else:
                 stderr_console().print("no durable runs yet")
             if any(row.status == DAMAGED for row in found):
@@ -365,10 +368,15 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
         return f"its process has ended; a worker takes it over{again}"
-    if row.status == "paused" and row.paused is not None:
-        asks = " ".join(str(row.paused.get("message")).split())
-        return f"asks: {asks}; answer with: {resume_hint(row.run_id, engine.url)}"
-    return None
+    asks = _asks(row)
+    return None if asks is None else f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}"
+
+
+def _asks(row: RunRow) -> str | None:
+    """The question of a paused run."""
+    if row.status != "paused" or row.paused is None or row.note:
+        return None
+    return f"asks: {' '.join(str(row.paused.get('message')).split())}"
 
 
 def _run_dict(engine: Durable, row: RunRow) -> dict[str, Any]:
@@ -415,8 +423,8 @@ def _table(engine: Durable, rows: Sequence[RunRow]) -> Table:
             "run": Text(row.run_id[:12]),
             "blueprint": Text(row.pipeline),
             "status": Text(_status_of(engine, row)),
-            "begun": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
-            "note": Text((_advice(engine, row) or "").partition("\n")[0]),
+            "started": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
+            "note": Text((_asks(row) or _advice(engine, row) or "").partition("\n")[0]),
         }
         for row in rows
     ]

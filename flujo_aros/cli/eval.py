@@ -154,9 +154,10 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if match not in _MATCHES:
         raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
-    pipeline = _loaded(blueprint, allow or [], folders or [], Choice.of(models, profile))
+    choice = Choice.of(models, profile)
+    pipeline = _loaded(blueprint, allow or [], folders or [], choice)
     judging = _judge(judge, allow or [], folders or [])
-    others = [(str(each), _other(each, pipeline, allow or [], folders or [])) for each in against or ()]
+    others = [(str(each), _other(each, pipeline, allow or [], folders or [], choice)) for each in against or ()]
     cases = _cases(rows, first)
     if save is not None:
         stderr_console().print(f"{counted(write_dataset(cases, save), 'row')} written to {save}", soft_wrap=True)
@@ -213,8 +214,8 @@ def _judge(judge: str | None, allow: list[str], folders: Sequence[Path]) -> Pipe
     return judge_by(judge)
 
 
-def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[Path]) -> Pipeline:
-    """The pipeline of another blueprint, or this one with the ladder of a file."""
+def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[Path], choice: Choice) -> Pipeline:
+    """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
     from flujo_aros.blueprint.document import parse_document
 
     written = parse_document(file_text(str(file), "--against"), str(file)).plain()
@@ -224,9 +225,7 @@ def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[P
         from flujo_aros.pipeline.changed import with_ladder
 
         return with_ladder(pipeline, written)
-    loaded = load(file, allow, folders)
-    check_modules(file, loaded)
-    return loaded.pipeline
+    return _loaded(file, allow, folders, choice)
 
 
 def _cases(rows: str, first: int | None) -> list[Case]:
@@ -386,8 +385,13 @@ def _print_wrong(found: Evaluation, console: Console) -> None:
             (f"  {each.run_id[:8]}", "dim"),
         )
         console.print(line, soft_wrap=True)
-    if len(bad) > _SHOWN:
-        console.print(Text(f"and {len(bad) - _SHOWN:,} more: --json lists them all", style="dim"), soft_wrap=True)
+    _print_rest(len(bad), console)
+
+
+def _print_rest(rows: int, console: Console, indent: str = "") -> None:
+    if rows > _SHOWN:
+        words = f"{indent}and {rows - _SHOWN:,} more: --json lists them all"
+        console.print(Text(words, style="dim"), soft_wrap=True)
 
 
 def _print_differences(found: Sequence[Evaluation], names: Sequence[str], console: Console) -> None:
@@ -407,6 +411,7 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
             line = f"  row {json.dumps(new.id)}: {old.verdict.value} -> {new.verdict.value}"
             why = f" ({without_secrets(new.why)})" if new.why else ""
             console.print(f"{line}{why}", soft_wrap=True)
+        _print_rest(len(changed), console, indent="  ")
         if other.approximate:
             replies = counted(other.approximate, "reply").replace("replys", "replies")
             console.print(Text(f"  {replies} used that answered another prompt of the same step", style="yellow"))

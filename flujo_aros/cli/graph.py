@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from flujo_aros.cli.arguments import Allow, Blueprint, ModulePath
+from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible_line
 
@@ -62,6 +63,7 @@ def graph_command(
         output.write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {str(output)!r}: {error.strerror}") from error
+    stderr_console().print(f"wrote {output}", soft_wrap=True)
 
 
 def mermaid(plan: Plan) -> str:
@@ -179,6 +181,8 @@ def _detail(step: Plan) -> str:
         contract: Plan | None = step["contract"]
         names = () if contract is None else tuple(contract["schema"].get("properties", ()))
         answer = "any text" if contract is None else f"{{{', '.join(names)}}}" if names else "a value"
+        if contract is not None and contract["type"] is not None:
+            answer = contract["type"].rpartition(":")[2]
         return f"{step['agent'].get('model', 'an agent of your own')} → {answer}"
     if "function" in step:
         return f"calls {step['function'].rpartition(':')[2]}"

@@ -58,6 +58,8 @@ class Loaded:
 
     pipeline: Pipeline
     modules: dict[str, str | None]
+    files: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """The modules that --allow names by their file, as it names them."""
 
 
 def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Loaded:
@@ -68,7 +70,7 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
     from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import inspect_blueprint
     from flujo_aros.blueprint.loading import read_text
-    from flujo_aros.pipeline.modules import module_file, refuse_two, use_folder
+    from flujo_aros.pipeline.modules import SUFFIX, module_file, refuse_two, use_folder
 
     _check_modules(allow)
     why = why_unread(blueprint)
@@ -85,7 +87,8 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
-    return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)})
+    files = {Path(each).stem: each for each in allow if each.endswith(SUFFIX)}
+    return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
 
 
 def check_modules(blueprint: Path, loaded: Loaded) -> None:
@@ -196,7 +199,7 @@ def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bo
     if as_json:
         print_json(plan)
     else:
-        _print_for_a_person(plan, stdout_console(), blueprint)
+        _print_for_a_person(plan, stdout_console(), blueprint, loaded.files)
 
 
 def plan_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -295,6 +298,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
             "promoted": facts.promoted,
             "schema_hash": contract.fingerprint,
             "schema": contract.json_schema,
+            "type": facts.type_name,
         },
         "ladder": None if facts.ladder is None else facts.ladder.model_dump(mode="json"),
     }
@@ -306,19 +310,21 @@ _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}
 
 
-def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path) -> None:
+def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path, files: Mapping[str, str]) -> None:
     console.print(Text(plan["blueprint"], style="bold"))
     if plan["description"]:
         console.print(plan["description"])
     for number, step in enumerate(plan["steps"], start=1):
         console.print()
-        _print_step(step, str(number), 0, console)
+        _print_step(step, str(number), 0, console, files)
     if plan["modules"]:
         console.print()
         console.print("modules:")
+    width = max(map(len, plan["modules"]), default=0)
     for module, file in plan["modules"].items():
         where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
-        console.print(Padding(Text.assemble((module, "bold"), "  ", where), (0, 0, 0, 3), expand=False), soft_wrap=True)
+        line = Text.assemble("   ", (module.ljust(width), "bold"), "  ", where)
+        console.print(line, soft_wrap=True)
     if "bound" in plan:
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
@@ -330,13 +336,13 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path)
         console.print(Text(f"\nwarning: {warning}", style="yellow"))
 
 
-def _print_step(step: dict[str, Any], number: str, depth: int, console: Console) -> None:
+def _print_step(step: dict[str, Any], number: str, depth: int, console: Console, files: Mapping[str, str]) -> None:
     title = Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim"))
     console.print(Padding(title, (0, 0, 0, depth), expand=False))
     table = Table.grid(padding=(0, 2), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, words in _facts(step):
+    for label, words in _facts(step, files):
         table.add_row(label, Text(words))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
@@ -344,10 +350,10 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console)
     for scope, steps in step.get("bodies", {}).items():
         console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
         for each in steps:
-            _print_step(each, f"{number}.{next(inside)}", depth + 5, console)
+            _print_step(each, f"{number}.{next(inside)}", depth + 5, console, files)
 
 
-def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(step: dict[str, Any], files: Mapping[str, str]) -> list[tuple[str, str]]:
     """The details of a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
     if step.get("function", "").startswith(_BUILTINS):
@@ -356,9 +362,12 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
     elif "function" in step:
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
         facts.append(("calls", step["function"] + (f" with {params}" if params else "")))
-        facts.append(("needs", f"aros run --allow {step['function'].partition(':')[0]}"))
+        module = step["function"].partition(":")[0]
+        facts.append(("needs", f"aros run --allow {files.get(module, module)}"))
     if "agent" in step:
         facts.append(("agent", _agent_words(step["agent"])))
+        if step["agent"].get("tools"):
+            facts.append(("tools", ", ".join(step["agent"]["tools"])))
         facts.append(("contract", _contract_words(step)))
         if step["ladder"] is not None:
             facts.append(("ladder", _ladder_words(step["ladder"])))
@@ -401,7 +410,9 @@ def _contract_words(step: dict[str, Any]) -> str:
     contract = step["contract"]
     if contract is None:
         return "none: any text" if step["enforcement"] != "off" else "none: enforcement is off"
-    source = contract["source"] + (" (promoted: the step says nothing)" if contract["promoted"] else "")
+    source = contract["source"] + (" (promoted: the step has no schema of its own)" if contract["promoted"] else "")
+    if contract["type"] is not None:
+        return f"{contract['type']}, which is imported when the run starts, from {source}"
     return f"{_shape_words(contract['schema'])}, from {source}, hash {contract['schema_hash']}"
 
 

@@ -139,7 +139,8 @@ def _resume_durably(
     from flujo_aros.cli.durable import loaded_document, open_engine, question_of
 
     with open_engine(db) as engine:
-        row = engine.store.run(run)
+        waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
+        row = waiting[0] if waiting else engine.store.run(run)
         if row.status != "paused" or row.paused is None:
             raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
         document = engine.store.document(row.version)

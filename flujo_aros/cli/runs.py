@@ -46,12 +46,17 @@ def runs_command(
             gone = journal.prune(older_than=given_time(prune, "--prune"))
             stderr_console().print(f"{counted(gone, 'run')} removed")
         start = None if since is None else datetime.now().astimezone() - given_time(since, "--since")
-        found = journal.runs(limit=limit, since=start, status=status, pipeline=pipeline)
+        found = journal.runs(limit=limit + 1, since=start, status=status, pipeline=pipeline)
+        found, older = found[:limit], found[limit:]
     if as_json:
         print_json([run_dict(run) for run in found])
     elif found:
         console = stdout_console()
         console.print(_table(found, console.width))
+        if older:
+            newest = "run" if limit == 1 else f"{limit} runs"
+            note = f"only the newest {newest}: --limit {10 * limit} shows older ones"
+            stderr_console().print(note, style="dim", soft_wrap=True)
     else:
         stderr_console().print("no such runs in the journal" if since or status or pipeline else "no runs yet")
 

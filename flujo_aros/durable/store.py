@@ -281,12 +281,13 @@ class Store:
         return True
 
     def run(self, run_id: str) -> RunRow:
-        """The run of an id, or of the beginning of one.
+        """The run of an id, or of the beginning of one; `last` is the newest.
 
         Raises `UsageError` if there is none, or several, and `RefusedRow` if its row cannot be decoded.
         """
         with self.connection() as connection:
-            found = self._rows(connection, RUNS.c.run_id == run_id)
+            found = self._rows(connection, limit=1) if run_id == "last" else []
+            found = found or self._rows(connection, RUNS.c.run_id == run_id)
             if not found and len(run_id) >= 4:
                 found = self._rows(connection, RUNS.c.run_id.startswith(run_id, autoescape=True))
         if len(found) > 1:

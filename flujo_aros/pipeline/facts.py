@@ -44,7 +44,8 @@ class Facts:
     `contract` is what its reply must satisfy; None: any text. `schema_source` says where
     the schema in force was written, and `promoted` means that only the agent has it, so the step enforces a schema that
     it does not mention. `mode` is how the output is requested; "own" means that the step's agent is built in Python and
-    decides that. `mergeable`: whether the value is a mapping, or None if unknown.
+    decides that. `mergeable`: whether the value is a mapping, or None if unknown. `type_name` is the
+    `package.module:Type` that a schema names and that is not yet imported.
     """
 
     agent: Any
@@ -56,6 +57,7 @@ class Facts:
     ladder: Ladder | None
     mergeable: bool | None
     settings: Mapping[str, Any]
+    type_name: str | None = None
 
 
 class AgentStep(PipelineStep, Protocol):
@@ -119,6 +121,7 @@ def effective(step: AgentStep, *, importing: bool = False) -> Facts:
         ladder=_ladder(step, contract),
         mergeable=_mergeable(step, contract),
         settings={} if not own else dict(step.model_settings),
+        type_name=None if importing else reference,
     )
 
 

@@ -108,8 +108,12 @@ def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
     assert paused.returncode == 3
     run_id = json.loads(paused.stdout)["run_id"]
     assert "Send PEN!?" in aros(shop, "status", run_id).stdout
+    assert aros(shop, "status", "last").stdout == aros(shop, "status", run_id).stdout
+    listed = aros(shop, "status")
+    assert "asks: Send PEN!?\n" in listed.stdout
+    assert "answer a paused run with: aros resume RUN --answer TEXT" in listed.stderr
     assert f"continue with:   aros resume {run_id} --answer TEXT --allow ./shop.py\n" in paused.stderr
-    answered = aros(shop, "resume", run_id, "--answer", "yes", "--allow", "./shop.py")
+    answered = aros(shop, "resume", "last", "--answer", "yes", "--allow", "./shop.py")
     assert (answered.returncode, answered.stdout) == (0, "yes\n")
     assert calls(shop) == ["up", "risky"]
     twice = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite")

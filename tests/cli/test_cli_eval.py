@@ -142,6 +142,31 @@ def test_another_blueprint_and_another_ladder_are_compared_without_a_call(aros: 
     assert "no row ends in another way with ladder.yaml" in ended.stdout
 
 
+def test_a_compared_blueprint_takes_the_model_that_replaces_its_own(
+    aros: Aros, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    Path("other.yaml").write_text(BLUEPRINT.replace("Sort the", "Please sort the"), encoding="utf-8")
+    here = f"openai:m@{server.environment['OPENAI_BASE_URL']}"
+    ended = evaluated(aros, "--against", "other.yaml", "--model", f"openai-chat:gpt-4o-mini={here}", "--json")
+    assert [each["right"] for each in json.loads(ended.stdout)["against"]] == [2]
+    without_a_key = BLUEPRINT.replace("openai-chat:gpt-4o-mini", "openai-chat:gpt-5")
+    Path("other.yaml").write_text(without_a_key, encoding="utf-8")
+    refused = evaluated(aros, "--against", "other.yaml", "--model", f"openai-chat:gpt-5={here}")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    refused = aros("eval", "triage.yaml", "rows.jsonl", "--model", f"sorter={here}", "--against", "other.yaml")
+    assert refused.exit_code == 0
+
+
+def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) -> None:
+    rows = "".join(json.dumps({**ROWS[2], "id": number}) + "\n" for number in range(13))
+    Path("rows.jsonl").write_text(rows, encoding="utf-8")
+    Path("strict.yaml").write_text(BLUEPRINT.replace("bug, other]", "bug]"), encoding="utf-8")
+    ended = evaluated(aros, "--against", "strict.yaml", "--max-same-failures", "0")
+    assert "13 rows end in another way with strict.yaml" in ended.stdout
+    assert "  and 3 more: --json lists them all\n" in ended.stdout
+
+
 def test_a_judge_is_a_model_or_a_blueprint(aros: Aros, server: ModelServer) -> None:
     judge = BLUEPRINT.replace(
         "category: {enum: [billing, bug, other]}, urgent: {type: boolean}", "right: {type: boolean}"

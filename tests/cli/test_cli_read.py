@@ -105,7 +105,13 @@ def test_schema_that_cannot_be_had_is_one_sentence(aros: Aros, schema: str, word
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("[1, 2]", "an object"), ("{nope", "is not JSON"), ('{"type": 3}', "JSON Schema")]
+    ("text", "words"),
+    [
+        ("[1, 2]", "an object"),
+        ("{nope", "is not JSON"),
+        ('{"type": 3}', "JSON Schema"),
+        ('{"propertys": {}}', "'propertys' is not a keyword; did you mean 'properties'?"),
+    ],
 )
 def test_schema_file_that_is_none_is_one_sentence(aros: Aros, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "bad.json").write_text(text)
@@ -113,6 +119,15 @@ def test_schema_file_that_is_none_is_one_sentence(aros: Aros, tmp_path: Path, te
     assert result.exit_code == 2
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_contract_may_have_options(aros: Aros, order_schema: str) -> None:
+    reply = f"<result>{CLEAN[:-1]},}}</result>"
+    options = ("--schema", order_schema, "--contract")
+    assert aros("read", *options, "tagged:result", text=reply).exit_code == 1
+    assert aros("read", *options, "{tagged: result, strict: false}", text=reply).exit_code == 0
+    refused = aros("read", *options, "{tagged: result, strikt: false}", text=reply)
+    assert (refused.exit_code, "strikt" in refused.stderr, "Traceback" in refused.stderr) == (2, True, False)
 
 
 def test_reply_that_is_not_utf8_is_one_sentence(aros: Aros, tmp_path: Path, order_schema: str) -> None:

@@ -240,6 +240,18 @@ def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) 
         assert words in result.stdout
 
 
+def test_plan_shows_tools_types_that_are_imported_later_and_modules_by_their_file(aros: Aros, shop: Path) -> None:
+    agent = {"model": "local:smollm2", "tools": ["shop:letter"], "output_schema": {"from": "shop:Order"}}
+    steps = [{"name": "sort", "uses": "agents.a"}, {"name": "post", "uses": "shop:letter"}]
+    (shop / "typed.yaml").write_text(json.dumps({"agents": {"a": agent}, "steps": steps}))
+    text = " ".join(aros("plan", "typed.yaml", "--allow", "./shop.py").stdout.split())
+    assert "tools shop:letter contract shop:Order, which is imported when the run starts, from agent." in text
+    assert "needs aros run --allow ./shop.py" in text
+    assert "local:smollm2 → Order" in aros("graph", "typed.yaml").stdout
+    drawn = aros("graph", "typed.yaml", "-o", "typed.svg")
+    assert drawn.stderr == "wrote typed.svg\n"
+
+
 def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
     plan = json.loads(aros("plan", triage, "--json").stdout)
     assert plan["models"] == ["local:smollm2"]
@@ -268,7 +280,7 @@ def test_plan_imports_nothing(aros: Aros, triage: str, shop: Path) -> None:
 def test_dry_run_shows_the_plan_and_calls_nothing(aros: Aros, triage: str) -> None:
     dry = aros("run", triage, "--allow", "shop.py", "--dry-run")
     assert dry.exit_code == 0
-    assert dry.stdout.startswith(aros("plan", triage).stdout)
+    assert dry.stdout.startswith(aros("plan", triage, "--allow", "shop.py").stdout)
     assert "at most 7 model calls" in dry.stdout
     bound = json.loads(aros("run", triage, "--allow", "shop.py", "--dry-run", "--json").stdout)["bound"]
     assert (bound["calls"], bound["cost"]) == (7, 0.0)

@@ -26,6 +26,11 @@ def test_runs_are_listed_newest_first_with_what_they_cost(aros: Aros, monkeypatc
     assert "22 + 60" in lines[1]
 
 
+def test_older_runs_are_mentioned(aros: Aros) -> None:
+    assert "older" not in aros("runs").stderr
+    assert aros("runs", "--limit", "1").stderr == "only the newest run: --limit 10 shows older ones\n"
+
+
 def test_ids_are_as_long_as_they_must_be_and_find_their_run(aros: Aros) -> None:
     short = aros("runs").stdout.splitlines()[1].split()[0]
     assert len(short) == 8

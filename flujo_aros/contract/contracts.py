@@ -249,7 +249,7 @@ class JsonContract(Generic[T_co]):
         """The JSON Schema of the payload; empty if any value is allowed."""
         return self.values.json_schema
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """The schema in the reader's form."""
         return self.values.shape
@@ -641,7 +641,7 @@ def compile_contract(like: Any) -> Contract[Any]:
     ready: object = like
     if not isinstance(ready, type) and _is_contract(ready):
         return ready
-    key = _content_key(like)
+    key: object | None = ready if isinstance(ready, type) else _content_key(like)
     if key is None:
         return Output.json(like)
     found = _compiled.get(key)

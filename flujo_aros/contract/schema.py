@@ -11,6 +11,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, cast
 
 from flujo_aros.contract.patterns import Pattern, bounds_of
@@ -28,7 +29,7 @@ def fold(name: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", plain) if c.isalnum()).casefold()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Shape:
     """What a schema says about one place in a value; `types` is empty if any value is allowed."""
 
@@ -73,9 +74,6 @@ class Shape:
     """At the root: the keys, with their quotes, of all of these, or None if one has no key."""
     plan: Any = None
     """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
-    _keys: dict[str, str] | None = None
-    _named: dict[str, Shape] | None = None
-    _folded: dict[str, str] | None = None
 
     def allows(self, kind: str) -> bool:
         """Whether a value of this JSON type is allowed here."""
@@ -98,56 +96,58 @@ class Shape:
             return [form for branch in self.branches for form in branch.time_forms]
         return [self.format] if self.format in TIMES else []
 
-    @property
+    @cached_property
     def anything(self) -> bool:
         """Whether the schema puts no restriction on this place."""
         return not (self.types or self.properties or self.patterns or self.branches or self.choices or self.items)
 
-    @property
+    @cached_property
+    def takes_list(self) -> bool:
+        """Whether an array is allowed here."""
+        return self.allows("array")
+
+    @cached_property
+    def is_scalar(self) -> bool:
+        """Whether neither an object nor an array is allowed here, and there are no alternatives."""
+        return not (self.branches or self.takes_list or self.allows("object"))
+
+    @cached_property
     def keys(self) -> dict[str, str]:
         """Every key that may be written here, alias or real, mapped to the real name."""
-        if self._keys is None:
-            found = {
-                name: name for name, shape in self.properties.items() if not (shape.only_aliases and shape.aliases)
-            }
-            for name, shape in self.properties.items():
-                for alias in shape.aliases:
-                    found.setdefault(alias, name)
-            for branch in self.branches:
-                for key, name in branch.keys.items():
-                    found.setdefault(key, name)
-            self._keys = found
-        return self._keys
+        found = {name: name for name, shape in self.properties.items() if not (shape.only_aliases and shape.aliases)}
+        for name, shape in self.properties.items():
+            for alias in shape.aliases:
+                found.setdefault(alias, name)
+        for branch in self.branches:
+            for key, name in branch.keys.items():
+                found.setdefault(key, name)
+        return found
 
-    @property
+    @cached_property
     def folded(self) -> dict[str, str]:
         """Normalized `keys`. Names that normalize to the same word are left out."""
-        if self._folded is None:
-            seen: dict[str, set[str]] = {}
-            for key, name in self.keys.items():
-                seen.setdefault(fold(key), set()).add(name)
-            self._folded = {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
-        return self._folded
+        seen: dict[str, set[str]] = {}
+        for key, name in self.keys.items():
+            seen.setdefault(fold(key), set()).add(name)
+        return {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
 
-    @property
+    @cached_property
     def named(self) -> dict[str, Shape]:
         """The fields of the contract, nested ones included, by the names they are written with: the first 200."""
-        if self._named is None:
-            found: dict[str, Shape] = {}
-            pending: deque[Shape] = deque([self])
-            seen: set[int] = set()
-            while pending and len(found) < _MOST_NAMES:
-                here = pending.popleft()
-                if id(here) in seen:
-                    continue
-                seen.add(id(here))
-                for key, name in here.keys.items():
-                    if len(key) > 1:
-                        found.setdefault(key, here.member(name))
-                pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else [])]
-                pending += here.prefix
-            self._named = found
-        return self._named
+        found: dict[str, Shape] = {}
+        pending: deque[Shape] = deque([self])
+        seen: set[int] = set()
+        while pending and len(found) < _MOST_NAMES:
+            here = pending.popleft()
+            if id(here) in seen:
+                continue
+            seen.add(id(here))
+            for key, name in here.keys.items():
+                if len(key) > 1:
+                    found.setdefault(key, here.member(name))
+            pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else [])]
+            pending += here.prefix
+        return found
 
     def member(self, key: str) -> Shape:
         """The shape of the member with this real name, also searched for in the alternatives."""

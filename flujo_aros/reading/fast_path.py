@@ -37,6 +37,8 @@ from flujo_aros.reading.parser import Failure, Frame, Parser
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
+_UNSURE: Final = expression(rf"[\\{_ESCAPED}{{}}\[\]:=]|'|\"\s*,|,\s*\"")
+"""In a string in single quotes that holds double quotes: escapes, and what could be JSON."""
 _COMMENT: Final = expression(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
 # Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the parser.
 _BARE: Final = expression(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
@@ -64,33 +66,59 @@ def rewrite(text: str) -> Rewritten | None:
     if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
+    strings = double[1::2]
     single = _DOUBLE.join(double[0::2]).split("'")
     quoted = "'".join(single[1::2])
-    if not len(double) % 2 or not len(single) % 2 or _DOUBLE in quoted or _ESCAPED in quoted or "\\" in quoted:
-        return None  # in single quotes, a string or a backslash
+    if not len(double) % 2 or not len(single) % 2 or _ESCAPED in quoted or "\\" in quoted:
+        return None
+    if _DOUBLE in quoted:
+        taken = _quote_within(single, strings)
+        if taken is None:
+            return None
+        strings = taken
     rest = _without_comments(_SINGLE.join(single[0::2]))
     if rest is None:
         return None
     bare = _BARE.split(rest)
     parts = _GAP.split('"'.join(bare))
     gaps = len(parts) > 1
-    if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, double)):
+    if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, strings)):
         return None
     rest = ",".join(parts)
     for word, spelled in _WORDS:
         rest = word.sub(spelled, rest)
     rest = _with_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
-    rest = _with_strings(rest, _DOUBLE, double[1::2])
+    rest = _with_strings(rest, _DOUBLE, strings)
     return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
 
 
-def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
+def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:
+    """Put what was taken for strings in double quotes back into those in single quotes: `'a "b" c'`.
+
+    Returns the strings that are left, or None if it is doubtful where one of them ends.
+    """
+    left: list[str] = []
+    seen = 0
+    for at, part in enumerate(single):
+        held = part.count(_DOUBLE)
+        inside, seen = strings[seen : seen + held], seen + held
+        if not at % 2:
+            left += inside
+        elif held:
+            whole = _with_strings(part, _DOUBLE, inside)
+            if _UNSURE.search(whole) is not None:
+                return None
+            single[at] = whole.replace('"', _ESCAPED)
+    return left
+
+
+def _keys_behind_gaps(parts: list[str], strings: list[str]) -> Iterator[str]:
     """The double-quoted keys that lack a comma before them."""
     seen = 0
     for before, part in pairwise(parts):
         seen += before.count(_DOUBLE)
         if part.startswith(_DOUBLE):
-            yield double[2 * seen + 1]
+            yield strings[seen]
 
 
 def _without_comments(rest: str) -> str | None:
@@ -163,8 +191,9 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
     edits: list[Edit] = []
     grown = done = 0  # how much longer the text has become, and up to where it is repaired
     for _ in range(_MOST_PLACES):
-        if _is_everywhere(text[extent.error : extent.error + _NEAR]):
-            return
+        near = text[extent.error : extent.error + _NEAR]
+        if max(near.count("'"), near.count("//")) > _MOST_NEAR or len(_RECURS.findall(near)) > 1:
+            return  # common damage recurs so soon that repairing all of it at once is better
         place = _place(text, start, extent.error, shape)
         if place is None or place.cut < done:
             return
@@ -187,13 +216,6 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
             if extent.end < len(text):
                 yield Spliced(text[start : extent.end], extent.end - grown, edits)
             return
-
-
-def _is_everywhere(near: str) -> bool:
-    """Whether common damage recurs so soon that repairing all of it at once is better."""
-    if near.count("'") > _MOST_NEAR or near.count("//") > _MOST_NEAR:
-        return True
-    return len(_RECURS.findall(near)) > 1
 
 
 def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:

@@ -363,6 +363,9 @@ NEVER: Final = Phrases(
 )
 """Directly before the only value: it is still not the answer."""
 
+DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source)
+"""Before a value: any of these may say that it is not the answer."""
+
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:error|fatal error|exception|traceback \(most recent call last\)|fehler|erreur|エラー|错误)"
     r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",

@@ -102,7 +102,9 @@ def read(
     options = Options(
         risk, truncated, pick, limits.max_depth, limits.max_candidates, refused=isinstance(valid, Invalid)
     )
-    outcome = judged(_read(text, compiled, options), compiled.checks)
+    outcome = _read(text, compiled, options)
+    if compiled.checks:
+        outcome = judged(outcome, compiled.checks)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
@@ -112,7 +114,10 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
         words = f"half of a surrogate pair is not a character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
-        return _not_endless(_read_json(text, contract, options))
+        outcome = _read_json(text, contract, options)
+        if isinstance(outcome, Accepted) and isinstance(outcome.value, str) and (lost := ran_away(outcome.value)):
+            return Rejected(Reason.TRUNCATED, (lost,), text)
+        return outcome
     inside = options._replace(truncated=False, refused=False)  # what ends before the reply does was not cut
 
     def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
@@ -123,13 +128,6 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
     if isinstance(contract, BlockContract):
         return read_block(text, contract, truncated=options.truncated)
     return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
-
-
-def _not_endless(outcome: Reading[Any]) -> Reading[Any]:
-    """The outcome. A string that is the whole value is TRUNCATED if it ends in a runaway repetition."""
-    value = outcome.value if isinstance(outcome, Accepted) else None
-    lost = ran_away(value) if isinstance(value, str) else None
-    return outcome if lost is None else Rejected(Reason.TRUNCATED, (lost,), outcome.text)
 
 
 def _with_runaway(rejected: Rejected) -> Rejected:

@@ -574,14 +574,14 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
     needed to compare. Takes time linear in the text.
     """
-    if not others and _NOTHING_BEFORE.match(text, 0, chosen.start) and _NOTHING_BEHIND.match(text, chosen.end):
-        return None
-    behind = _without(text, chosen.end, len(text), others)
-    before = text[: chosen.start]
-    found = _rest_behind(behind, shape, value) if _has_words(behind) else None
-    if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
-        found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
-    if found is None and _has_words(before):
+    found: str | None = None
+    behind = ""
+    if others or not _NOTHING_BEHIND.match(text, chosen.end):
+        behind = _without(text, chosen.end, len(text), others)
+        found = _rest_behind(behind, shape, value) if _has_words(behind) else None
+        if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
+            found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
+    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and _has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape)
     return None if found is None else Issue("$", "leftover", found)
 
@@ -606,8 +606,11 @@ def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
 
 
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
-    floor = max((other.end for other in others if other.end <= chosen.start), default=0)
+    floor = max((other.end for other in others if other.end <= chosen.start), default=0) if others else 0
     label = label_before(text, chosen.start, floor)
+    last = phrases.TURN.exact.split(label)[-1]
+    if not (phrases.DISCREDITS.may_match(label) or (last != label and phrases.DISCREDITS.may_match(last))):
+        return None
     denied = "the words before it say that it is not the answer"
     if is_disowned(text, chosen.start, floor):
         before = mask_reasoning(text[: chosen.start], unopened=True)
@@ -615,7 +618,6 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
             return f"{denied}: {label[-60:]!r}; and what precedes it cannot be read"
         if phrases.ANNOUNCED.search(behind):
             return f"{denied}, and the text after it announces one: {label[-60:]!r}"
-    last = phrases.TURN.exact.split(label)[-1]
     if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
         return f"{denied}: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):

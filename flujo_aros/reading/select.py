@@ -40,6 +40,7 @@ from flujo_aros.reading.candidate import (
     Region,
     accept_spliced,
     judge,
+    judge_json,
     over_the_ceiling,
     read_scalars,
     read_strict,
@@ -172,7 +173,7 @@ class Search(Generic[T]):
         """The text itself, if that is the value."""
         self.unsure: list[int] = []
         """Where candidates began that are not plain JSON: later text may show that all of it is escaped."""
-        if growing and self._is_scalar():
+        if growing and self.shape.is_scalar:
             self.blind = True
             self.written = TextPreview(begun=True) if self._is_text() else None
 
@@ -207,6 +208,8 @@ class Search(Generic[T]):
         """The decision between all places where a bracket opens an answer."""
         self._without_opener()
         self._read_on()
+        if len(self.found) == 1 and self.found[0].rank != INLINE and not self.scanner.reasoned_to:
+            return self._accept(self.found[0]) if self.found[0].fits else None
         inline = any(candidate.rank == INLINE for candidate in self.found)
         if inline and (declined := _CANNOT.search(self.text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
@@ -297,17 +300,20 @@ class Search(Generic[T]):
 
     def _take(self, candidate: Candidate[T]) -> None:
         """Record a candidate that has been read, and continue after it."""
-        self._look_back()
-        if candidate.fits and self._is_fragment(candidate, self.before):
+        if self.latest is not None:
+            self._look_back(self.latest)
+        fits = candidate.fits
+        if fits and self._is_fragment(candidate, self.before):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read"))
+            fits = False
         end = max(candidate.end, candidate.start + 1)
         self.at = self.before = end
         self.budget -= end - candidate.start + 64
-        is_prose = candidate.fits and candidate.rank == INLINE and self._is_prose(candidate)
+        is_prose = fits and candidate.rank == INLINE and self._is_prose(candidate)
         counts = not is_prose and not is_quoted(self.text, candidate.start, candidate.end)
         if counts:
             self.found.append(candidate)
-            self.scanner.answered = self.scanner.answered or candidate.fits
+            self.scanner.answered = self.scanner.answered or fits
         if self.growing:
             self._show(candidate, counts=counts)
 
@@ -391,10 +397,10 @@ class Search(Generic[T]):
         found = rewrite(text[start:stop])
         if found is None or found.risk > self.ceiling or goes_on(text, stop):
             return False
-        candidate.valid = read_strict(found.text, self.contract)
-        if candidate.valid is None:
+        valid = judge_json(found.text, self.contract)
+        if not isinstance(valid, Valid):
             return False
-        candidate.end, candidate.rewritten = stop, found.risk
+        candidate.end, candidate.valid, candidate.rewritten = stop, valid, found.risk
         return True
 
     def _parser(self, start: int, *, growing: bool = False) -> Parser:
@@ -423,7 +429,7 @@ class Search(Generic[T]):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
-        if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
+        if candidate.rank == LINES and candidate.fits and not ends_line(self.text, candidate.end):
             candidate.rank = INLINE
         return candidate
 
@@ -493,7 +499,8 @@ class Search(Generic[T]):
             if self.answers and not self.blind:
                 self.blind = begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
             self._read_on()
-            self._look_back()
+            if self.latest is not None:
+                self._look_back(self.latest)
             if self.pick == "first" and self.answers:
                 # What cannot be read may hide the end of reasoning, and then the first answer was a part of it.
                 unseen = self.scanner.seen if self.current is None else self.current.start
@@ -636,10 +643,9 @@ class Search(Generic[T]):
             value = event_of(value, self.contract)
         return as_json(value, shown)
 
-    def _look_back(self) -> None:
+    def _look_back(self, candidate: Candidate[T]) -> None:
         """Drop the last candidate if the text after it rules it out: more members, or words on its line."""
-        candidate = self.latest
-        if candidate is None or not candidate.fits:
+        if not candidate.fits:
             return
         self._drop_if_it_goes_on(candidate)
         self._placed(candidate)
@@ -653,7 +659,7 @@ class Search(Generic[T]):
 
     def _whole_scalar(self) -> Reading[T] | None:
         """A contract for text takes the text as written; one for a scalar takes only the whole text."""
-        if not self._is_scalar():
+        if not self.shape.is_scalar:
             return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
@@ -661,10 +667,6 @@ class Search(Generic[T]):
             return self._text_as_written()
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
-
-    def _is_scalar(self) -> bool:
-        shape = self.shape
-        return not (shape.anything or shape.branches or shape.allows("object") or shape.allows("array"))
 
     def _is_text(self) -> bool:
         return self.shape.types == frozenset({"string"}) and self.shape.choices is None
@@ -990,7 +992,9 @@ class Search(Generic[T]):
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
         """Evidence in the surrounding text that the value is not the answer."""
-        others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
+        others: list[Span] = []
+        if len(self.found) > 1:
+            others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         return prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)

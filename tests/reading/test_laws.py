@@ -262,9 +262,23 @@ def test_the_quick_way_and_the_careful_way_agree(text: str) -> None:
 
 
 LOOSE_MEMBERS = st.tuples(
-    st.sampled_from(["a", "$b", '"c"', "'d'", '"e f"', r'"g\"h"', "True"]),
+    st.sampled_from(["a", "$b", '"c"', "'d'", '"e f"', "'\"g\" h'", r'"g\"h"', "True"]),
     st.sampled_from([":", ": ", " :"]),
-    st.sampled_from(["1", "True", "None", "null", "'x'", '"it\'s"', "[1, 2,]", "['p' , \"q\"]", "{}", "word"]),
+    st.sampled_from(
+        [
+            "1",
+            "True",
+            "None",
+            "'x'",
+            "'say \"so\" to'",
+            "'a, \"b\": 1'",
+            '"it\'s"',
+            "[1, 2,]",
+            "['p' , \"q\"]",
+            "{}",
+            "word",
+        ]
+    ),
     st.sampled_from([", ", ",", " ", "\n", ", // it's\n", " /* 'x' */, ", ", /* c */ ", ' // "q"\n', ",, "]),
 ).map("".join)
 """Members as a JavaScript or Python program has them, with what may stand between two of them."""

@@ -1,12 +1,12 @@
-"""Evaluations: a pipeline on labelled cases, with what it got right, what wrong, and where it refused to answer.
+"""Evaluations: run a pipeline on labelled cases, and count what is right, wrong or refused.
 
     from flujo_aros.evals import evaluate_sync
 
     evaluation = evaluate_sync(pipeline, [("I was charged twice", {"category": "billing"})])
     evaluation.right, evaluation.by_field, evaluation.by_trust
 
-`aros eval` prints the same. `cases` reads rows and datasets of pydantic-evals, `many` runs them side by side and knows
-when to stop, `replies` keeps what was paid for, `scoring` compares, `evaluation` puts it together.
+`aros eval` prints the same. `cases` reads rows and pydantic-evals datasets, `many` runs them concurrently and decides
+when to stop, `replies` caches replies, `scoring` compares outputs, and `evaluation` puts it all together.
 """
 
 from __future__ import annotations

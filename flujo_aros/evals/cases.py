@@ -24,7 +24,7 @@ from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.json_data import is_dict, is_list
 
 DATASETS: Final = (".yaml", ".yml", ".json")
-"""How the names of files end that hold a dataset of pydantic-evals; any other file has one JSON value on each line."""
+"""The suffixes of pydantic-evals datasets; any other file has one JSON value on each line."""
 _KEYS: Final = ("input", "id", "context", "expected", "check", "metadata")
 _LABELS: Final = ("expected", "check", "metadata")
 _FORM: Final = 'a row with an input is {"input": …, "id": …, "context": {…}, "expected": …}'
@@ -41,17 +41,17 @@ class Missing(Enum):
 
 
 UNLABELLED: Final = Missing.UNLABELLED
-"""The `expected` of a case that has none; None is an expected value like any other."""
+"""The `expected` of a case without one; None is an expected value like any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One row: an input, and what is expected of it.
 
-    `id` names it. `context` is added to the context of the run. `check` is an expression over `output`, `expected` and
-    `input` that must hold. `metadata` is kept and not used. `error` says what is wrong with a line that is no row.
-    `mark` is a hash of what the row runs on, which shows when a row has changed. Files that `input` names are in
-    `folder`.
+    `id` identifies it. `context` is added to the context of the run. `check` is an expression over `output`, `expected`
+    and `input` that must be true. `metadata` is kept but not used. `error` says what is wrong with an invalid line.
+    `mark` is a hash of everything the row runs on, which shows whether a row has changed. Files that `input` names are
+    in `folder`.
 
     >>> Case("I was charged twice", {"category": "billing"}).labelled
     True
@@ -68,7 +68,7 @@ class Case:
     folder: Path = Path()
 
     def live_input(self) -> Any:
-        """The input, with the content of the files and addresses that it names: `{"$file": …}` and `{"$url": …}`.
+        """The input, with the content of the files and URLs that it names: `{"$file": …}` and `{"$url": …}`.
 
         Raises `UsageError` for a file that cannot be read, or that is not in the folder of the rows.
         """
@@ -83,16 +83,16 @@ class Case:
 
     @property
     def labelled(self) -> bool:
-        """Whether anything is expected of its output."""
+        """Whether the case says what is expected."""
         return self.expected is not UNLABELLED or self.check is not None
 
 
 class CaseFile:
-    """The cases of a file, or of stdin (`-`): read one at a time, again for each iteration.
+    """The cases in a file, or from stdin (`-`), read one at a time, again for each iteration.
 
-    Opening it looks at every line once, so that errors in the file as a whole are found before anything runs.
-    Raises `UsageError` for two rows with one id, and for a file that does not have one JSON value on each line.
-    `option` is what error messages call the file. Use it as a context manager, or call `close`.
+    Opening it checks every line once, so that errors that concern the whole file are found before anything runs. Raises
+    `UsageError` for two rows with the same id, and for a file that does not have one JSON value on each line. `option`
+    is the name of the file in error messages. Use it as a context manager, or call `close`.
     """
 
     def __init__(self, source: str | Path, option: str = "cases") -> None:
@@ -176,7 +176,7 @@ class CaseFile:
 
 
 def _seekable(source: str, option: str) -> IO[bytes]:
-    """The file; of a pipe or of stdin a copy, since it is read more than once."""
+    """The file; for a pipe or stdin a copy, since it is read more than once."""
     if source == "-":
         return _copied(cast("IO[bytes]", sys.stdin.buffer))
     try:
@@ -238,7 +238,7 @@ def _unknown(keys: list[str]) -> str:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object. Raises `ValueError` where one would silently win over another."""
+    """The members of an object. Raises `ValueError` for a duplicate key, instead of silently keeping the last value."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -273,9 +273,9 @@ _OWN: Final = ("context", "check")
 
 
 def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
-    """The cases of a dataset of pydantic-evals, in YAML or JSON. Raises `UsageError` for anything else.
+    """Read the cases of a pydantic-evals dataset, in YAML or JSON. Raises `UsageError` for anything else.
 
-    Of its evaluators only `EqualsExpected` and `Equals` say what is expected; others need pydantic-evals itself.
+    Of its evaluators, only `EqualsExpected` and `Equals` are applied; others need pydantic-evals itself.
     """
     return _dataset_of(file, option)[0]
 
@@ -334,9 +334,9 @@ def _plain(value: Any) -> Any:
 
 
 def write_dataset(cases: Iterable[Case], file: str | Path, *, name: str | None = None) -> int:
-    """Write cases as a dataset that pydantic-evals reads, YAML or JSON by the suffix. Returns how many.
+    """Write cases as a pydantic-evals dataset, in YAML or JSON according to the suffix. Returns the number of cases.
 
-    Raises `UsageError` for a file that cannot be written, and for a case that is an error.
+    Raises `UsageError` for a file that cannot be written, and for an invalid case.
     """
     written = [_as_dataset(case) for case in cases]
     dataset = {"name": name or Path(file).stem, "cases": written, "evaluators": ["EqualsExpected"]}
@@ -368,7 +368,7 @@ def _as_dataset(case: Case) -> dict[str, Any]:
 
 
 def as_cases(given: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]]) -> Sequence[Case]:
-    """Cases from what a program has: cases, mappings with their keys, or pairs of input and expected output.
+    """Convert the cases of a program: `Case` objects, mappings with their keys, or pairs of input and expected output.
 
     >>> as_cases([("2 + 2", 4)])[0].expected
     4

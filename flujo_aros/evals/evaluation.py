@@ -1,4 +1,4 @@
-"""Runs a pipeline on labelled cases, and says how often it was right, wrong, or refused to answer."""
+"""Runs a pipeline on labelled cases, and counts how often it was right, wrong, or refused to answer."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from flujo_aros.usage import Usage
 
 
 class Verdict(StrEnum):
-    """What the output of a case is worth, held against what was expected."""
+    """The verdict on the output of a case, compared with the expected output."""
 
     RIGHT = "right"
     WRONG = "wrong"
     REFUSED = "refused"
-    """The run ended without a value: it failed, was degraded, or waits for a person."""
+    """The run ended without a value: it failed, degraded, or is waiting for a person."""
     UNJUDGED = "unjudged"
-    """Nothing is expected of this case, or the judge gave no verdict."""
+    """The case does not say what is expected, or the judge gave no verdict."""
     UNRECORDED = "unrecorded"
-    """A reply would be needed that was not recorded."""
+    """The run would need a reply that was not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How one case ended. `why` is one sentence about an output that is not right."""
+    """The result of one case. `why` explains in one sentence why an output is not right."""
 
     id: Any
     verdict: Verdict
@@ -62,7 +62,7 @@ class CaseResult:
     models: Mapping[str, Usage]
     seconds: float
     repaired: frozenset[str] = frozenset()
-    """The places of fields that were repaired when the reply was read."""
+    """The paths of the fields that were repaired when the reply was read."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -86,7 +86,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many cases or fields of one kind were right, wrong or refused."""
+    """The number of cases or fields of one kind that were right, wrong or refused."""
 
     name: str
     right: int = 0
@@ -96,12 +96,12 @@ class Share:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The total."""
         return self.right + self.wrong + self.refused
 
     @property
     def share(self) -> float | None:
-        """How many of them were right, from 0 to 1, or None if there are none."""
+        """The share that was right, from 0 to 1, or None if there are none."""
         return self.right / self.total if self.total else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,10 +112,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a pipeline did on all cases. `results` are in the order of the cases.
+    """The results of a pipeline on all cases. `results` are in the order of the cases.
 
-    `usage` is what its replies have used, `saved` the part of that which came from a cache, `judge` what the judge has
-    used. `approximate` counts replies that were recorded for another prompt. `stopped` says why not all cases ran.
+    `usage` is the usage of its replies, `saved` the part of it that came from a cache, and `judge` the usage of the
+    judge. `approximate` counts replies that were recorded for another prompt. `stopped` explains why not all cases ran.
     """
 
     name: str
@@ -128,12 +128,12 @@ class Evaluation:
 
     @cached_property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many cases have each verdict."""
+        """The number of cases for each verdict."""
         return Counter(each.verdict for each in self.results)
 
     @property
     def judged(self) -> int:
-        """How many cases are right, wrong or refused."""
+        """The number of cases that are right, wrong or refused."""
         return sum(self.counts.get(each, 0) for each in _JUDGED)
 
     @property
@@ -143,17 +143,17 @@ class Evaluation:
 
     @property
     def wrong(self) -> float | None:
-        """The share of the judged cases whose output is wrong: a value was given that is not true."""
+        """The share of the judged cases whose output is wrong: a value was returned, and it is not correct."""
         return self.counts.get(Verdict.WRONG, 0) / self.judged if self.judged else None
 
     @property
     def usage(self) -> Usage:
-        """What all replies have used."""
+        """The usage of all replies."""
         return Usage.total(each.usage for each in self.results)
 
     @property
     def by_trust(self) -> tuple[Share, ...]:
-        """Trust held against truth: how often outputs of each trust were right, the best trust first."""
+        """How often outputs were right, by trust, the best trust first."""
         given = [each for each in self.results if each.verdict in (Verdict.RIGHT, Verdict.WRONG) and each.trust]
         return tuple(
             _share(trust.value, [each.verdict for each in found])
@@ -163,7 +163,7 @@ class Evaluation:
 
     @property
     def by_field(self) -> tuple[Share, ...]:
-        """How often each field was right, the worst first."""
+        """How often outputs were right, by field, the worst first."""
         scores: dict[str, list[bool]] = {}
         for each in self.results:
             for one in each.fields:
@@ -173,13 +173,13 @@ class Evaluation:
 
     @property
     def repaired_fields(self) -> Share:
-        """How often a field was right whose value was repaired when the reply was read."""
+        """How often fields whose values were repaired were right."""
         found = [one.right for each in self.results for one in each.fields if one.place in each.repaired]
         return Share("repaired", sum(found), len(found) - sum(found))
 
     @property
     def by_model(self) -> tuple[Share, ...]:
-        """The cases that each model was asked in, with what it has used in them."""
+        """The cases in which each model was asked, with its usage."""
         names = dict.fromkeys(model for each in self.results for model in each.models)
         return tuple(
             _share(
@@ -241,7 +241,7 @@ VERDICT: Final[dict[str, Any]] = {
 
 
 def judge_by(model: str) -> Pipeline:
-    """A judge that is a model: it sees input, output and expected output, and gives a typed verdict.
+    """Return a judge that asks a model: it sees input, output and expected output, and returns a typed verdict.
 
     >>> judge_by("openai:gpt-4o").models
     frozenset({'openai:gpt-4o'})
@@ -269,15 +269,15 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
     max_same_failures: int | None = SAME_FAILURES,
     on_result: Callable[[CaseResult], object] | None = None,
 ) -> Evaluation:
-    """Run a pipeline on cases, and hold each output against what is expected.
+    """Run a pipeline on cases, and compare each output with the expected one.
 
-    An output is compared as `match` says; `check` is an expression over `output`, `expected` and `input` that must hold
-    too, and a case may have one of its own. `judge` decides about outputs that the comparison finds wrong: the name of
-    a model, or a pipeline that gets `{"input", "output", "expected"}` and gives `{"right": …, "why": …}`.
+    `match` selects the comparison; `check` is an expression over `output`, `expected` and `input` that must also be
+    true, and a case may have its own. `judge` decides about outputs that the comparison finds wrong: the name of a
+    model, or a pipeline that takes `{"input", "output", "expected"}` and returns `{"right": …, "why": …}`.
 
-    `cache` keeps replies for later evaluations. `record` takes the replies of this one, from which another pipeline is
-    evaluated with `replies`, without any model call. `limits` are those per minute of each provider. `max_cost`,
-    `max_failures` and `max_same_failures` stop it early. Raises `UsageError` for cases that cannot be run.
+    `cache` stores replies for later evaluations. `record` collects the replies of this one; with `replies`, another
+    pipeline is evaluated on them without any model call. `limits` are limits per minute for each provider. `max_cost`,
+    `max_failures` and `max_same_failures` stop the evaluation early. Raises `UsageError` for cases that cannot be run.
 
     >>> from flujo_aros import Call
     >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
@@ -329,7 +329,7 @@ def evaluate_sync(
     cases: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]],
     **options: Any,
 ) -> Evaluation:
-    """`evaluate` for code without an event loop, with the same options."""
+    """Run `evaluate` from code without an event loop, with the same options."""
     return asyncio.run(evaluate(runner, cases, **options))
 
 
@@ -341,7 +341,7 @@ def _judging(judge: str | Runner | Pipeline | Common[Any] | None) -> Runner | No
 
 @dataclass(slots=True)
 class _Evaluating:
-    """An evaluation under way: how its cases are run and judged, and what that has used."""
+    """An evaluation in progress: how its cases are run and judged, and the usage so far."""
 
     runner: Runner
     match: Match
@@ -429,7 +429,7 @@ class _Evaluating:
     async def _asked(
         self, case: Case, output: Any, scored: tuple[FieldScore, ...]
     ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
-        """What the judge says. A verdict that is no typed value, or was made up, counts as none."""
+        """The verdict of the judge. One that is not a typed value, or was synthesized, does not count."""
         judge, paying = self.judge, PaidCalls(self.limits, self.cache)
         if judge is None:
             raise AssertionError("there is no judge")
@@ -449,7 +449,7 @@ class _Evaluating:
 
 
 def _repaired(result: RunResult) -> frozenset[str]:
-    """The places of the fields of the output that were repaired."""
+    """The paths of the fields in the output that were repaired."""
     last = [step for step in result.steps if "/" not in step.name][-1:]
     outcome = last[0].outcome if last else None
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()

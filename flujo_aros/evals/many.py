@@ -1,4 +1,4 @@
-"""Runs a pipeline on many cases side by side, and stops where going on would only cost money."""
+"""Runs a pipeline on many cases concurrently, and stops early if continuing would only cost money."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ R = TypeVar("R")
 
 _VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 SAME_FAILURES: Final = 10
-"""After so many equal failures one after the other no further case is begun."""
+"""After this many identical failures in succession, no further case is started."""
 
 
 @dataclass(slots=True)
 class Stop:
-    """When no further case is begun: None is never. Cases that are under way are finished.
+    """When to stop starting cases; None means never. Cases in progress are finished.
 
-    `max_cost` is in US dollars, of what was really paid. `max_same_failures` counts failures with the same cause, one
-    after the other, so that a wrong key or a prompt that never works does not cost a whole file.
+    `max_cost` is in US dollars, and counts what was really paid. `max_same_failures` counts failures in succession with
+    the same cause, so that a wrong key or a prompt that never works does not cost a whole file.
 
     >>> stop = Stop(max_failures=1)
     >>> stop.ended(Usage(requests=1), "no connection")
@@ -38,12 +38,12 @@ class Stop:
     paid: Usage = field(default_factory=Usage)
     failures: int = 0
     reason: str | None = None
-    """Why no further case is begun."""
+    """Why no further case is started."""
     _cause: str = ""
     _same: int = 0
 
     def ended(self, paid: Usage, failure: str | None = None) -> None:
-        """Count a case that has ended, with why it failed if it did."""
+        """Count a finished case, with the reason if it failed."""
         self.paid += paid
         cause = _VARIES.sub("…", failure) if failure else ""
         self._same = self._same + 1 if cause and cause == self._cause else int(bool(cause))
@@ -67,7 +67,7 @@ async def run_all(
     concurrency: int,
     stop: Stop,
 ) -> None:
-    """Run each case, so many at once, and hand each result to `take` as it comes. Raises what `run` raises.
+    """Run the cases with this concurrency, and pass each result to `take` as it arrives. Raises what `run` raises.
 
     `take` counts a result with `stop.ended`.
     """

@@ -1,4 +1,4 @@
-"""Replies that were paid for once: a cache in a file, and those of one evaluation for the next to be read from."""
+"""Recorded replies: a cache in a file, and the replies of one evaluation for the next one."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TABLE: Final = """
 
 
 class ReplyCache:
-    """Keeps the replies of models in a file, so that the same request is not paid for twice, in any later process.
+    """Stores the replies of models in a file, so that no later process pays for the same request again.
 
-    A request is the same if model, messages, settings and schema are. The second time that a run makes the same
-    request it gets the second reply that was kept, so that retries and votes stay independent. Errors are not kept.
-    The file has replies as they came, not masked; only its owner can read it. Several processes may use one file.
-    Raises `UsageError` for a file that is something else.
+    Requests are the same if model, messages, settings and schema are equal. If a run makes the same request twice, it
+    gets the second stored reply the second time, so that retries and votes stay independent. Errors are not stored. The
+    file contains replies as received, without masking; only its owner can read it. Several processes may use one file.
+    Raises `UsageError` for a file of another kind.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, ReplyCache(f"{folder}/cache.sqlite") as cache:
@@ -65,7 +65,7 @@ class ReplyCache:
         self._connection.close()
 
     def get(self, question: str, number: int) -> CallMade | None:
-        """The reply that was kept, or None."""
+        """The stored reply, or None."""
         with closing(self._connection.cursor()) as cursor:
             query = "SELECT record, usage FROM replies WHERE question = ? AND number = ?"
             row = cursor.execute(query, (question, number)).fetchone()
@@ -89,7 +89,7 @@ def _usage(plain: Mapping[str, Any]) -> Usage | None:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A reply with the request that it answered."""
+    """A reply and its request."""
 
     step: str
     kind: str
@@ -98,7 +98,7 @@ class _Kept:
 
 
 class Replies:
-    """The replies that the cases of one evaluation got, in memory: another evaluation is answered from them.
+    """The replies of one evaluation, in memory, to be used by another one.
 
     `evaluate(…, record=replies)` fills it, `evaluate(…, replies=replies)` uses it and makes no model call.
     """
@@ -107,21 +107,21 @@ class Replies:
         self._of_case: dict[str, list[_Kept]] = defaultdict(list)
 
     def add(self, case: str, step: str, kind: str, question: str, made: CallMade) -> None:
-        """Keep a reply that a case got."""
+        """Store the reply to a case."""
         self._of_case[case].append(_Kept(step, kind, question, made))
 
     def of(self, case: str) -> RecordedCalls:
-        """The replies of one case, each to be given once."""
+        """The replies of one case, each to be used once."""
         return RecordedCalls(list(self._of_case.get(case, ())))
 
 
 @dataclass(slots=True)
 class RecordedCalls:
-    """Answers the calls of a run from recorded replies, and never makes one.
+    """Answers the calls of a run from recorded replies, without any model call.
 
-    A request that was made before gets its reply. One that has changed, since the prompt or the schema did, gets the
-    reply to the next request of the same step and stage, and is counted in `approximate`. `missing` names the requests
-    for which nothing was recorded: how the run would have ended is then not known.
+    A known request gets its reply. A request that differs, because the prompt or the schema has changed, gets the reply
+    to the next request of the same step and stage, and is counted in `approximate`. `missing` names the requests
+    without a recorded reply: the result of the run is then unknown.
     """
 
     left: list[_Kept]
@@ -138,7 +138,7 @@ class RecordedCalls:
         size: int = 0,  # noqa: ARG002
         question: Question | None = None,
     ) -> Record:
-        """The recorded reply, or an error that says that there is none."""
+        """The recorded reply, or an error if there is none."""
         if question is None:
             return (await make()).record
         step, asked = current_step(), question()
@@ -157,7 +157,7 @@ class RecordedCalls:
 class PaidCalls:
     """Makes the calls of one run, within the limits of the providers, unless the cache has their replies.
 
-    `saved` is what the replies from the cache would have cost, which the run counts as used.
+    `saved` is the usage of the replies from the cache, which the run counts as its own.
     """
 
     limits: CallsPerMinute
@@ -177,7 +177,7 @@ class PaidCalls:
         size: int = 0,
         question: Question | None = None,
     ) -> Record:
-        """The reply of the cache, or of the model."""
+        """The reply from the cache, or from the model."""
         if question is None:
             return (await make()).record
         if self.cache is None and self.replies is None:
@@ -197,7 +197,7 @@ class PaidCalls:
         return made.record
 
     def paid(self, used: Usage) -> Usage:
-        """What of this usage did not come from the cache."""
+        """The part of this usage that did not come from the cache."""
         saved = self.saved
         return Usage(
             used.requests - saved.requests,

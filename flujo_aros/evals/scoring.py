@@ -1,4 +1,4 @@
-"""Whether an output is right: compared with what is expected, field by field, or by an expression."""
+"""Decides whether an output is right, by comparing it with the expected one, field by field, or by an expression."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.values import as_plain
 
 Match: TypeAlias = Literal["exact", "fields"]
-"""`exact`: the output is what is expected. `fields`: the fields that are expected are; the output may have others."""
+"""`exact`: the output equals the expected one. `fields`: the expected fields are equal; the output may have others."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldScore:
-    """Whether one field of an output is right. The fields of all items of a list have one place, `items[].qty`."""
+    """Whether one field of an output is right. The same field in all items of a list has one path, `items[].qty`."""
 
     place: str
     right: bool
@@ -28,9 +28,9 @@ class FieldScore:
 
 
 def score(output: Any, expected: Any, match: Match = "exact") -> tuple[FieldScore, ...]:
-    """The fields of an output compared with those that are expected; a value without fields is the one field `$`.
+    """Compare the fields of an output with the expected ones; a value without fields counts as the single field `$`.
 
-    Both are compared as JSON: a field that is null equals one that is absent, and a decimal its digits.
+    Both are compared as JSON: a null field equals an absent one, and a decimal equals its digits.
 
     >>> [(each.place, each.right) for each in score({"city": "Bern", "zip": "3011"}, {"city": "Bern", "zip": 3012})]
     [('city', True), ('zip', False)]
@@ -65,15 +65,15 @@ def _alike(found: Any, expected: Any) -> bool:
 
 
 def check_of(expression: str) -> Condition:
-    """An expression over `output`, `expected` and `input` that holds for an output that is right.
+    """An expression over `output`, `expected` and `input` that is true for a correct output.
 
-    Raises `UsageError` for one that is none.
+    Raises `UsageError` for an invalid expression.
     """
     return Condition(expression, where=f"check {expression!r}", names=("output", "expected", "input"))
 
 
 def failed_check(check: Condition, case: Case, output: Any) -> str | None:
-    """Why a check does not hold, or None if it does."""
+    """Why a check fails, or None if it passes."""
     expected = None if case.expected is UNLABELLED else case.expected
     try:
         holds = check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input})

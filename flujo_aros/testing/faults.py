@@ -32,7 +32,7 @@ from flujo_aros.testing.noise import NOISES
 from flujo_aros.testing.scripted import PROFILE
 
 Reply: TypeAlias = "str | Mapping[str, Any] | Callable[[str], str | Mapping[str, Any]]"
-"""What the provider says when nothing is wrong: a string, an object to write as JSON, or a function of the prompt."""
+"""The reply if nothing goes wrong: a string, an object to write as JSON, or a function of the prompt."""
 
 _HOUR: Final = 3600.0
 _BUSY: Final = (500, 502, 503, 529)
@@ -41,11 +41,11 @@ _LONGEST_PIECE: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call as it will go: when something comes, what comes, and how it ends. A fault changes some of it.
+    """The course of one call: when something arrives, what arrives, and how it ends. A fault changes parts of it.
 
-    `text` is the reply; `tool` the tool that it is an argument of. `wait` and `pause` are seconds before the reply and
-    between two pieces of it; `stall` are seconds once, in the middle. `error` ends it: before anything has come, or,
-    with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: the caller is
+    `text` is the reply; `tool` is the tool whose argument it is. `wait` and `pause` are seconds before the reply and
+    between two chunks of it; `stall` is a single wait in the middle, in seconds. `error` ends it: before anything has
+    come, or, with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: the caller is
     cancelled while it waits.
     """
 
@@ -63,7 +63,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What a fault may go by: the value of the reply, if it is JSON, what the request asks for, and what huge means."""
+    """The inputs of a fault: the value of the reply, if it is JSON, what the request asks for, the size of `huge`."""
 
     value: Any
     parameters: ModelRequestParameters
@@ -72,7 +72,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way in which a provider fails. `happen` turns an exchange that would have gone well into this one."""
+    """One way in which a provider fails. `happen` turns a successful exchange into a failed one."""
 
     name: str
     what: str
@@ -202,11 +202,10 @@ class FaultyCall:
 class FaultyModel(Model):
     """A pydantic-ai model that fails the way providers do, and the same way for the same seed.
 
-    `reply` is what it says when nothing is wrong. `rate` is the share of calls at which something is; what, is drawn
-    from `faults`, names of `FAULTS` (all of them by default). What happens at call n depends on the seed and on n
-    alone. Every call takes a little time, streamed replies come in pieces with pauses, and some faults wait for an
-    hour: run it with `run_virtual`. `calls` is the tape: what happened at each call. `huge` is how many characters a
-    flood has.
+    `reply` is the answer if nothing goes wrong. `rate` is the share of calls that fail; the fault is drawn from
+    `faults`, names of `FAULTS` (by default all). What happens at call n depends only on the seed and on n. Every call
+    takes a little time, streamed replies arrive in chunks with pauses, and some faults wait for an hour: run it with
+    `run_virtual`. `calls` records what happened at each call. `huge` is the number of characters in a huge reply.
 
     Raises `UsageError` for a fault that does not exist.
 
@@ -257,7 +256,7 @@ class FaultyModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The whole reply, or what goes wrong. A connection that is lost in mid-stream is lost here, too."""
+        """The whole reply, or what goes wrong. A connection that is lost in mid-stream is lost here as well."""
         _, parameters = self.prepare_request(model_settings, model_request_parameters)
         exchange, _ = self._next(messages, parameters, streamed=False)
         await _begin(exchange)
@@ -277,7 +276,7 @@ class FaultyModel(Model):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002 - the signature of the host
     ) -> AsyncGenerator[StreamedResponse]:
-        """The reply in pieces, as far as it comes."""
+        """The reply in chunks, as far as it arrives."""
         _, parameters = self.prepare_request(model_settings, model_request_parameters)
         exchange, rng = self._next(messages, parameters, streamed=True)
         await _begin(exchange)
@@ -288,7 +287,7 @@ class FaultyModel(Model):
     def _next(
         self, messages: list[ModelMessage], parameters: ModelRequestParameters, *, streamed: bool
     ) -> tuple[Exchange, random.Random]:
-        """How the next call goes."""
+        """The course of the next call."""
         number = len(self.calls)
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
         prompt = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
@@ -375,7 +374,7 @@ class _FaultyStream(StreamedResponse):
 
 
 def _json(text: str) -> Any:
-    """The object that a text is as JSON; None for any other text."""
+    """The object that a string contains as JSON; None for any other string."""
     try:
         value: Any = json.loads(text)
     except ValueError:

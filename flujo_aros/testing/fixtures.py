@@ -14,7 +14,7 @@ ScriptModel = Callable[..., ScriptedModel]
 
 @pytest.fixture
 def script_model() -> Iterator[ScriptModel]:
-    """Makes scripted models; the test fails if it leaves a reply of theirs unused."""
+    """Creates scripted models; the test fails if it leaves one of their replies unused."""
     made: list[ScriptedModel] = []
 
     def make(*replies: object, **options: object) -> ScriptedModel:
@@ -28,7 +28,7 @@ def script_model() -> Iterator[ScriptModel]:
 
 @pytest.fixture
 def aros_events() -> Iterator[list[Event]]:
-    """Every event of the test, in order: what was asked, read, repaired and settled."""
+    """Every event of the test, in order: calls, readings, repairs and settlements."""
     heard: list[Event] = []
     with observing(heard.append):
         yield heard

@@ -1,7 +1,7 @@
-"""Noise: an answer written the way real models write it when they do not write plain JSON.
+"""Noise: answers in the forms that real models use when they do not write plain JSON.
 
-Every class of noise was seen in replies of real models. A class either keeps the whole answer in the text, so that a
-reader can get it back, or loses a part of it, so that only a refusal or another call is honest.
+Every class of noise was observed in replies of real models. A class either keeps the whole answer in the text, so that
+a reader can recover it, or loses a part of it, so that only a refusal or another call is honest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoisyReply:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One class of noise. `write` gives the text for an answer, or None if it does not apply to that answer."""
+    """One class of noise. `write` returns the text for an answer, or None if it does not apply to that answer."""
 
     name: str
     what: str
@@ -45,7 +45,7 @@ class Noise:
         return None if text is None else NoisyReply(text, self.name, self.whole, self.finish_reason)
 
     def applies(self, value: Json) -> bool:
-        """Whether this noise can occur in a reply that holds `value`: `inner_quotes` needs a string, for instance.
+        """Whether this noise can occur in a reply with `value`: `inner_quotes` needs a string, for instance.
 
         >>> [name for name in ("cut", "numbers_as_text", "fence") if NOISES[name].applies({"a": "x"})]
         ['fence']
@@ -54,9 +54,9 @@ class Noise:
 
 
 def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] | None = None) -> Iterator[NoisyReply]:
-    """`count` replies that hold `value`, plain JSON, under noise; the same for the same seed.
+    """Return `count` noisy replies that contain `value`, plain JSON; the same for the same seed.
 
-    `noises` are the names of the classes to take (`NOISES` has them all); those that do not apply to the value are
+    `noises` are the names of the classes to use (`NOISES` has them all); those that do not apply to the value are
     skipped. Raises `UsageError` for an unknown name, and if none applies.
 
     >>> [reply.noise for reply in noisy_replies({"n": 1}, seed=1, count=2, noises=["fence", "trailing_comma"])]
@@ -81,7 +81,7 @@ def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] |
             raise UsageError(message)
 
 
-# How the answer is written before noise comes to it
+# How the answer is written before noise is added
 
 
 def _plain(value: Json, rng: random.Random) -> str:
@@ -202,7 +202,7 @@ def _escaped_once(value: Json, rng: random.Random) -> str | None:  # noqa: ARG00
     return written.replace('"', '\\"') if "\\" not in written and '"' in written else None
 
 
-# Syntax. Each works on the tokens of valid JSON, so that it never touches what stands inside a string.
+# Syntax. Each works on the tokens of valid JSON, so that it never touches the content of a string.
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\s+')
 

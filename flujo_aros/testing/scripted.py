@@ -18,7 +18,7 @@ from pydantic_ai.tools import RunContext
 from flujo_aros.errors import UsageError
 
 Answer: TypeAlias = "str | ToolCallPart[Any] | ModelResponse | Exception"
-"""What a model may be scripted to do: write, call a tool, answer with any response, or fail."""
+"""What a script can make a model do: write text, call a tool, return any response, or fail."""
 ScriptedReply: TypeAlias = "Answer | Callable[[str], Answer]"
 
 PROFILE: Final = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)
@@ -27,7 +27,7 @@ _CHUNK: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One call of a scripted model: everything that it was told, and how it was asked for its output."""
+    """One call of a scripted model: its messages, instructions and settings, and how the output was requested."""
 
     messages: tuple[ModelMessage, ...]
     instructions: str
@@ -36,18 +36,19 @@ class Asked:
 
     @property
     def prompt(self) -> str:
-        """All that the model could read, instructions first."""
+        """Everything that the model could read, instructions first."""
         parts = [str(getattr(part, "content", "")) for message in self.messages for part in message.parts]
         return "\n".join([self.instructions, *parts] if self.instructions else parts)
 
 
 class ScriptedModel(FunctionModel):
-    """A pydantic-ai model whose replies are given, in order; it remembers what it was asked.
+    """A pydantic-ai model that returns the given replies in order, and records what it was asked.
 
-    A reply is a text, a `ToolCallPart`, a whole `ModelResponse`, an exception to raise, or a function that gets the
-    prompt and gives one of these. `cut(text)` makes one that met the token limit. `then` answers every call after
-    the last; without it a further call is an `AssertionError` that shows its prompt. Streamed replies come in pieces
-    of a few characters. `profile` says what the model can do; by default it can be made to follow a schema.
+    A reply is a string, a `ToolCallPart`, a whole `ModelResponse`, an exception to raise, or a function that takes the
+    prompt and returns one of these. `cut(text)` creates one that was cut by the token limit. `then` answers every
+    further call; without it, a further call raises an `AssertionError` that shows its prompt. Streamed replies arrive
+    in chunks of a few characters. `profile` declares the capabilities of the model; by default it supports structured
+    output.
 
     >>> import asyncio
     >>> from pydantic_ai import Agent
@@ -70,17 +71,17 @@ class ScriptedModel(FunctionModel):
         self.asked: list[Asked] = []
 
     async def model(self, name: str) -> Self:  # noqa: ARG002 - the signature of a `ModelSource`
-        """Itself, in place of every model that a pipeline names: `Runner(pipeline, models=ScriptedModel(...))`."""
+        """Return this model for every name in a pipeline: `Runner(pipeline, models=ScriptedModel(...))`."""
         return self
 
     @property
     def calls(self) -> int:
-        """How often the model was asked."""
+        """The number of calls so far."""
         return len(self.asked)
 
     @property
     def left(self) -> int:
-        """How many replies of the script were not asked for."""
+        """The number of unused replies."""
         return max(0, len(self._replies) - len(self.asked))
 
     @asynccontextmanager
@@ -137,7 +138,7 @@ class ScriptedModel(FunctionModel):
 
 
 def cut(text: str) -> ModelResponse:
-    """A reply that met the token limit after this text.
+    """A reply that was cut by the token limit after this text.
 
     >>> cut('{"a": ').finish_reason
     'length'
@@ -146,16 +147,16 @@ def cut(text: str) -> ModelResponse:
 
 
 class ScriptedModels:
-    """Scripted models by name, for pipelines whose agents name theirs: `Runner(pipeline, models=ScriptedModels(...))`.
+    """Scripted models by name, for pipelines with several models: `Runner(pipeline, models=ScriptedModels(...))`.
 
-    Raises `UsageError` for a name that is not there.
+    Raises `UsageError` for an unknown name.
     """
 
     def __init__(self, models: Mapping[str, ScriptedModel]) -> None:
         self._models = dict(models)
 
     async def model(self, name: str) -> ScriptedModel:
-        """The model of this name."""
+        """Return the model with this name."""
         if name not in self._models:
             known = ", ".join(self._models)
             raise UsageError(f"there is no scripted model {name!r}; known: {known}")

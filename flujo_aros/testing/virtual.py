@@ -1,8 +1,8 @@
 """Virtual time: an event loop whose clock jumps to the next timer, so that hours of waiting take no time.
 
-Why not a library: `async-solipsism` refuses threads, which every synchronous function of a pipeline runs in, and
-`looptime` waits for them in real time, so that what they do interleaves differently from run to run. Here such a
-function runs to its end, with the clock stopped: the same program does the same things in the same order, every time.
+Why not a library: `async-solipsism` does not allow threads, but every synchronous function of a pipeline runs in one.
+`looptime` waits for threads in real time, so they interleave differently from run to run. Here such a function runs to
+completion with the clock stopped: the same program does the same things in the same order, every time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _REAL_PATIENCE: Final = 1.0
-"""Real seconds to wait for a thread or a socket, where nothing inside the loop will ever wake it up."""
+"""Real seconds to wait for a thread or a socket if nothing inside the loop will ever wake it up."""
 _SHOWN_TASKS: Final = 5
 
 
 class Hang(AssertionError):
-    """A program that waits for ever, or beyond its virtual deadline; the message names the tasks that wait."""
+    """A program that waits forever, or beyond its virtual deadline; the message names the waiting tasks."""
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock starts at 0 and jumps to the next timer as soon as nothing else is to be done.
+    """An event loop whose clock starts at 0 and jumps to the next timer as soon as there is nothing else to do.
 
-    Functions that were to run in a thread run at once, to their end. Raises `Hang` where nothing will
-    ever happen again, or where the clock would pass `deadline` (seconds).
+    Functions for a thread run immediately, to completion. Raises `Hang` if nothing can ever happen again, or if the
+    clock would pass `deadline` (seconds).
     """
 
     def __init__(self, deadline: float) -> None:
@@ -39,14 +39,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._thread = ThreadPoolExecutor(1)
 
     def time(self) -> float:
-        """The virtual seconds since the loop was made."""
+        """The virtual seconds since the loop was created."""
         return self._clock.now
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Run a function to its end, while nothing else happens."""
+        """Run a function to completion, while nothing else happens."""
         done: asyncio.Future[T] = self.create_future()
         work = (executor or self._thread).submit(func, *args)
-        error = work.exception()  # waits for its end
+        error = work.exception()  # waits until it has finished
         if error is None:
             self.call_soon(_end, done, done.set_result, work.result())
         else:
@@ -54,7 +54,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return done
 
     def close(self) -> None:
-        """Close the loop, and end its thread."""
+        """Close the loop and end its thread."""
         self._thread.shutdown()
         super().close()
 
@@ -65,7 +65,7 @@ def _end(done: asyncio.Future[Any], end: Callable[[Any], None], what: Any) -> No
 
 
 class _Clock(selectors.DefaultSelector):
-    """Where a loop waits: instead of waiting for a timer, the time of the timer comes."""
+    """The selector of the loop: instead of waiting for a timer, it advances the clock to it."""
 
     def __init__(self, deadline: float) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _Clock(selectors.DefaultSelector):
         self.tasks: Callable[[], set[asyncio.Task[Any]]] = set
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready; else the time goes on."""
+        """Return the events that are ready; if there are none, advance the clock."""
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
@@ -95,19 +95,20 @@ class _Clock(selectors.DefaultSelector):
 
 
 def _described(task: asyncio.Task[Any]) -> str:
-    """The name of a task, and the innermost line that it waits in."""
+    """The name of a task, and the innermost line at which it waits."""
     frames = task.get_stack()
     where = f" at {frames[-1].f_code.co_qualname}, line {frames[-1].f_lineno}" if frames else ""
     return f"{task.get_name()}{where}"
 
 
 def run_virtual(main: Coroutine[Any, Any, T], *, deadline: float = 86_400.0) -> T:
-    """`asyncio.run` in virtual time: sleeps, timeouts and retries of hours take no time, and happen in order.
+    """Run a program like `asyncio.run`, in virtual time: sleeps, timeouts and retries take no time, and happen in
+    order.
 
     `asyncio` sees the virtual clock (`asyncio.sleep`, `asyncio.timeout`, `loop.time()`); `time.monotonic()` and
     `time.sleep` stay real. Sockets and other processes are not waited for: the clock would jump past them.
 
-    Raises `Hang`, an `AssertionError`, where the program waits for ever, or is not done within `deadline` virtual
+    Raises `Hang`, an `AssertionError`, if the program waits forever, or does not finish within `deadline` virtual
     seconds.
 
     >>> import asyncio

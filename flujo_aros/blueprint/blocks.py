@@ -1,7 +1,7 @@
 """The language: one strict model for each mapping of a blueprint. The loader and the schema for editors use them.
 
-Every key in these models works. `ignored` has the keys that blueprints of flujo may carry and that change nothing here,
-each with the reason; they are warnings. Every other key is a mistake.
+Every key in these models works. `ignored` has the keys that flujo blueprints may contain and that have no effect here,
+each with the reason; they cause warnings. Every other key is an error.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ B = TypeVar("B", bound=BaseModel)
 VERSION: Final = "0.1"
 
 SHARED: Final = "x-"
-"""The prefix of top-level keys that hold anchors for other parts."""
+"""The prefix of top-level keys that define anchors for other parts."""
 
 REF: Final = "x-ref"
-"""Stands in these models for `$ref` to what is not a model itself: a step is one of several, and nested."""
+"""A placeholder in these models for a `$ref` to something that is not a model itself, such as a nested step."""
 
 Members: TypeAlias = dict[str, JsonValue]
 StepNode: TypeAlias = Annotated[Members, WithJsonSchema({REF: "Step"})]
@@ -179,17 +179,17 @@ ImportedOutputs: TypeAlias = Annotated[
 
 
 _IN_STEP: Final = frozenset({"input"})
-"""The options that a step of every kind may write: where it has no effect, that is a warning."""
+"""The options that steps of every kind accept; one that has no effect causes a warning."""
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of step. Its form in a blueprint follows from the options that its class declares.
 
-    `step` is the class. `under` is the key that its options stand under; empty: in the step itself. `keys` has the
-    keys of options that a blueprint calls otherwise, `stricter` what it wants of an option beyond what Python code may
-    hand in. `base` and `inner` are the models of what no option declares, of the step and of what is `under` it: the
-    keys of options with a form of their own, and flujo's other words.
+    `step` is the class. `under` is the key under which its options are; empty: in the step itself. `keys` has the keys
+    of options that have another name in a blueprint, and `stricter` the types of options that are stricter there than
+    in Python. `base` and `inner` are the models of everything that no option declares, in the step and `under` it: the
+    keys of options with a special form, and flujo's synonyms.
     """
 
     step: Any
@@ -208,7 +208,7 @@ class Kind:
 
     @cached_property
     def options(self) -> Mapping[str, Declared]:
-        """The options of this kind that a blueprint can say, by their keys there."""
+        """The options of this kind that a blueprint can set, by their keys there."""
         shared = declared_options(Common).keys()
         return {
             self.keys.get(name, name): each
@@ -252,7 +252,7 @@ class Kind:
 
 
 def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
-    """Let a block have the options of a kind of step beside those keys that it says itself."""
+    """Add the options of a kind of step to the keys that a block declares itself."""
 
     def extended(base: type[B]) -> type[B]:
         made = create_model(base.__name__, __base__=base, **Kind(kind).members(base.model_fields))
@@ -288,7 +288,7 @@ def _member(option: Declared) -> Any:
     written = _FORMS.get(option.option.form)
     if written is not None:
         return (written, ...) if option.required else (written | None, None)
-    if option.choices:  # the step itself says what is wrong, and which was meant
+    if option.choices:  # the step itself reports what is wrong, and what was probably meant
         written = Annotated[str, WithJsonSchema({"enum": list(option.choices)})]
     return (written or option.annotation, ... if option.required else option.default)
 
@@ -378,7 +378,7 @@ class BodyKeys(Block):
 
 
 class Placed(Block):
-    """A value and the place of the context that it goes to."""
+    """A value and the path in the context to which it is written."""
 
     target: str
     value: JsonValue

@@ -1,7 +1,7 @@
 """Translates the dialect of flujo: its names for kinds and keys, their old places, and the short forms of loops and
 maps.
 
-Everything behind this file knows one language, that of `blocks`.
+Everything after this file uses a single language, that of `blocks`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def with_meta(loading: Loading, node: Node, kind: str) -> Node:
 
 
 def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
-    """What a step says, with the old words for some keys put into today's."""
+    """The mapping of a step, with old names of keys replaced by current ones."""
     plain: dict[str, Any] = node.plain()
     if "step" in plain and "name" not in plain:
         plain["name"] = plain.pop("step")
@@ -98,7 +98,7 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
 
 
 def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
-    """A name that can be one here, and a question where none is asked, as a lenient loading wants it."""
+    """A valid name, and a message if there is none, for lenient loading."""
     name = plain.get("name")
     if isinstance(name, str) and not STEP_NAME.fullmatch(name):
         plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"
@@ -117,9 +117,9 @@ def no_such_kind(kind: str) -> Hint:
 
 
 def operation_nodes(making: Making, node: Node) -> Node:
-    """The steps that stand under `init:` or `finalize:`, those in place of a short form included.
+    """The steps under `init:` or `finalize:`, including those that a short form expands to.
 
-    `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
+    `- set: context.note` with a `value` is a step that writes the value there; `output: …` is a step with that value.
     """
     if "history" in node.members:
         making.loading.warn(node.keys["history"], "'history' is ignored: a conversation begins with the first `input`")
@@ -135,7 +135,7 @@ def operation_nodes(making: Making, node: Node) -> Node:
 
 
 def _short(making: Making, node: Node, number: int) -> list[Node] | None:
-    """The steps that stand in place of a short form; None for what is none."""
+    """The steps that a short form expands to; None for anything else."""
     output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
     if output is not None:
         return [_step(node, "output", output)]
@@ -181,7 +181,7 @@ def output_of(making: Making, node: Node) -> InputLike | None:
 
 
 def _without_words(making: Making, node: Node, output: Any) -> Any:
-    """What is under `text` or `fields`, with flujo's words for what there is as templates."""
+    """The content of `text` or `fields`, with flujo's names for values translated into templates."""
     if isinstance(output, dict):
         members = cast("dict[str, Any]", output).items()
         return {key: _without_words(making, node, value) for key, value in members}
@@ -207,7 +207,7 @@ def next_input_of(making: Making, node: Node | None) -> str:
 
 
 def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
-    """One step for each place that an operation changes."""
+    """One step for each path that an operation changes."""
     operation = making.loading.block(blocks.Operation, node)
     if operation is None:
         return
@@ -241,7 +241,7 @@ def _listed(node: Node, elements: list[Node]) -> Node:
 
 
 def _like(node: Node, value: Any) -> Node:
-    """A plain value as a node that stands where this one does."""
+    """A plain value as a node with the position of this one."""
     if isinstance(value, dict):
         members = {key: _like(node, each) for key, each in cast("dict[str, Any]", value).items()}
         return Node(node.place, node.end, members, dict.fromkeys(members, node.place))

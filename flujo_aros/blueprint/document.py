@@ -1,7 +1,7 @@
 """Parses YAML into a tree of plain values with their positions. No other module deals with YAML.
 
-YAML 1.2 in what counts: `yes`, `no`, `on` and dates are text. No tags but the plain ones, no duplicate keys, and
-bounds on size, depth and alias expansion, so that no document can take the reader down.
+It follows YAML 1.2 where it matters: `yes`, `no`, `on` and dates are strings. There are no tags except the standard
+ones, no duplicate keys, and limits on size, depth and alias expansion, so that no document can exhaust the reader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a parser of YAML says, and what stands where it stopped.
+    """An error of a YAML parser, and the text where it stopped.
 
     `beside`: in the column of what it was reading; `behind`: not at the beginning of its line.
     """
@@ -121,7 +121,7 @@ def syntax_words(complaint: Complaint) -> tuple[str, bool]:
 
 
 def _closer(complaint: Complaint) -> str:
-    """What it is about a line that does not go on with what stands above."""
+    """Why a line does not continue the lines above."""
     if "block collection" in complaint.message and complaint.beside:
         return _LIST
     return _BEHIND if complaint.behind else _LEVEL
@@ -144,14 +144,13 @@ _FIRST_OF_STEPS: Final = ("name", "kind")
 
 
 _NESTED: Final = (dict, list)
-_NO_KEYS: Final[dict[str, Place]] = {}  # one for all values that are no mapping
+_NO_KEYS: Final[dict[str, Place]] = {}  # shared by all values that are not mappings
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value of a document and where it stands, from `place` up to `end`, which is just behind its last character.
-
-    `keys` has the place of each key of a mapping.
+    """One value of a document and its position, from `place` up to `end`, which is just after its last character.
+    `keys` has the position of each key of a mapping.
     """
 
     place: Place
@@ -179,7 +178,7 @@ class Node:
         return value
 
     def walk(self) -> Iterator[Node]:
-        """This value and all that is in it, in no order to rely on."""
+        """This value and everything in it, in no particular order."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -187,7 +186,7 @@ class Node:
             waiting += [*node.members.values(), *node.elements]
 
     def ends(self) -> dict[tuple[int, int], Place]:
-        """Where each key and value ends, by the line and column where it begins; a key wins over a mapping there."""
+        """The end of each key and value by its start; where a key and a mapping both begin, that of the key."""
         found: dict[tuple[int, int], Place] = {}
         for node in self.walk():
             found.setdefault((node.place.line, node.place.column), node.end)
@@ -282,9 +281,9 @@ class _Merge(str):
 
 _MERGE: Final = _Merge("<<")
 _PARSER: Final[Any] = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-"""What makes events of a text: libyaml, a dozen times faster, wherever PyYAML is built with it.
+"""The parser that turns a string into events: libyaml, a dozen times faster, if PyYAML is built with it.
 
-Without it the same is read, but for a tab inside a text without quotes, which is refused.
+Without it the result is the same, except that a tab inside an unquoted string is an error.
 """
 
 
@@ -298,7 +297,7 @@ class _Reading:
         self.anchors: dict[str, Node | None] = {}  # None while the value is still being read
         self.count = 0
         self.aliased = 0
-        self.end = (1, 1)  # behind the last thing that was read
+        self.end = (1, 1)  # after the last thing that was read
 
     def document(self) -> Node | None:
         """The value of the only document, or None if there is none."""
@@ -385,7 +384,7 @@ class _Reading:
         return Node(place, end, members, keys)
 
     def closed(self, event: Any, last: Any, place: Place) -> Place:
-        """Where a collection ends. The parser ends a block where the next thing begins, comments included."""
+        """The end of a collection. The parser ends a block where the next thing begins, comments included."""
         if event.flow_style:
             self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
         return Place(*self.end, place.path)
@@ -411,7 +410,7 @@ class _Reading:
         return (here, "a key must be a string, not a list or a mapping")
 
     def merge(self, source: Node, members: dict[str, Node], keys: dict[str, Place]) -> None:
-        """`<<: *defaults`: the members of another mapping, or of several, where this one has none of its own."""
+        """`<<: *defaults`: the members of other mappings that this one does not define itself."""
         for each in source.elements if isinstance(source.value, list) else [source]:
             if not isinstance(each.value, dict):
                 self.note(each.place, "`<<` takes a mapping or a list of mappings")
@@ -452,7 +451,7 @@ class _Reading:
         return Node(place, Place(*self.end, place.path), self.read(event, place), _NO_KEYS)
 
     def block_end(self, event: Any) -> tuple[int, int]:
-        """Just behind the last character of a block scalar, without the space below it."""
+        """The position just after the last character of a block scalar, without the space below it."""
         mark = event.end_mark
         index = mark.index
         while index > event.start_mark.index + 1 and self.text[index - 1].isspace():
@@ -549,7 +548,7 @@ def _place_of_offset(text: str, offset: int) -> Place:
 
 
 def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | None, str]:
-    """What is no YAML, in our words."""
+    """Errors for invalid YAML, in plain words."""
     message = ", ".join(part for part in (error.context, error.problem) if part)
     at, begin = error.problem_mark, error.context_mark
     if at is None:
@@ -563,9 +562,9 @@ def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | Non
 
 
 def write_document(value: Any, *, comment: str = "") -> str:
-    """Plain JSON as a YAML text that `parse_document` reads back as the same. `comment` is its first line.
+    """Write plain JSON as a YAML string that `parse_document` reads back unchanged. `comment` is its first line.
 
-    Raises `UsageError` for a text or a number that YAML cannot hold.
+    Raises `UsageError` for a string or a number that YAML cannot represent.
     """
     text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
     written = f"# {comment}\n{text}" if comment else text
@@ -579,7 +578,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 class _Writer(yaml.SafeDumper):
-    """Quotes what a reader of YAML 1.1 or 1.2 would take for something else than a text, and writes no aliases."""
+    """Quotes strings that a YAML 1.1 or 1.2 reader would not read as strings, and writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML asks for each value
         return True

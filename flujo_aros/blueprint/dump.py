@@ -34,11 +34,11 @@ Plain = dict[str, Any]
 
 
 def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
-    """The blueprint of a pipeline. `parse_blueprint(dump(p), allow=["*"]) == p` wherever every function is named.
+    """Write a pipeline as a blueprint. `parse_blueprint(dump(p), allow=["*"]) == p` if every function has a name.
 
-    A function that is given as an object is written as `package.module:name`. Raises `UsageError` for anything that a
+    A function object is written as `package.module:name`. Raises `UsageError` for anything that a
     blueprint cannot express: an agent built in Python, a Python type as a contract, a function without a public name.
-    What a blueprint has taken from the environment is written as the reference that it was.
+    Values from the environment are written as the original references.
 
     >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
     version: "0.1"
@@ -61,7 +61,7 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
 
 
 def _document(pipeline: Pipeline) -> Plain:
-    """An imported pipeline, written in place with its own agents."""
+    """An imported pipeline, written inline with its own agents."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {
@@ -106,7 +106,7 @@ class _Writing:
         return {**outer, kind.under: inner} if kind.under and inner else outer
 
     def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:
-        """One option, in the form that it is declared with."""
+        """One option, in its declared form."""
         match option.option.form:
             case "body" | "operations":
                 scope = option.option.scope
@@ -141,7 +141,7 @@ class _Writing:
         return plain
 
     def body(self, pipeline: Pipeline, name: str) -> Any:
-        """A branch or body: its steps, and what it is called where that is not what it would be called anyway."""
+        """A branch or body: its steps, and its name unless it is the default one."""
         steps = [self.step(step) for step in pipeline.steps]
         if pipeline.name == name and not pipeline.description:
             return steps
@@ -149,7 +149,7 @@ class _Writing:
         return {"name": pipeline.name, **description, "steps": steps}
 
     def agent(self, step: Step) -> str:
-        """The name of a step's agent: equal agents have one name."""
+        """The name of a step's agent; equal agents share a name."""
         if not isinstance(step.agent, AgentSpec):
             raise UsageError(
                 f"step {step.name!r}: an agent built in Python cannot be written to YAML; use an AgentSpec"
@@ -157,7 +157,7 @@ class _Writing:
         return self.named(step.name, step.agent)
 
     def named(self, wanted: str, agent: AgentSpec) -> str:
-        """The name of an agent, the wanted one if it is free: equal agents have one name."""
+        """The name of an agent, the preferred one if it is free; equal agents share a name."""
         for name, spec in self.agents.items():
             if spec == agent:
                 return name
@@ -172,7 +172,7 @@ class _Writing:
         return step.alias
 
 
-# The options of kinds whose form in a blueprint is one of their own
+# Options with a special form in a blueprint
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
@@ -250,14 +250,14 @@ SPECIAL: Final[Mapping[str, Callable[[_Writing, Any], Plain]]] = {
     "agree": _agree,
     "ensemble": _ensemble,
 }
-"""By the kind, what a blueprint says of the options whose form there is one of their own."""
+"""For each kind, how a blueprint writes the options with a special form."""
 
 
 # The parts of steps
 
 
 def _changed(step: Any, kind: type[Any], keys: Sequence[str]) -> Plain:
-    """The options that are not what they are by default."""
+    """The options that differ from their defaults."""
     defaults = {each.name: each.default for each in dataclasses.fields(kind)}
     return {key: getattr(step, key) for key in keys if getattr(step, key) != defaults[key]}
 

@@ -43,7 +43,7 @@ def blueprint_schema() -> dict[str, Any]:
 
 
 def _referring(schema: Any) -> Any:
-    """The schema with real references in place of those that pydantic must not follow."""
+    """The schema with real references instead of those that pydantic must not follow."""
     if isinstance(schema, dict):
         members = cast("dict[str, Any]", schema)
         return {
@@ -70,7 +70,7 @@ def _any_step() -> dict[str, Any]:
 
 
 def _body() -> dict[str, Any]:
-    """Steps in a row; with a name or not; or a single step."""
+    """A list of steps, with or without a name, or a single step."""
     steps = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Step"}}
     named = {
         "type": "object",
@@ -96,7 +96,7 @@ def _add_ignored(schema: dict[str, Any], block: type[Block]) -> None:
 
 
 def _name_or_step(schema: dict[str, Any], kind: str) -> None:
-    """`step` is another word for `name`, and each kind has its own word only."""
+    """`step` is a synonym for `name`, and each kind accepts only its own value of `kind`."""
     schema["properties"]["kind"] = {"const": kind}
     schema["properties"]["step"] = {"type": "string", "deprecated": True, "description": "Alias for name."}
     schema["required"] = [key for key in schema["required"] if key != "name"]

@@ -1,8 +1,8 @@
-"""`${NAME}` and `${NAME:-default}` in a blueprint: what differs from one environment to another.
+"""`${NAME}` and `${NAME:-default}` in a blueprint: values that differ between environments.
 
 They are replaced only in the settings of a blueprint: model names, model settings, limits and file names. A prompt, a
-template, a schema or a parameter may contain `${…}` with a meaning of its own, so there it is left as it is, and a
-blueprint cannot copy the environment into a prompt.
+template, a schema or a parameter may contain `${…}` with its own meaning, so it stays unchanged there, and a blueprint
+cannot copy the environment into a prompt.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _NAMED: Final = frozenset({"agents", "branches"})
 _NUMBERS: Final = frozenset({"timeout", "retries", "max_retries", "max_iterations", "max_loops", "max_concurrency"})
 """Settings that are numbers."""
 _SETTINGS: Final = frozenset({"model_settings", "config", "usage_limits"})
-"""Mappings that hold nothing but settings."""
+"""Mappings that contain only settings."""
 _SCHEMAS: Final = frozenset({"output_schema", "input_schema", "schema"})
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Reads the references of one blueprint. `known` is what the variables are; errors go to `note` and `warn`.
+    """Resolves the references of one blueprint. `known` are the variables; errors go to `note` and `warn`.
 
-    `unset` takes the variables that are not set and have no default: an error for whoever runs the blueprint. `values`
-    takes what models and settings are, each with the reference that it was written as.
+    `unset` collects the variables that are not set and have no default, which is an error at run time. `values`
+    collects the values of models and settings, each with its original reference.
     """
 
     known: Mapping[str, str]
@@ -65,7 +65,7 @@ class Environment:
         return replace(node, value={key: read(key, each) for key, each in node.members.items()})
 
     def _filled(self, node: Node, key: str) -> Node:
-        """What stands under a key of an agent, a step, or a part of one."""
+        """The value under a key of an agent, a step, or a part of one."""
         if isinstance(node.value, list):
             return replace(node, value=[self._filled(each, key) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -98,7 +98,7 @@ class Environment:
         return self._setting(node)
 
     def _setting(self, node: Node) -> Node:
-        """A setting that may be a number: what a reference alone stands for is read as YAML reads it."""
+        """A setting that may be a number: the value of a lone reference is parsed like YAML."""
         found = self._kept(node)
         whole = isinstance(node.value, str) and _WHOLE.fullmatch(node.value)
         return replace(found, value=read_scalar(found.value)) if whole and isinstance(found.value, str) else found
@@ -138,7 +138,7 @@ class Environment:
         return (node, False) if missing else (replace(node, value=filled), True)
 
     def _as_written(self, node: Node) -> Node:
-        """The node itself, with a warning where somebody may have meant a reference."""
+        """The node itself, with a warning if it looks like a reference."""
         for each in (*node.members.values(), *node.elements):
             self._as_written(each)
         if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):
@@ -163,7 +163,7 @@ _AS_WRITTEN: Final = frozenset(
         *("init", "state", "finalize", "output", "propagation", "name", "uses", "sink_to"),
     }
 )
-"""Parts of a step that are templates, expressions, texts or values: nothing in them is replaced."""
+"""Parts of a step that are templates, expressions, strings or values, in which nothing is replaced."""
 
 
 def variables_in(text: str) -> list[str]:
@@ -176,7 +176,7 @@ def variables_in(text: str) -> list[str]:
 
 
 def referenced(written: Any, values: Mapping[str, str], *, setting: bool = False) -> Any:
-    """A part of a blueprint with the references in place of what they stand for, so that no value is written down.
+    """A part of a blueprint with references instead of their values, so that no value is written to a file.
 
     >>> referenced({"model": "local:x", "input": "local:x"}, {"local:x": "${MODEL}"})
     {'model': '${MODEL}', 'input': 'local:x'}

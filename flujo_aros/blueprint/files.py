@@ -1,6 +1,6 @@
 """Error messages for files that cannot be read: blueprints, and the files that they name.
 
-Apart from `findings`, because commands that load no blueprint need it, and it imports next to nothing.
+Separate from `findings`, because commands that load no blueprint need it, and it imports almost nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 from flujo_aros.errors import Code, Place, Problem
 
 SUFFIXES: Final = (".yaml", ".yml")
-"""How the names of blueprints end."""
+"""The suffixes of blueprints."""
 
 
 def blueprints_in(folder: Path) -> list[Path]:
-    """The blueprints in a folder and its subfolders, recognized by their names."""
+    """The blueprints in a folder and its subfolders, recognized by their suffixes."""
     return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
 
 
@@ -38,7 +38,7 @@ def why_unread(file: Path) -> str | None:
 
 
 def not_utf8(data: bytes, at: int) -> Problem:
-    """The place where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the file.
+    """The position where the bytes stop being UTF-8, the likely cause and what to do, to follow the name of the file.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'
@@ -73,7 +73,7 @@ def _beside(file: Path) -> str:
         return f": there is no folder {str(folder)!r}"
     like = (file.suffix,) if file.suffix and file.suffix not in SUFFIXES else SUFFIXES
     there = [each for each in folder.iterdir() if each.suffix in like and each.is_file()]
-    # The name is enough where the path is absolute: an import has been made so, and nobody has written that.
+    # The name is enough for an absolute path: it was computed from an import, and nobody wrote it.
     by_stem = {each.stem: each.name if file.is_absolute() else str(each) for each in there}
     close = get_close_matches(file.stem, by_stem, 1)
     if close:

@@ -33,7 +33,7 @@ def kept_short(message: str) -> str:
 
 
 def code_at(place: Place | None) -> Code:
-    """What kind of error it is by where it stands, for one that says no more than that."""
+    """The kind of an error by its place in the blueprint, if its code says no more."""
     path = place.path if place is not None else ""
     return next((code for pattern, code in _CODES if pattern.search(path)), Code.INVALID)
 
@@ -49,7 +49,7 @@ _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
 def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
-    """Why the key at this path changes nothing here, or None if it is not known at all."""
+    """Why the key at this path has no effect here, or None if it is unknown."""
     owner = _owner(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
@@ -82,7 +82,7 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
 
 
 def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Whether a key is only missing because it is written in another way, which is said already."""
+    """Whether a key is only missing because it is misspelt, which is already reported."""
     if missing["type"] != "missing":
         return False
     *around, name = missing["loc"]
@@ -91,7 +91,7 @@ def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
 
 
 def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:
-    """Whether the key at this path is known, and need not be there."""
+    """Whether the key at this path is known and optional."""
     owner = _owner(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
     return found is not None and not found.is_required()
@@ -108,7 +108,7 @@ def sentence(detail: ErrorDetails) -> str:
         message = message.replace("; put it in quotes", f", not {what}")
     shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
     where = ".".join(str(part) for part in detail["loc"]) or "this"
-    if detail["type"] == "value_error":  # a sentence of our own
+    if detail["type"] == "value_error":  # our own sentence
         return f"{where}: {message}" if detail["loc"] else message
     return f"{where} {message[:1].lower()}{message[1:]}{shown}"
 
@@ -187,7 +187,7 @@ _WHOLE: Final = ("int_type", "int_from_float", "int_parsing")
 
 
 def meant(detail: ErrorDetails) -> int | float | bool | None:
-    """The number or truth that a value of the wrong type plainly stands for, or None if it stands for none.
+    """The number or boolean that a value of the wrong type clearly means, or None.
 
     >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
     3

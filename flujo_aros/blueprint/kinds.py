@@ -62,7 +62,7 @@ _SPECIAL_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "call": ("params",),
     "imports": ("outputs",),
 }
-"""The keys of options with a form of their own, of the kinds that share the word `step`."""
+"""The keys of options with a special form, for the kinds that share `kind: step`."""
 _WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": "`uses: imports.…`"}
 
 
@@ -79,7 +79,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     for index, node in enumerate(nodes):
         built.append(build_step(loading, node, Where(f"{where.path}[{index}]", where.name, before, where.conversation)))
         before = (*before, name_of(node, index))
-    # A stand-in holds the name of a step that could not be built, so that others may still speak of it.
+    # A placeholder keeps the name of a step that could not be built, so that others can still refer to it.
     named = enumerate(zip(nodes, built, strict=True))
     stood_in = [step or Call(name_of(node, n), function=str) for n, (node, step) in named]
     wrong = False
@@ -149,7 +149,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
-    """A step that loads and cannot run, for the first of the doubts that have arrived up since."""
+    """A step that loads but cannot run, for the first reason recorded since."""
     doubt = loading.doubts[since]
     place, why = doubt.place, doubt.message
     del loading.doubts[since:]
@@ -157,7 +157,7 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
     loading.warnings.append(problem(place, Hint(message, doubt.suggestion), doubt.code))
     try:
         return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
-    except UsageError:  # an option is what is wrong with it
+    except UsageError:  # the error is in an option
         return Unready(name, why=why, source=loading.source, place=place)
 
 
@@ -179,7 +179,7 @@ def _look_inside(making: Making, kind: str) -> None:
 
 
 def _body(making: Making, node: Node | None, key: str, scope: str, name: str | None = None) -> Pipeline:
-    """The pipeline of a branch or body: a list of steps, `steps:` with a name, or one step alone."""
+    """The pipeline of a branch or body: a list of steps, `steps:` with a name, or a single step."""
     if node is None or node.value is None:
         return _NOTHING
     where, nodes, keys = making.where.body(key, scope), node.elements, blocks.BodyKeys()
@@ -198,7 +198,7 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
     return Pipeline(steps, name=keys.name or name or scope, description=keys.description, body=True)
 
 
-# Stands for a body with errors, which are noted: the step around it is not handed on. Never runs.
+# A placeholder for a body whose errors are recorded; the step around it is discarded, so it never runs.
 _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 
@@ -231,7 +231,7 @@ _JUDGES: Final = ("judge_selection", "code_consensus")
 
 
 def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
-    """The step of a kind: each option by the form that it is declared with, then those with a form of their own."""
+    """Build the step of a kind: first each option by its declared form, then those with a special form."""
     kind = blocks.KINDS[block.kind]
     if "input" not in kind.options:
         making.without_input()
@@ -246,7 +246,7 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
 
 
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dict[str, Any] | None:
-    """What a step says of the options of its kind, or None if one is missing or wrong that it needs."""
+    """The options that a step sets, or None if a required one is missing or wrong."""
     holder = (making.member(kind.under) if kind.under else None) or making.node
     given: dict[str, Any] = {}
     whole = True
@@ -270,7 +270,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dic
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
-    """What an option is in Python, or None if it says nothing, or its errors are noted."""
+    """The Python value of an option, or None if it is not set or has errors, which are recorded."""
     full = f"{kind.under}.{key}" if key in kind.keys_under else key
     option = kind.options[key]
     scope = option.option.scope
@@ -280,7 +280,7 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
         case "branches":
             return _branches(making, kind)
         case "step":
-            # Nothing around a cached step is part of its input: what is kept of it depends on its input alone.
+            # Nothing around a cached step is part of its input: the stored value depends only on its input.
             where = making.where.body(full, scope)
             where = where if scope else replace(where, conversation=False)
             return None if node.value is None else build_step(making.loading, node, where)
@@ -337,12 +337,12 @@ def _members(making: Making) -> list[tuple[str, Node]]:
 
 
 def _truth(name: str) -> str:
-    """The branches of true and false, in any spelling of YAML."""
+    """The branches for true and false, in any YAML spelling."""
     return branch_key(name.lower() == "true") if name in ("True", "TRUE", "False", "FALSE") else name
 
 
 def _loop(making: Making, keys: Any) -> dict[str, Any]:
-    """What a loop says in short: what changes after each turn, what the next one gets, and what comes out."""
+    """The short forms of a loop: the changes after each iteration, the input of the next one, and the output."""
     inner = making.member("loop") or making.node
     return {
         **({} if keys.max_iterations is None else {"max_loops": keys.max_iterations}),
@@ -363,7 +363,7 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
 
 
 def _agree(_making: Making, block: Any) -> dict[str, Any]:
-    """The models to ask: on the step, they are all that it asks for."""
+    """The models to ask, as the only option that a step needs."""
     return {"models": block.models}
 
 
@@ -402,7 +402,7 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
 
 
 def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, cast: Sequence[Manifest]) -> None:
-    """Warn of kinds that nobody emits: only another process could put such an event into the log."""
+    """Warn about kinds that nobody emits: only another process could append such an event to the log."""
     for index, kind in enumerate(kinds):
         unknown = emitted_by_nobody(kind, cast)
         if unknown is not None:
@@ -411,7 +411,7 @@ def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, ca
 
 
 def _manifest(making: Making, node: Node) -> Manifest | None:
-    """The manifest that stands here, or in the file that is named here."""
+    """The manifest at this node, or in the file that it names."""
     given: Any = node.plain()
     if is_dict(given):
         return making.loading.block(Manifest, node)
@@ -431,7 +431,7 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
 
 
 def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
-    """The step of an agent, a callable or an imported blueprint. Without a block only its errors are looked for."""
+    """The step of an agent, a callable or an imported blueprint. Without a block, only its errors are recorded."""
     loading, node = making.loading, making.node
     name = member(node, "name")
     target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")
@@ -518,7 +518,7 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
 def _context_step(
     making: Making, block: blocks.StepBlock, what: str, params: dict[str, Any], common: dict[str, Any]
 ) -> PipelineStep:
-    """flujo's way to put a value into the context, or to take one out: a step that hands it on."""
+    """flujo's built-ins that write a value to the context or read one: a step that passes it on."""
     written = {**(block.input if isinstance(block.input, dict) else {}), **params}
     path = written.get("path")
     if not isinstance(path, str) or (what == "get" and not _PATH.fullmatch(path)):
@@ -555,7 +555,7 @@ def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, 
 
 
 def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
-    """What comes back from an imported blueprint: `{child: parent}`, or a list of both by name."""
+    """The outputs of an imported blueprint: `{child: parent}`, or a list of such pairs."""
     node = making.member("config", "outputs")
     if node is None or node.value is None:
         return None
@@ -611,7 +611,7 @@ _SPECIAL: Final[Mapping[str, Callable[[Making, Any], dict[str, Any] | None]]] = 
     "agree": _agree,
     "ensemble": _ensemble,
 }
-"""The options of kinds whose form in a blueprint is one of their own."""
+"""Options with a special form in a blueprint, by kind."""
 
 
 def add_kind(kind: blocks.Kind) -> None:

@@ -28,7 +28,7 @@ from flujo_aros.pipeline.names import nearest
 
 MAX_IMPORTS: Final = 20
 
-codecs.lookup("unicode_escape")  # the codec of texts in templates: later on, loading imports nothing, not even that
+codecs.lookup("unicode_escape")  # the codec for strings in templates, imported here because loading must import nothing
 
 
 def load_blueprint(
@@ -39,17 +39,17 @@ def load_blueprint(
     models: ModelChoice = None,
     profile: str | None = None,
 ) -> Pipeline:
-    """The pipeline that a blueprint file describes.
+    """Load the pipeline that a blueprint file describes.
 
     `allow` names the modules or packages whose callables the blueprint may use, Python files (`"./steps.py"`) whose
-    modules need not be on Python's path, and folders outside of its own from which it may import blueprints; `["*"]`
-    allows all. Nothing is imported from the folder of the blueprint because it lies there. `lenient` passes over
-    unknown keys, with a line for each in `Pipeline.warnings`; keys of flujo that change nothing here are warned of in
-    any case. `models` replaces the models of its agents: one name for all of them, or a mapping from the name of an
-    agent, or of a model, to the model to use instead. `profile` chooses one of the blueprint's `profiles`; without it
-    the environment variable AROS_PROFILE does. Raises `BlueprintError` with every error of the blueprint,
-    `UsageError` for an allowed file that is not there or has the name of another module, and for a name in `models`
-    that the blueprint does not have.
+    modules need not be on Python's path, and other folders from which it may import blueprints; `["*"]` allows
+    everything. Nothing is imported just because it is in the folder of the blueprint. `lenient` ignores unknown keys,
+    with a line for each in `Pipeline.warnings`; flujo's keys that have no effect here always cause a warning. `models`
+    replaces the models of its agents: one name for all of them, or a mapping from the name of an agent, or of a model,
+    to the model to use instead. `profile` selects one of the blueprint's `profiles`; the default is the environment
+    variable AROS_PROFILE. Raises `BlueprintError` with every error of the blueprint, and `UsageError` for an allowed
+    file that does not exist or has the name of another module, and for a name in `models` that the blueprint does not
+    have.
     """
     if isinstance(path, str) and "\n" in path:
         raise UsageError(
@@ -77,7 +77,7 @@ def parse_blueprint(
     models: ModelChoice = None,
     profile: str | None = None,
 ) -> Pipeline:
-    """`load_blueprint` for a string. `folder` is the folder of prompts and other blueprints; None: there is none."""
+    """Load a blueprint from a string. `folder` is the folder of prompts and other blueprints; None: there is none."""
     return inspect_blueprint(
         text, source=source, folder=folder, allow=allow, lenient=lenient, models=models, profile=profile
     ).loaded(source)
@@ -87,7 +87,7 @@ def parse_blueprint(
 class Inspected:
     """Everything known about a blueprint, valid or not. `pipeline` is None if there are `findings`. `steps` has every
     step, nested ones included, in the order of the text; `agents` the place of each agent by name; `modules` that of
-    each module that would be imported. `warnings` are about what changes nothing, `unset` about environment variables
+    each module that would be imported. `warnings` are about keys without effect, `unset` about environment variables
     that the blueprint needs and that are not set.
     """
 
@@ -125,7 +125,7 @@ def inspect_blueprint(
 ) -> Inspected:
     """Load a blueprint for a linter. Never raises for an invalid blueprint.
 
-    Raises `UsageError` for an allowed file that is not there or has the name of another module.
+    Raises `UsageError` for an allowed file that does not exist or has the name of another module.
     """
     allowed = (allow,) if isinstance(allow, str) else tuple(allow)
     for each in allowed:
@@ -173,7 +173,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     root = loading.chosen.put_into(root, loading.note)
     parts = root.members
     agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
-    if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
+    if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, too_many_steps())
         return None
     said = {key: value for key, value in root.plain().items() if not key.startswith(SHARED)}
@@ -205,7 +205,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 def _check_profiles(loading: Loading, root: Node) -> None:
-    """Record errors in the models of the profiles and in the agents for which they are."""
+    """Record errors in the models of the profiles and in the names of their agents."""
     profiles = member(root, "profiles")
     for profile in (profiles.members if profiles and isinstance(profiles.value, dict) else {}).values():
         loading.model(profile)
@@ -216,7 +216,7 @@ def _check_profiles(loading: Loading, root: Node) -> None:
 
 
 def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:
-    """The pipeline of another blueprint, with the agents and the folder of its own."""
+    """The pipeline of another blueprint, with its own agents and folder."""
     if isinstance(node.value, dict):
         chosen = loading.chosen.of_import()
         inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=chosen)
@@ -270,7 +270,7 @@ def _file(loading: Loading, node: Node, name: str) -> Path | None:
     if loading.folder is None:
         loading.note(node.place, f"{name!r} cannot be imported: this blueprint has no folder; load it from a file")
         return None
-    if "\0" in name:  # no file can be called so
+    if "\0" in name:  # no file can have such a name
         loading.note(node.place, f"{name!r} is not the name of a file")
         return None
     file = (loading.folder / name).resolve()

@@ -58,10 +58,10 @@ _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A step of a blueprint, wherever it is nested, and where it stands.
+    """A step of a blueprint, nested or not, and its position.
 
-    `path` is as in `steps[0].branches.a[1]`; `name` is that of the run ledger, with `*` for the number of an item or
-    a turn. `step` is None where it could not be made.
+    `path` is as in `steps[0].branches.a[1]`; `name` is the name in the run ledger, with `*` for the number of an item
+    or an iteration. `step` is None if it could not be built.
     """
 
     step: PipelineStep | None
@@ -133,12 +133,12 @@ class Loading:
         self.note(place, Hint(str(error), error.suggestion), error.code)
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """The mapping at this node as a block, or None when it has errors; they are noted.
+        """The mapping at this node as a block, or None if it has errors, which are recorded.
 
-        `plain` stands for the node's own value where a part of it has been replaced already.
+        `plain` replaces the node's own value if a part of it was already replaced.
         """
         data = node.plain() if plain is None else plain
-        for _ in range(3):  # what was mended may be wrong in another way
+        for _ in range(3):  # the corrected value may have another error
             try:
                 made: M = _adapter(kind).validate_json(json.dumps(data), strict=True)
             except ValidationError as error:
@@ -161,7 +161,7 @@ class Loading:
         if detail["type"] in _NO_VALUE:
             return False
         if detail["input"] is None and may_be_left_out(kind, path):
-            return drop(data, path)  # a key with nothing behind it says nothing
+            return drop(data, path)  # a key without a value sets nothing
         value = meant(detail)
         if value is not None and put(data, path, value):
             shown, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
@@ -201,7 +201,7 @@ class Loading:
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name})
 
     def settings(self, node: Node | None) -> dict[str, Any]:
-        """The valid model settings at this node. Unknown ones, and values of a wrong type, are noted and left out."""
+        """The valid model settings at this node. Unknown or mistyped ones are recorded as errors and omitted."""
         sound: dict[str, Any] = {}
         for name, value in (node.members if node is not None else {}).items():
             plain = value.plain()
@@ -215,14 +215,14 @@ class Loading:
         return sound
 
     def tool(self, node: Node) -> None:
-        """Note what is wrong with the function that a tool names, or that it may not be imported."""
+        """Record an error if the function that a tool names is invalid or may not be imported."""
         if isinstance(node.value, str) and (found := REFERENCE.fullmatch(node.value)) is not None:
             self.permit(node.place, f"the tool {node.value!r}", found["module"])
         else:
             self.note(node.place, f"a tool is package.module:name, not {node.plain()!r}")
 
     def capability(self, node: Node) -> None:
-        """Note what is wrong with a capability of pydantic-ai: its name, or that it is not allowed."""
+        """Record an error if a pydantic-ai capability has an unknown name or is not allowed."""
         written = node.value
         name = next(iter(node.members)) if len(node.members) == 1 else written
         if not isinstance(name, str):
@@ -235,7 +235,7 @@ class Loading:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 
     def schema(self, node: Node | None, *, typed: bool = False) -> bool:
-        """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted.
+        """Whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.
 
         With `typed` it may be `{from: package.module:Type}`.
         """
@@ -267,9 +267,9 @@ class Loading:
         return False
 
     def with_schema_files(self, node: Node) -> Node:
-        """An agent or a step with each schema that is written as `{from_file: NAME}` read from its file.
+        """An agent or a step in which each schema written as `{from_file: NAME}` is read from its file.
 
-        All of such a schema has the place of the file's name: what is wrong in it is reported there.
+        Everything in such a schema has the position of the file name, and errors in it are reported there.
         """
         written = node.members
         read: dict[str, Node] = {
@@ -285,7 +285,7 @@ class Loading:
         return replace(node, value={**written, **read}) if read else node
 
     def _schema_file(self, node: Node) -> Node:
-        """The schema in the file that this node names; one of any object, with the error noted, if there is none."""
+        """The schema in the file that this node names; on an error, which is recorded, a schema for any object."""
         place, name = node.members["from_file"].place, node.members["from_file"].value
         nothing = _all_at(node, {"type": "object"})
         if len(node.members) > 1 or not isinstance(name, str):
@@ -309,7 +309,7 @@ class Loading:
         return nothing
 
     def model(self, node: Node | None) -> None:
-        """Note an error if the value here is known not to be the name of a model."""
+        """Record an error if the value here cannot be the name of a model."""
         if node is None or not isinstance(node.value, str):
             return
         why = mistaken(node.value)
@@ -322,7 +322,7 @@ class Loading:
             self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
-        """Note it as a error when this module is none that may be imported."""
+        """Record an error if this module may not be imported."""
         self.modules.setdefault(module, place)
         if is_allowed(module, self.allow):
             return
@@ -334,14 +334,14 @@ class Loading:
         )
 
     def _file_of(self, module: str) -> str | None:
-        """The file beside the blueprint that can only be meant by a module: there is no other of its name."""
+        """The file next to the blueprint that a module name must refer to, since no other module has that name."""
         file = self.inside(f"{module}{SUFFIX}")
         if file is None or "." in module or not file.is_file() or module_file(module) is not None:
             return None
         return os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
-        """The file of this name, if it lies in the folder of the blueprint, links followed; else None."""
+        """The file with this name if it is inside the folder of the blueprint after resolving links; otherwise None."""
         folder = self.folder.resolve() if self.folder and "\0" not in name else None
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None
@@ -393,7 +393,7 @@ class Loading:
             )
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
-        """A prompt with its variables: plain values, put in once."""
+        """A prompt with its variables, which are plain values, inserted once."""
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:
                 place = node.members["variables"].members[name].place
@@ -401,7 +401,7 @@ class Loading:
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
     def _passes_over(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> bool:
-        """Whether an unknown key is only warned of: one of flujo's that changes nothing here, or any if lenient."""
+        """Whether an unknown key only causes a warning: one of flujo without effect here, or any in lenient mode."""
         if detail["type"] not in UNKNOWN:
             return False
         path = detail["loc"]
@@ -423,7 +423,7 @@ class Loading:
 
 
 def problem(place: Place | None, message: str, code: Code | None = None) -> Problem:
-    """A problem of a blueprint, with what its message suggests; without a code its place says what kind it is."""
+    """A problem of a blueprint, with the suggestion of its message; without a code, its place determines its kind."""
     suggestion = getattr(message, "suggestion", None)
     return Problem(kept_short(message), place, code or code_at(place), suggestion)
 
@@ -433,7 +433,7 @@ def _with(message: str, before: str) -> str:
 
 
 def _all_at(node: Node, plain: Any) -> Node:
-    """Plain JSON as nodes that all stand where this one does."""
+    """Plain JSON as nodes that all have the position of this one."""
     if is_dict(plain):
         members = {str(key): _all_at(node, value) for key, value in plain.items()}
         return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
@@ -465,7 +465,7 @@ def told_of(error: BlueprintError) -> str:
 
 
 def member(node: Node, *keys: str) -> Node | None:
-    """What stands under these keys, one in the other, or None if one is missing."""
+    """The value under these nested keys, or None if one is missing."""
     here: Node | None = node
     for key in keys:
         value = here.value if here is not None else None

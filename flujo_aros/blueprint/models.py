@@ -15,7 +15,7 @@ from flujo_aros.host import endpoint_of
 from flujo_aros.pipeline.names import nearest
 
 ModelChoice: TypeAlias = "str | Mapping[str, str] | None"
-"""One model for all agents, or models by the name of an agent or of the model that they take the place of."""
+"""One model for all agents, or models by the name of an agent or of the model that they replace."""
 
 VARIABLE: Final = "AROS_PROFILE"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -43,13 +43,13 @@ class Chosen:
 
     @classmethod
     def of(cls, models: ModelChoice, profile: str | None) -> Chosen:
-        """The choice that the arguments of `load_blueprint` express."""
+        """The choice made by the arguments of `load_blueprint`."""
         if models is None or isinstance(models, str):
             return cls(profile, models or None)
         return cls(profile, None, dict(models))
 
     def of_import(self) -> Chosen:
-        """The same for an imported blueprint, which need not have the profile."""
+        """The same for an imported blueprint, which may lack the profile."""
         return replace(self, optional=True)
 
     def check(self) -> None:
@@ -60,10 +60,10 @@ class Chosen:
                 raise UsageError(f"the blueprint has no agent or model called {name!r}{near}")
 
     def put_into(self, root: Node, note: Callable[[Place, str], None]) -> Node:
-        """The blueprint with the chosen models in place of its own."""
+        """The blueprint with the chosen models instead of its own."""
         profile = self._profile(root, note)
         if not (profile or self.every or self.instead):
-            return root  # as it is: an editor of the document knows each node
+            return root  # unchanged: an editor of the document refers to each node
         members = dict(root.members)
         agents = members.get("agents")
         if agents is not None and isinstance(agents.value, dict):
@@ -74,7 +74,7 @@ class Chosen:
         return replace(root, value=members)
 
     def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
-        """The models of the chosen profile by the names of agents; under `*` that of all others."""
+        """The models of the selected profile by the names of agents; `*` is the one for all others."""
         profiles = root.members.get("profiles")
         name = self.profile or os.environ.get(VARIABLE) or None
         if name is None or (profiles is None and self.profile is None):
@@ -102,7 +102,7 @@ class Chosen:
         return replace(node, value={**node.members, "model": replace(written, value=chosen)})
 
     def _inside(self, node: Node, profile: Mapping[str, str]) -> Node:
-        """A step, or a part of one, with the models of what asks inside it."""
+        """A step, or a part of one, with the models of the agents inside it."""
         if isinstance(node.value, list):
             return replace(node, value=[self._inside(each, profile) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -117,19 +117,19 @@ class Chosen:
 
 
 _KEPT: Final = frozenset({"input", "params", "output_schema", "input_schema", "schema", "message", "meta", "checks"})
-"""Parts of a step that hold values and templates, in which a key `model` means nothing."""
+"""Parts of a step that contain values and templates, in which a key `model` has no meaning."""
 
 
 def _names(variable: str, host: str) -> bool:
-    """Whether it is the value of an environment variable that names this host: no default in a blueprint does."""
+    """Whether an environment variable, and not a default in the blueprint, contains this host."""
     value = os.environ.get(variable, "")
     return host in (value, urlsplit(value[max(value.find("http"), 0) :]).netloc)
 
 
 def refused_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
-    """Why the address in the name of a model is not used, or None if it may be, and where there is none.
+    """Why the address in a model name is not allowed; None if it is, or if there is no address.
 
-    `written` is the name with its references to environment variables, where it has any.
+    `written` is the name with its references to environment variables, if any.
     """
     url = endpoint_of(name)
     if url is None or "*" in allow:

@@ -45,7 +45,7 @@ FLUJO_BUILTINS: Final = frozenset(
         *("return_yaml_for_cli", "shape_context_for_shape_validity", "estimate_plan_cost", "run_pipeline_in_memory"),
     }
 )
-"""Built-ins of flujo that have effects or belong to its own tools: their steps load, and are refused when they run."""
+"""flujo's built-ins that have side effects or belong to its own tools: their steps load, but cannot run."""
 
 _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P<name>_?[A-Za-z]\w*)", re.ASCII)
 
@@ -61,13 +61,13 @@ class Imported:
         return self.reference.partition(":")[2]
 
     def __call__(self, *arguments: Any) -> Any:
-        """What the function says."""
+        """The result of the function."""
         return resolved(self.reference, step=self.__name__)(*arguments)
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """A check that a callable's value satisfies a JSON Schema, which is kept as its text."""
+    """A check that a callable's value satisfies a JSON Schema, which is stored as a string."""
 
     schema: str
 
@@ -99,7 +99,7 @@ class Unready(Common):
         raise BlueprintError(self.source, [Problem(f"step {self.name!r} cannot run: {self.why}", self.place)])
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Never gets here: `prepare` comes first."""
+        """Never called, since `prepare` raises first."""
         raise UsageError(f"step {context.name!r} cannot run: {self.why}")
 
 
@@ -112,14 +112,14 @@ class Target:
     function: str | None = None
     builtin: str | None = None
     context: Literal["set", "get"] | None = None
-    """flujo's built-ins for the context: a step that hands a value on."""
+    """flujo's built-ins for the context: a step that passes a value on."""
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unready: str | None = None
     place: Place | None = None
 
 
 def target_of(loading: Loading, node: Node, who: str) -> Target | None:
-    """What `uses` or `agent` of a step names; None with the error noted."""
+    """The target that `uses` or `agent` of a step names; None if it has an error, which is recorded."""
     members = node.members
     uses, agent = members.get("uses"), members.get("agent")
     if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
@@ -139,7 +139,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
 
 
 def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
-    """What a text names, with its errors noted at this node."""
+    """The target that a string names; its errors are recorded at this node."""
     if name.startswith("agents."):
         return _agent(loading, node, name.removeprefix("agents."))
     if name.startswith("imports."):
@@ -151,7 +151,7 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
 
 
 def builtin_name(function: object) -> str | None:
-    """The name of a built-in, from its function or from where that is; None for any other function."""
+    """The name of a built-in, from its function or its import path; None for any other function."""
     for name, builtin in BUILTINS.items():
         found = builtin.function
         if found is not None and function in (found, f"{found.__module__}:{name}"):
@@ -187,7 +187,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
 
 
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """The `package.module:name` at this node, allowed to be imported; None with the error noted."""
+    """The `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
     text = node.value
     found = _DOTTED.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -237,7 +237,7 @@ def _import(loading: Loading, node: Node, alias: str) -> Target | None:
 
 
 def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:
-    """An agent that is written in place and has the name of its step, or `{id, params}` or `{path, params}`."""
+    """An inline agent, named after its step, or `{id, params}` or `{path, params}`."""
     named_by = next((key for key in ("id", "path") if key in node.members), None)
     if named_by is None or "model" in node.members:
         name = step.value if step is not None and isinstance(step.value, str) else ""
@@ -263,7 +263,7 @@ def _is_known(name: str) -> bool:
 
 
 NO_AGENT: Final = AgentSpec(model="none")
-"""Stands for an agent that could not be read, so that the rest of its step is checked all the same. Never runs."""
+"""A placeholder for an agent with errors, so that the rest of its step is still checked. Never runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,22 +273,22 @@ class Where:
     path: str
     name: str
     before: tuple[str, ...] = ()
-    """The names of the steps that come before it, those around it too: templates may speak of them."""
+    """The names of the steps before it and around it, to which templates may refer."""
     conversation: bool = False
-    """Whether a loop around it wants its agents to go on with their conversation."""
+    """Whether an enclosing loop continues the conversation of its agents."""
 
     def at(self, path: str, name: str | None = None) -> Where:
-        """Another place with the same names before it."""
+        """Another position with the same names before it."""
         return Where(path, self.name if name is None else name, self.before, self.conversation)
 
     def body(self, key: str, scope: str = "") -> Where:
-        """The place of a body under this key, whose steps are named after this scope."""
+        """The position of a body under this key, whose steps are named after this scope."""
         return self.at(f"{self.path}.{key}", f"{self.name}/{scope}" if scope else self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """A step in the making. `common` are the options that every kind has, as keyword arguments."""
+    """A step under construction. `common` are the options that every kind has, as keyword arguments."""
 
     loading: Loading
     node: Node
@@ -296,18 +296,18 @@ class Making:
     common: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def member(self, *keys: str) -> Node | None:
-        """What stands under these keys, one in the other."""
+        """The node under these nested keys."""
         value = self.node.value
         return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
-        """The function that this key names, allowed to be imported; None with the error noted, or without one."""
+        """The function that this key names, if it may be imported. None without the key, or with the error recorded."""
         if node is None or node.value is None:
             return None
         return function_reference(self.loading, node, f"`{key}`")
 
     def expression(self, node: Node | None, key: str) -> str | None:
-        """The expression under this key; None with the error noted, or without one."""
+        """The expression under this key. None without the key, or with the error recorded."""
         if node is None or node.value is None:
             return None
         if isinstance(node.value, bool):
@@ -324,16 +324,16 @@ class Making:
 
 
 def name_of(node: Node, index: int) -> str:
-    """The name of a step, also of one that could not be built, so that others may still speak of it."""
+    """The name of a step, even if it could not be built, so that others can still refer to it."""
     found = member(node, "name") or member(node, "step")
     name = found.value if found is not None else None
     return name if isinstance(name, str) and STEP_NAME.fullmatch(name) else f"step {index + 1}"
 
 
 def key_node(node: Node, key: str) -> Node:
-    """What a complaint about this key is about: its value, or the name of the step, or the step itself.
+    """The node for an error about this key: its value, the name of the step, or the step itself.
 
-    A key with dots, such as `input.lines.0`, is that of something inside the value.
+    A key with dots, such as `input.lines.0`, refers to something inside the value.
     """
     key, *inside = key.split(".")
     paths = ((key,), ("loop", key), ("map", key), ("config", key), ("processing", key), *_OTHER_WORDS.get(key, ()))
@@ -343,7 +343,7 @@ def key_node(node: Node, key: str) -> Node:
 
 
 def _inside(node: Node, parts: Sequence[str]) -> Node:
-    """What stands at the end of these keys and places of a list, as far as they are there."""
+    """The node at the end of these keys and list indexes, as far as they exist."""
     for part in parts:
         inner = node.members.get(part)
         if inner is None and part.isdecimal() and int(part) < len(node.elements):
@@ -371,12 +371,12 @@ def limits(block: blocks.Limits) -> StepLimits:
 
 
 def said(block: blocks.Block, *keys: str) -> dict[str, Any]:
-    """What a block says under these keys, as far as it says something."""
+    """The values of a block under these keys, if they are set."""
     return {key: value for key in keys if (value := getattr(block, key)) is not None}
 
 
 def as_template(value: Any) -> Any:
-    """A plain value as an input: numbers, truth and null stand in a template."""
+    """A plain value as an input: numbers, booleans and null are put into a template."""
     if isinstance(value, (str, dict, list)):
         return cast("Any", value)
     return "{{ " + {"null": "none"}.get(json.dumps(value), json.dumps(value)) + " }}"

@@ -191,9 +191,9 @@ def agree(
     must agree on a field: as a float, a share of those that vote (1.0: all), but never fewer than two if there are two
     or more readings; as an int, a number of readings. A tie is always contested. `of` is the total number of readings,
     if more are to come: `Agreement.decided` is then True once the rest cannot change anything. `source` is the text
-    that was read: a string or number that nothing in it states, in whatever words or figures, is no vote; booleans and
-    choices of the schema are. Raises `UsageError` for an invalid `need` or `of`, and `ContractError` for an invalid
-    contract.
+    that was read: a string or number that it does not state, in any notation, does not count as a vote; booleans and
+    choices of the schema always count. Raises `UsageError` for an invalid `need` or `of`, and `ContractError` for an
+    invalid contract.
 
     >>> from pydantic import BaseModel
     >>> class Order(BaseModel):
@@ -242,7 +242,7 @@ class _Need:
 
     @classmethod
     def of(cls, need: object, total: int) -> _Need:
-        """What a caller asks for. Raises `UsageError`."""
+        """Validate `need` and `of`. Raises `UsageError`."""
         if isinstance(need, bool) or not isinstance(need, (int, float)):
             raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
         if isinstance(need, int):
@@ -254,16 +254,16 @@ class _Need:
         return cls(None, Fraction(need).limit_denominator(1000), min(2, total))
 
     def votes(self, cast: int) -> int:
-        """How many, where so many readings have a say."""
+        """The number of votes needed if this many readings vote."""
         return self.number if self.number is not None else max(self.least, ceil(self.share * cast))
 
 
-# Ballots: what each reading says, and what its repairs were
+# Ballots: the value of each reading, and its repairs
 
 
 @dataclass(frozen=True, slots=True)
 class _Ballot:
-    """One reading: its plain JSON, and what its value is worth place by place."""
+    """One reading: its plain JSON, and the trust in its value at each path."""
 
     number: int
     votes: bool
@@ -271,7 +271,7 @@ class _Ballot:
     base: Trust = Trust.CLEAN
     repairs: tuple[tuple[str, Trust], ...] = ()
     made_up: frozenset[Path] = frozenset()
-    """Where its value is one that the source does not state."""
+    """The paths whose values the source does not state."""
 
     @classmethod
     def of(cls, number: int, reading: object, source: Source | None) -> _Ballot:
@@ -283,13 +283,13 @@ class _Ballot:
             return cls(number, votes=True, value=value, made_up=_made_up(value, source))
         accepted = cast("Accepted[object]", reading)
         repairs = tuple((repair.path, Trust.of([repair])) for repair in accepted.repairs)
-        told = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a value made up, holds for all of it
+        told = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a made-up value, applies to all of it
         base = Trust.CLEAN if told is accepted.trust else accepted.trust
         value = _plain(accepted.value)
         return cls(number, votes=True, value=value, base=base, repairs=repairs, made_up=_made_up(value, source))
 
     def trust_at(self, path: Path) -> Trust:
-        """What this reading's value is worth at a place of its own: the worst of the repairs there or around it."""
+        """The trust in this reading's value at a path: the worst of the repairs there or around it."""
         if not self.repairs:
             return self.base
         here = path_of(path)
@@ -315,13 +315,13 @@ def _within(path: str, outer: str) -> bool:
 # The tally
 
 _Said: TypeAlias = tuple[Any, Path]
-"""What a reading has at a place, and where that stands in the reading itself."""
+"""What a reading has at a path, and the path of that in the reading itself."""
 _Votes: TypeAlias = list[tuple[_Ballot, _Said]]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Votes on every place below the one it is given, in the order of the value."""
+    """Counts votes on every path below the given one, in the order of the value."""
 
     need: _Need
     total: int
@@ -331,18 +331,19 @@ class _Tally:
 
     @property
     def left(self) -> int:
-        """How many readings are still to come."""
+        """The number of readings still to come."""
         return self.total - self.came
 
     def place(self, votes: _Votes, shape: Shape, path: Path) -> Any:
-        """Vote on one place and all below it; gives its part of the draft."""
+        """Count the votes on one path and all below it; return its part of the draft."""
         for is_kind, descend in ((is_dict, self._object), (is_list, self._list)):
             inside = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
             filled = any(said[0] for _, said in inside)
             if filled and 2 * len(inside) >= len(votes) and len(inside) >= _most_alike(votes, shape):
                 if len(inside) == len(votes):
                     return descend(inside, shape, path)
-                # Whether it is there is one question, what is in it is another: whoever has none abstains from that.
+                # Whether the item exists is one question, what is in it is another: a reading without it abstains from
+                # that.
                 at = len(self.fields)
                 made = descend(inside, shape, path)
                 self._judge(_presence(votes, made, is_kind), path, at)
@@ -366,7 +367,7 @@ class _Tally:
         if not slots:
             return self._judge(_groups(votes, shape), path)
         if not self._settled(len(votes), self.left, len(votes) + self.left):
-            self.open.append(path_of(path))  # an item that nobody has named yet could still be voted in
+            self.open.append(path_of(path))  # an item that no reading has contained yet could still win
         kept: list[_Votes] = []
         left_out: list[_Votes] = []
         for slot in slots:
@@ -378,8 +379,8 @@ class _Tally:
         return [each for each in made if each is not ABSENT]
 
     def _judge(self, groups: _Groups, path: Path, at: int | None = None) -> Any:
-        """Count the votes on one place, the groups in the order of who spoke first; gives what was voted for."""
-        ranked = sorted(groups, key=lambda group: group.count, reverse=True)  # stable: of equals the first
+        """Count the votes on one path, groups in the order of their first reading; return the winner."""
+        ranked = sorted(groups, key=lambda group: group.count, reverse=True)  # stable: in a tie the first
         top, second = ranked[0].count, ranked[1].count if len(ranked) > 1 else 0
         cast = sum(group.count for group in ranked)
         made_up = sum(len(group.votes) for group in ranked) - cast
@@ -387,7 +388,7 @@ class _Tally:
         worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
         trust = Trust.lowest([worth, self._trust_of_votes(top, agreed=agreed)])
         dissent = tuple((group.value, group.count) for group in ranked[1:] if group.count)
-        # What was made up counts for nothing here, and yet says whether there is a list or an object around it.
+        # A made-up value does not count here, but shows whether there is a list or an object around it.
         settled = self._settled(top, second + self.left, cast + self.left) and not (made_up and self.left)
         is_open = not settled or (agreed and self._may_be_written_otherwise(ranked[0]))
         name = path_of(path)
@@ -403,9 +404,9 @@ class _Tally:
         return Trust.CLEAN if votes == self.total and votes > 1 else Trust.INFERRED
 
     def _settled(self, top: int, rival: int, cast: int) -> bool:
-        """Whether the readings to come can change neither the winner nor whether it has enough votes.
+        """Whether further readings can change neither the winner nor whether it has enough votes.
 
-        `rival` are the votes that another value can still come to, `cast` how many there will be at most.
+        `rival` is the number of votes that another value can still reach, `cast` the maximum number of votes.
         """
         if not self.left:
             return True
@@ -413,7 +414,7 @@ class _Tally:
         return (top > rival and top >= enough) or max(top + self.left, rival) < enough
 
     def _may_be_written_otherwise(self, group: _Group) -> bool:
-        """Whether the readings to come could make null of absent, or the reverse: one vote, but not to a contract."""
+        """Whether further readings could turn absent into null, or the reverse, which differ for a contract."""
         absent = sum(value is ABSENT for _, (value, _) in group.votes)
         null = sum(value is None for _, (value, _) in group.votes)
         margin = absent - null if group.value is ABSENT else null - absent + 1
@@ -422,14 +423,14 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Those who say the same, and how that is written."""
+    """The readings with the same value, and its notation."""
 
     value: Any
     votes: _Votes
 
     @property
     def count(self) -> int:
-        """How many of them have a value that counts: the source states it, if there is one."""
+        """The number of them whose value counts: if there is a source, it must state the value."""
         return sum(place not in ballot.made_up for ballot, (_, place) in self.votes)
 
 
@@ -437,7 +438,7 @@ _Groups: TypeAlias = list[_Group]
 
 
 def _groups(votes: _Votes, shape: Shape) -> _Groups:
-    """Those who say the same, in the order of who spoke first."""
+    """The groups of readings with the same value, in the order of their first reading."""
     found: dict[object, _Votes] = {}
     for ballot, said in votes:
         found.setdefault(_vote_key(said[0], shape), []).append((ballot, said))
@@ -445,19 +446,19 @@ def _groups(votes: _Votes, shape: Shape) -> _Groups:
 
 
 def _presence(votes: _Votes, made: Any, is_kind: Callable[[object], bool]) -> _Groups:
-    """Those who have an object or a list here, which has come to what was made, and those who have something else."""
+    """The readings with an object or a list here, whose combined value is given, and those with something else."""
     there = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
     return [_Group(made, there), *_groups([vote for vote in votes if not is_kind(vote[1][0])], _ANY)]
 
 
 def _most_alike(votes: _Votes, shape: Shape) -> int:
-    """How many say the same that is neither an object nor a list."""
+    """The size of the largest group whose value is neither an object nor a list."""
     plain = [vote for vote in votes if not isinstance(vote[1][0], (dict, list))]
     return max((len(group.votes) for group in _groups(plain, shape)), default=0)
 
 
 def _spelling(group: _Votes) -> Any:
-    """The value of those who say the same: as most of them write it; of equals null before absent, then the first."""
+    """The value of a group, as most of them write it; in a tie null before absent, then the first."""
     written: dict[str, list[Any]] = {}
     for _, (value, _) in group:
         written.setdefault(repr(value), []).append(value)
@@ -481,7 +482,7 @@ _TYPOGRAPHY: Final = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '
 _PUNCTUATION: Final = re.compile(
     r"""[.,;:!?](?=["']*(?:\s|$))|(?<!\S)[,;:!?]|["*`]|(?<!\w)'|'(?!\w)|(?<=[^\W\d])_(?=[^\W\d])"""
 )
-"""Marks that sentences are set with. What stands in or before a number, a sign or a bracket may say something."""
+"""Punctuation of sentences. A mark inside or before a number, a sign or a bracket may have a meaning."""
 
 
 def _vote_key(value: Any, shape: Shape) -> object:
@@ -525,9 +526,9 @@ def text_key(text: str) -> str:
 # The alignment of lists
 
 _ALIKE: Final = 0.5
-"""How alike two items must be, from 0 to 1, to be taken for the same one."""
+"""How similar two items must be, from 0 to 1, to count as the same one."""
 _MOST_PAIRS: Final = 40_000
-"""How many pairs of items are compared; longer lists are aligned by what is equal, and by place."""
+"""The maximum number of pairs to compare; longer lists are aligned by equal items, and by position."""
 
 
 @dataclass(slots=True, eq=False)
@@ -543,9 +544,9 @@ class _Slot:
 
 
 def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
-    """The items of all lists, each put to those of the earlier readings that it matches best.
+    """The items of all lists, each aligned with the best match in the earlier readings.
 
-    The readings are taken in their order: a later one never changes how the earlier ones were put together.
+    Readings are processed in order: a later one never changes how the earlier ones were aligned.
     """
     slots: list[_Slot] = []
     for ballot, (items, at) in votes:
@@ -564,7 +565,7 @@ def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
 
 
 def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict[int, _Slot]:
-    """For each item, by its place, the slot that it belongs to, as far as there is one."""
+    """For each item, by its index, the slot that it belongs to, if there is one."""
     found: dict[int, _Slot] = {}
     taken: set[int] = set()
     equal: dict[object, list[int]] = {}

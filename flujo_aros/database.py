@@ -1,7 +1,7 @@
-"""Opens the databases that runs are kept in: a SQLite file, for its owner alone, or PostgreSQL by its URL.
+"""Opens the databases in which runs are stored: a SQLite file, readable by its owner only, or PostgreSQL by its URL.
 
-The journal, durable runs and event logs are all opened here, so a URL means the same everywhere, a file in `.aros` is
-as private, and what goes wrong is one sentence that never shows a password.
+The journal, durable runs and event logs are all opened here, so a URL means the same everywhere, files in `.aros` are
+equally private, and errors are one sentence that never shows a password.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log: Final = logging.getLogger("flujo_aros.database")
 def database_url(source: str | Path, noun: str = "database") -> URL:
     """The URL of a database. A path is a SQLite file; `postgresql://` is opened with psycopg.
 
-    `noun` says in errors what the database is. Raises `UsageError` for what is neither.
+    `noun` is the name of the database in errors. Raises `UsageError` for anything else.
 
     >>> str(database_url("runs.sqlite"))
     'sqlite:///runs.sqlite'
@@ -51,11 +51,12 @@ def database_url(source: str | Path, noun: str = "database") -> URL:
 
 
 def open_engine(source: str | Path, noun: str, *, missing: str | None = None, wait: float = 30.0) -> Engine:
-    """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits `wait` seconds its turn.
+    """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits up to `wait` seconds for
+    its turn.
 
-    With `missing`, the file must exist, and `missing` says in the error what to do where it does not. Otherwise it is
-    made, readable by its owner alone. Raises `UsageError`, one sentence that calls the database `noun`, for a URL that
-    cannot be opened; the connection itself is made, and may fail, at its first use.
+    With `missing`, the file must exist; if it does not, `missing` is the part of the error that says what to do.
+    Otherwise it is created, readable by its owner only. Raises `UsageError`, one sentence that calls the database
+    `noun`, for a URL that cannot be opened; the connection itself is opened, and may fail, on first use.
     """
     url = database_url(source, noun)
     is_file = url.get_backend_name() == "sqlite"
@@ -100,7 +101,7 @@ def cause(error: Exception) -> str:
 
 
 def refusal(error: SQLAlchemyError, url: URL) -> str:
-    """What went wrong in a database, as the end of a sentence that begins with its name, and what to do about it."""
+    """The error of a database and what to do about it, as the end of a sentence that begins with its name."""
     said = cause(error)
     if "readonly" in said or "read-only" in said:
         return f"cannot be written ({said}): make the file and its folder writable, or name another"
@@ -109,7 +110,7 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
     if "disk I/O error" in said:
         return f"cannot be read or written ({said}): is the disk full? Nothing is lost: make room and run again"
     if any(words in said for words in ("not a database", "malformed", "disk image")):
-        # It is never deleted or written over.
+        # It is never deleted or overwritten.
         return f"cannot be opened: {said}; move it away to start a new one (mv {url.database} {url.database}.bad)"
     if "unable to open" in said:
         return f"cannot be opened ({said}): does its folder exist, and may you write there?"
@@ -121,7 +122,7 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
 
 
 def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
-    """Make a new file for its owner alone; SQLite gives the files beside it the same permissions."""
+    """Create a file that only its owner can read; SQLite gives its companion files the same permissions."""
     if url.database in (None, "", ":memory:"):
         raise UsageError(f"the {noun} needs a file, since a database in memory is lost: sqlite:///FILE")
     file = Path(str(url.database))
@@ -138,7 +139,7 @@ def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
 
 
 def _keep_private(file: Path, noun: str) -> None:
-    """Close a file in `.aros` to others; of one elsewhere, which may be meant to be shared, log that it is open."""
+    """Make a file in `.aros` private; for one elsewhere, which may be shared on purpose, log a warning."""
     if any(folder.name == HIDDEN for folder in file.parents):
         closed = [close_to_others(file.with_name(f"{file.name}{end}")) for end in ("", "-wal", "-shm")]
         if all(closed):
@@ -148,7 +149,8 @@ def _keep_private(file: Path, noun: str) -> None:
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Add what tables of DBOS need and an old SQLite lacks: before 3.42 their default `unixepoch('subsec')` is NULL."""
+    """Add a function that the tables of DBOS need and an old SQLite lacks: before 3.42 their default
+    `unixepoch('subsec')` is NULL."""
     if sqlite3.sqlite_version_info < (3, 42):
         connection.create_function("unixepoch", 1, _milliseconds)
 

@@ -1,4 +1,4 @@
-"""Every error that this package raises; `OutputError`, which carries outcomes, is defined beside them in `outcome`.
+"""Every error that this package raises; `OutputError`, which carries outcomes, is defined with them in `outcome`.
 
 ArosError
 ├── UsageError(ArosError, ValueError)   before any model call: invalid arguments or configuration
@@ -65,7 +65,7 @@ class Hint(str):
         return made
 
     def after(self, words: str) -> Hint:
-        """These words behind others: the same suggestion."""
+        """The same suggestion after another sentence."""
         return Hint(f"{words}{self}", self.suggestion)
 
 

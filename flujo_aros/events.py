@@ -404,10 +404,10 @@ Finish: TypeAlias = Callable[[Event], None]
 
 
 def span(started: Event) -> AbstractContextManager[Finish, None]:
-    """Emit a started event, open its scope for the block, and hold what observers return until the block ends.
+    """Emit a started event, open its scope for the block, and keep what observers return until the block ends.
 
-    The block gets the function that emits the finished event, which has the scope of the started one, even where a
-    stream is closed by another task than the one that opened it.
+    The block gets the function that emits the finished event, which has the scope of the started one, even if a stream
+    is closed by a different task from the one that opened it.
 
     >>> with span(StageStarted(stage="retry", reason="no_json")) as finish:
     ...     finish(StageFinished(stage="retry", outcome="accepted", reason=None, calls=1))

@@ -14,7 +14,7 @@ _OTHERS: Final = 0o077
 
 
 def make_folder_of(file: Path) -> None:
-    """Create the folder of a file. `.aros` is private: readable by its owner alone, and left out of git.
+    """Create the folder of a file. `.aros` is private: readable by its owner only, and ignored by git.
 
     An existing one that others can read is made private if the caller owns it.
     """

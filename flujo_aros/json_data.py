@@ -116,7 +116,7 @@ _PYTHON_ESCAPE: Final = re.compile(
 )
 _SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/])")
-# Letters after a backspace or form feed are no text; the other commands could be a line break and a short word.
+# Letters after a backspace or form feed are not text; the other commands could be a line break and a short word.
 _LATEX: Final = re.compile(
     r"\\(?:[bf](?=[A-Za-z])"
     r"|(?:nabla|neq|not|notin|newline|nonumber|nmid|text|textbf|textit|texttt|theta|tanh|times|tilde|triangle|tfrac"
@@ -140,7 +140,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
     """Where the backslashes of a string are meant literally although they form a JSON escape; None: everywhere.
 
     `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
-    backspace; and beside it either an escape that JSON does not know, or a schema that wants text.
+    backspace, and also either an escape that JSON does not define, or a schema that expects a string.
     """
     if "\\" not in raw:
         return frozenset()
@@ -151,7 +151,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
         return None
     patterns = (_LATEX, _LATEX_WEAK, _CONTROLS) if broken else (_LATEX,)
     found = [m.start() for pattern in patterns for m in pattern.finditer(raw)]
-    if any(raw[at + 1] in "bf" for at in found):  # one that is meant as written speaks for all
+    if any(raw[at + 1] in "bf" for at in found):  # if one is meant literally, all are
         found += [m.start() for m in _CONTROLS.finditer(raw)]
     return frozenset(at for at in found if not _preceded_by_backslash(raw, at))
 
@@ -159,7 +159,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
 def may_mean_backslash(text: str, start: int, end: int) -> bool:
     """Whether a string in this part of valid JSON may contain literal backslashes, or contains a lone surrogate.
 
-    This is `literal_escapes` for many strings at once, without regard to what the schema wants of each.
+    This is `literal_escapes` for many strings at once, regardless of what the schema expects of each.
     """
     return any(pattern.search(text, start, end) for pattern in (_WINDOWS, _LATEX, _HALF_PAIR))
 

@@ -22,7 +22,7 @@ _EXTRAS: Final = frozenset(
         "yaml",
     }
 )
-"""What the code beyond the reader imports and `pip install flujo_aros` does not bring."""
+"""Modules that the code beyond the reader imports and that `pip install flujo_aros` does not install."""
 
 
 class LazyNames(NamedTuple):
@@ -34,7 +34,7 @@ class LazyNames(NamedTuple):
 
 
 def lazy_names(package: str, init: str) -> LazyNames:
-    """The names that `__init__.pyi`, beside the `__init__.py` of a package, declares: their one declaration.
+    """The names that `__init__.pyi`, next to the `__init__.py` of a package, declares; they are declared nowhere else.
 
     Type checkers read the same file. `init` is the `__file__` of the package.
     """

@@ -212,7 +212,7 @@ class OutputError(ArosError):
         return self.issues[0].message if self.issues else super().__str__()
 
     def __str__(self) -> str:
-        """The message, which may end up in any log: without secrets, also where a key of a reply was one."""
+        """The message, which may end up in any log: without secrets, including secrets in the keys of a reply."""
         return without_secrets(super().__str__())
 
     def explain(self, *, masked: bool = True, secrets: Iterable[str] = ()) -> str:
@@ -348,9 +348,9 @@ class Rejected:
         return without_secrets("\n".join(lines), source=self.text)
 
     def feedback(self, *, advice: bool = True) -> str:
-        """Return the message to send back to a model in a loop of your own: what was wrong and what to do.
+        """Return the message to send back to a model in your own loop: what was wrong and what to do.
 
-        With `advice=False` it describes only what was wrong, for a prompt that has instructions of its own.
+        With `advice=False` it describes only what was wrong, for a prompt that has its own instructions.
         """
         lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
         lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]

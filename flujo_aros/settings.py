@@ -71,8 +71,8 @@ class Settings(_Part, frozen=True):
     repair: RepairSettings = RepairSettings()
     fallback: FallbackSettings = FallbackSettings()
     degrade_on_unexpected_behavior: bool = True
-    """Whether errors of a provider that carry a reply, have cut one, or are about the form go up the ladder; otherwise
-    they are raised."""
+    """Whether the ladder handles provider errors that contain a reply, cut one off, or concern the output format;
+    otherwise they are raised."""
     streaming: StreamingSettings = StreamingSettings()
     schema_simplify: bool = False
     """Whether a model that keeps failing is asked for a flattened version of the schema."""
@@ -82,12 +82,12 @@ class Settings(_Part, frozen=True):
 
 
 _REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read whole at its end"}
-"""Settings of the specification that nothing is left to switch with, and why."""
+"""Settings of the specification that do not exist here, and why."""
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
 
 class _Read(BaseSettings):
-    """The same values, as far as environment and files say something about them."""
+    """The same values, if the environment or a file sets them."""
 
     model_config = SettingsConfigDict(env_prefix="AROS_", env_nested_delimiter="__", extra="forbid")
 
@@ -109,7 +109,7 @@ class _Read(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment before what the files say, which is handed in."""
+        """Give the environment precedence over the files, whose values are passed in."""
         return env_settings, init_settings
 
 
@@ -135,7 +135,7 @@ def current_settings() -> Settings:
 
 
 def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The settings in a TOML file; nothing where there is no such file or table."""
+    """The settings in a TOML file; empty if there is no such file or table."""
     if not file.is_file():
         return {}
     try:

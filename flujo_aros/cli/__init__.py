@@ -1,4 +1,4 @@
-"""The command `aros`: one file for each command, imported when that is called, so that help and errors are quick."""
+"""The command `aros`: one file per command, imported when it is called, so that help and errors are fast."""
 
 from __future__ import annotations
 

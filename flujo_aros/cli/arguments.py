@@ -215,7 +215,7 @@ RunArgument: TypeAlias = Annotated[
 
 @contextmanager
 def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
-    """The replies that `--cache` keeps; None without the option."""
+    """The cache of `--cache`; None without the option."""
     if not wanted:
         yield None
         return
@@ -229,7 +229,7 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
 
 
 def stop_of(max_cost: float | None, max_failures: int | None, max_same_failures: int) -> Stop:
-    """When no further row is begun."""
+    """The conditions that stop a batch."""
     cost = None if max_cost is None else Decimal(str(max_cost))
     return Stop(cost, max_failures, max_same_failures or None)
 
@@ -243,7 +243,7 @@ def calls_per_minute(limits: list[str] | None) -> CallsPerMinute:
 
 def open_to_read() -> Journal:
     """The existing journal. Raises `UsageError` if it is off or empty."""
-    from flujo_aros.telemetry.journal import open_journal  # here: `aros --help` need not load a database
+    from flujo_aros.telemetry.journal import open_journal  # here: `aros --help` does not need a database
 
     journal = open_journal(read_settings().journal, create=False)
     if journal is None:
@@ -252,14 +252,15 @@ def open_to_read() -> Journal:
 
 
 def given_input(source: str, option: str = "--input") -> str:
-    """`given_text` of something that a person wrote, without a byte order mark."""
+    """`given_text` without a byte order mark, for input that a person wrote."""
     return given_text(source, option).removeprefix("\ufeff")
 
 
 def given_content(sources: Sequence[str]) -> Any:
-    """What `--input` gives: the text or content of one; of several the list of their texts and contents.
+    """The value of `--input`: the text or content of one, or a list of the texts and contents of several.
 
-    Raises `UsageError` where several are only texts: which of them is the input, or how they are joined, is unclear.
+    Raises `UsageError` if there are several and all are text: it is unclear which one is the input, or how to join
+    them.
     """
     from flujo_aros.host import has_content  # here: `aros --help` needs no model host
 
@@ -275,9 +276,9 @@ def given_content(sources: Sequence[str]) -> Any:
 
 
 def _text_or_content(source: str) -> Any:
-    """`given_input`; of `@photo.png` and other files that are images, audio, video or documents, that content.
+    """Like `given_input`; for `@photo.png` and other images, audio, video or documents, their content.
 
-    `@https://…` is the content at that address.
+    `@https://…` is the content at that URL.
     """
     if not source.startswith("@") or source.startswith("@@"):
         return given_input(source)
@@ -300,9 +301,9 @@ def _text_or_content(source: str) -> Any:
 
 
 def given_text(source: str, option: str = "--input") -> str:
-    """The string that `TEXT`, `@FILE` or `-` (stdin) means; `@@…` is a string that begins with `@`.
+    """The string for `TEXT`, `@FILE` or `-` (stdin); `@@…` is a string that begins with `@`.
 
-    A byte order mark stays in it. Raises `UsageError` when a file cannot be read or is not UTF-8.
+    A byte order mark is kept. Raises `UsageError` if a file cannot be read or is not UTF-8.
     """
     if source == "-":
         return _decoded(_stdin_bytes(), "stdin")
@@ -334,7 +335,7 @@ def _stdin_bytes() -> bytes:
 
 
 def _decoded(data: bytes, source: str) -> str:
-    # A byte order mark stays: of a reply its removal is a repair, which is the reader's to make and to report.
+    # A byte order mark is kept: in a reply, removing it is a repair that the reader makes and reports.
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -372,10 +373,10 @@ def _json_or_text(value: str, what: str) -> Any:
 
 
 def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
-    """The contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place where its payload stands
-    (`tagged:result`). Modules that are not installed may lie in `folders`.
+    """The contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place of its payload
+    (`tagged:result`). Modules that are not installed may be in `folders`.
 
-    Raises `UsageError` when either cannot be had, `ContractError` when it cannot be compiled.
+    Raises `UsageError` if either cannot be loaded, `ContractError` if it cannot be compiled.
     """
     if where is None:
         if schema is None:
@@ -404,9 +405,9 @@ def _mapping(written: str) -> dict[str, Any]:
 
 
 def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
-    """The JSON Schema in a file, or a type: naming one imports its module."""
+    """The JSON Schema in a file, or a type, whose module is imported."""
     path = Path(schema)
-    if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) is as good as a file
+    if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
         return _schema_file(schema)
     module, colon, name = schema.rpartition(":")
     if colon and is_module_name(name) and (module.endswith(SUFFIX) or is_module_name(module)):
@@ -437,7 +438,7 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
 
 
 def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
-    """A type of an installed module, of the module in a file, or of one in a folder that was named."""
+    """A type from an installed module, from the module in a file, or from a module in a given folder."""
     for folder in folders:
         use_folder(folder)
     if module.endswith(SUFFIX):
@@ -463,15 +464,14 @@ def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The models that --model and --profile choose."""
+    """The models that --model and --profile select."""
 
     models: tuple[str, ...] = ()
     profile: str | None = None
 
     @classmethod
     def of(cls, models: Sequence[str] | None, profile: str | None) -> Choice:
-        """The choice that the options express. Raises `typer.BadParameter` for two models that are both for all
-        agents."""
+        """The selection made by the options. Raises `typer.BadParameter` for two models for all agents."""
         every = [each for each in models or () if not _is_pair(each)]
         if len(every) > 1 or (every and len(models or ()) > 1):
             raise typer.BadParameter(
@@ -495,5 +495,5 @@ class Choice:
 
 
 def _is_pair(model: str) -> bool:
-    """Whether it is OLD=NEW: an address may have `=` in it, too."""
+    """Whether it is OLD=NEW: a URL may contain `=`, too."""
     return "=" in model.partition("@http")[0]

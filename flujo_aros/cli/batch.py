@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.runner import Runner
 
 
-# What UTF-8 cannot write, half a surrogate pair, is written as the escape of it that JSON has.
+# UTF-8 cannot encode half of a surrogate pair, so it is written as a JSON escape.
 _AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A row that has a line in the output: how it ended, and the mark of the row that it was."""
+    """A row with a line in the output: its status, and the mark that it had then."""
 
     status: str
     mark: str
@@ -58,11 +58,12 @@ class Done:
 
 
 class ResultsFile:
-    """The results of a batch, as a context manager. New lines are only ever added, each on disk before the next counts.
+    """The results of a batch, as a context manager. New lines are only appended, each on disk before the next is
+    counted.
 
-    A row that has run again has two lines for a while, of which the later one holds; `tidy` then writes the file anew
-    and puts it in place of the old one in one step. One process at a time has the file: lines of another would be lost.
-    Raises `UsageError` where it cannot be written, or another process has it.
+    A row that ran again has two lines for a while, of which the later one counts; `tidy` then rewrites the file and
+    replaces the old one atomically. Only one process at a time can use the file, since lines of another would be lost.
+    Raises `UsageError` if it cannot be written, or another process is using it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +82,7 @@ class ResultsFile:
             self._lock(file)
             if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
                 return file
-            file.close()  # another process has put a new file in its place meanwhile
+            file.close()  # another process has replaced the file in the meantime
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
@@ -89,10 +90,10 @@ class ResultsFile:
         self._file.close()
 
     def tidy(self) -> dict[str, Done]:
-        """Leave one whole line for each row, and say how each has ended, by key.
+        """Keep one complete line for each row, and return the status of each, by key.
 
-        What goes is a last line that a killed process has left unfinished, and the lines of rows that have run again;
-        nothing is lost if this is broken off. Raises `UsageError` for a file that is something else.
+        This removes an unfinished last line of a killed process, and the old lines of rows that ran again. Nothing is
+        lost if it is interrupted. Raises `UsageError` for a file of another kind.
         """
         if not self.path.is_file():
             return {}
@@ -117,11 +118,11 @@ class ResultsFile:
         """Write the line of a row, down to the disk."""
         self._file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
         self._file.flush()
-        with suppress(OSError):  # a pipe has no disk below it
+        with suppress(OSError):  # a pipe is not on a disk
             os.fsync(self._file.fileno())
 
     def _replace(self, lines: Iterable[bytes]) -> None:
-        real = self.path.resolve()  # a link stays one
+        real = self.path.resolve()  # keep a link
         new = real.with_name(f"{real.name}.{os.getpid()}.new")
         file = new.open("w", **_AS_TEXT)
         try:
@@ -138,13 +139,13 @@ class ResultsFile:
             new.unlink(missing_ok=True)
 
     def _lock(self, file: TextIOWrapper) -> None:
-        """Keep other processes from the file until it is closed. Raises `UsageError` where one has it.
+        """Lock the file until it is closed. Raises `UsageError` if another process has locked it.
 
         Any number of them may write to a device or a pipe, such as /dev/null.
         """
         if sys.platform == "win32" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return
-        import fcntl  # here: there is none on Windows
+        import fcntl  # here: Windows does not have it
 
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,7 +192,7 @@ class Batch:
     allow_degraded: bool = False
     retry_failed: bool = False
     allowed: str = ""
-    """The options of a command that goes on with a paused row."""
+    """The options of a command that continues a paused row."""
 
     def is_right(self, status: str) -> bool:
         """Whether a row with this status is fine."""
@@ -199,7 +200,7 @@ class Batch:
 
 
 def run_batch(batch: Batch, source: str) -> int:
-    """Run all rows that are not in the output yet, or have failed and are to run again, and return the exit code."""
+    """Run all rows without a result, and failed ones that are to run again. Returns the exit code."""
     console = stderr_console()
     with CaseFile(source, "--inputs") as rows, ResultsFile(batch.output) as results:
         done = results.tidy()
@@ -233,9 +234,9 @@ def _is_left(batch: Batch, done: Done | None) -> bool:
 
 
 def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Counter[str], list[str]]:
-    """How the rows that do not run again have ended, and the ids of the runs among them that wait.
+    """The statuses of the rows that do not run again, and the ids of the paused runs among them.
 
-    Raises `UsageError` for a row whose result would be that of another: lines have moved, or were rewritten.
+    Raises `UsageError` for a row whose result would belong to another one, because lines moved or were rewritten.
     """
     tally: Counter[str] = Counter()
     paused: list[str] = []
@@ -266,14 +267,14 @@ def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
     saved = used.requests - paid.requests
     if saved:
         parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
-    # Without what nobody measured: "- tokens", or "-" for the cost.
+    # Without figures that are unknown: "- tokens", or "-" for the cost.
     console.print(", ".join(part for part in parts if not part.startswith("-")), soft_wrap=True)
     if batch.stop.max_cost is not None and paid.requests and paid.cost is None:
         console.print("--max-cost had no effect: no price is known for these models", style="yellow", soft_wrap=True)
 
 
 def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) -> None:
-    """How many rows have ended how, and what can be done about those that have failed, wait, or never ran."""
+    """The number of rows by status, and what to do about those that failed, are waiting, or never ran."""
     tally = writing.tally
     words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
     if not total:
@@ -310,7 +311,7 @@ _SHOWN: Final = 5
 
 @dataclass(slots=True)
 class _Writing:
-    """Takes each result as it comes, one line each, on disk before the next one counts."""
+    """Writes each result as it arrives, on one line, on disk before the next one is counted."""
 
     batch: Batch
     results: ResultsFile
@@ -348,7 +349,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The document of a run, what its replies have used, and what of that was paid now."""
+    """The document of a run, the usage of its replies, and the part of it that was paid for now."""
 
     document: dict[str, Any]
     used: Usage = field(default_factory=Usage)
@@ -386,7 +387,7 @@ async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
 
 
 async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
-    """The result of one row. What is wrong with the blueprint itself is raised: it would be so for every row."""
+    """The result of one row. Errors in the blueprint itself are raised, since they would affect every row."""
     from flujo_aros.evals.replies import PaidCalls
     from flujo_aros.host import recorded_by
 
@@ -446,7 +447,7 @@ class Bar:
         self.began = self.said = self.clock()
 
     def advance(self, bad: int, trouble: str | None, what: str = "not completed") -> None:
-        """Count a row that has ended, and the number that did not succeed."""
+        """Count a finished row, and whether it succeeded."""
         self.done += 1
         if trouble is not None:
             self.console.print(trouble.splitlines()[0], style="yellow", soft_wrap=True)
@@ -464,7 +465,7 @@ class Bar:
 
 @contextmanager
 def progress_of(console: Console, total: int, done: int = 0) -> Generator[Bar]:
-    """Show how far so many rows are while the block runs."""
+    """Show the progress of the rows while the block runs."""
     if not console.is_terminal or console.is_dumb_terminal:
         yield Bar(console, total, done)
         return

@@ -1,4 +1,4 @@
-"""`aros bench`: how often the reader is right on a corpus of your own, and how often silently wrong."""
+"""`aros bench`: how often the reader is right on your own corpus, and how often silently wrong."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def bench_command(
     corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", show_default=False, help="Cases as JSON Lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON document.")] = False,
 ) -> None:
-    """Score the reader on replies of your own.
+    """Score the reader on your own replies.
 
-    Counts values that are right, replies rightly refused, replies refused though they could be read, and values that
-    are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured replies
+    Counts right values, replies that were rightly refused, replies that were refused although they could be read, and
+    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured replies
     {id, raw, schema, gold, finish_reason}.
 
     Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
@@ -53,7 +53,7 @@ def bench_command(
 
 
 def _scored(corpus: Corpus) -> dict[str, Any]:
-    from flujo_aros.reading.read import read  # here: no other command need load it
+    from flujo_aros.reading.read import read  # here: no other command needs it
 
     tally = Tally()
     for case in corpus.cases:
@@ -63,7 +63,7 @@ def _scored(corpus: Corpus) -> dict[str, Any]:
 
 
 def corpus_title(corpus: Mapping[str, Any]) -> str:
-    """The content of a corpus on one line, followed by an empty one."""
+    """The content of a corpus in one line, followed by an empty one."""
     return f"{corpus['corpus']}: {', '.join(f'{n:,} {TITLES[name]}' for name, n in corpus['totals'].items())}\n"
 
 
@@ -87,7 +87,7 @@ def figures_table(first: str, columns: Sequence[str]) -> Table:
 
 
 def figure(column: str, value: int) -> Text:
-    """A count in its colour: red where there should be none."""
+    """A count in its colour: red if it should be zero."""
     return Text(str(value), style="red" if column in BAD and value else "dim" if not value else "")
 
 

@@ -59,7 +59,7 @@ class Case(Protocol):
 
     @property
     def category(self) -> str:
-        """The category; empty if the corpus has none."""
+        """The category; empty if the corpus has no categories."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class _CapturedRow(_Row):
 
 @dataclass(frozen=True, slots=True)
 class RepairCase:
-    """A malformed or hazardous reply with the values that are right for it; none at all means: refuse it."""
+    """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
 
     id: str
     category: str
@@ -156,7 +156,7 @@ class CapturedCase:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The cases of one file, all of one kind. `totals` says how many there are of what."""
+    """The cases of one file, all of one kind. `totals` counts them by kind."""
 
     source: str
     kind: Literal["cases", "captured"]
@@ -294,7 +294,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def agrees(value: Any, gold: Any) -> bool:
-    """Whether a value says what the known answer says; more keys, case and punctuation of texts do not count."""
+    """Whether a value equals the known answer, ignoring additional keys, and case and punctuation of strings."""
     if is_dict(gold):
         return is_dict(value) and all(agrees(value.get(key), inner) for key, inner in gold.items())
     if is_list(gold):
@@ -310,7 +310,7 @@ def bare(value: object) -> str:
 
 
 def leaves(value: Any) -> Iterator[str | int | float]:
-    """The texts and numbers in a JSON value; true, false and null say too little to be looked for."""
+    """The strings and numbers in a JSON value; true, false and null are too common to search for."""
     if is_dict(value):
         for inner in value.values():
             yield from leaves(inner)
@@ -322,7 +322,7 @@ def leaves(value: Any) -> Iterator[str | int | float]:
 
 
 def holds(text: str, wanted: Iterable[str | int | float]) -> bool:
-    """Whether all of these stand in the text, escaped or not."""
+    """Whether all of these occur in the text, escaped or not."""
     decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
     return all(_stands(leaf, written) for leaf in wanted)

@@ -38,7 +38,7 @@ from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console,
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 
-if TYPE_CHECKING:  # imported when a command runs: the engine takes a second, which `aros --help` need not
+if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, which `aros --help` should not
     from flujo_aros.cli.progress import Board
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.store import RunRow
@@ -62,7 +62,7 @@ RunId: TypeAlias = Annotated[
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
-    """The engine of a database. Raises `UsageError` where the extra is not installed or the URL cannot be used."""
+    """The engine of a database. Raises `UsageError` if the extra is not installed or the URL cannot be used."""
     from flujo_aros.durable import Durable
 
     engine = Durable(db, live=True, create=create)

@@ -1,4 +1,4 @@
-"""`aros ensemble`: the ensembles of a blueprint, with another number of turns, and their stage in the terminal."""
+"""`aros ensemble`: runs the ensembles of a blueprint, and shows the stage in the terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Run the ensembles of a blueprint.
 
-    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON unless that is
+    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON if that is not
     a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
     the transcript and the beliefs.
 
@@ -95,7 +95,7 @@ _FIGURES: Final[Mapping[str, str]] = {
 
 
 def show_figures(value: Any) -> None:
-    """Print the result of an ensemble: figures for a person on a terminal, JSON for everything else."""
+    """Print the result of an ensemble: readable figures on a terminal, JSON otherwise."""
     console = stdout_console()
     if not console.is_terminal or not (is_dict(value) and is_dict(value.get("stats"))):
         print_result(value)
@@ -131,12 +131,12 @@ def show_figures(value: Any) -> None:
 def with_options(
     pipeline: Pipeline, blueprint: Path, *, turns: int | None, log: str | None, reflection: bool
 ) -> Pipeline:
-    """The pipeline, with these options for its ensembles. Raises `UsageError` where it has none."""
+    """The pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
     from flujo_aros.ensemble.step import Ensemble
     from flujo_aros.pipeline.model import Pipeline
 
     class Ended(Ensemble):
-        """One whose log holds a run that has ended: its models need not be installed."""
+        """An ensemble whose log contains a finished run, so that its models need not be installed."""
 
         @property
         def models(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`aros eval`: a blueprint on labelled rows: what it got right, what wrong, and where it refused to answer."""
+"""`aros eval`: runs a blueprint on labelled rows, and counts what is right, wrong or refused."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ def _model_row(share: Share) -> dict[str, Text]:
 
 
 def _print_wrong(found: Evaluation, console: Console) -> None:
-    """The rows that are not right, wrong ones first: a refusal has harmed nobody."""
+    """The rows that are not right, wrong ones first, since a refusal does no harm."""
     bad = [each for verdict in ("wrong", "refused", "unrecorded") for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
@@ -395,7 +395,7 @@ def _print_rest(rows: int, console: Console, indent: str = "") -> None:
 
 
 def _print_differences(found: Sequence[Evaluation], names: Sequence[str], console: Console) -> None:
-    """The rows that end differently with each other blueprint than with the first."""
+    """The rows whose result differs between each other blueprint and the first."""
     before = {json.dumps(each.id): each for each in found[0].results}
     for name, other in zip(names[1:], found[1:], strict=True):
         console.print()

@@ -34,7 +34,9 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.formatting import counted, seconds_words
 
-if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
+if (
+    TYPE_CHECKING
+):  # the commands import them when they run: loading pydantic-ai takes a second, which `aros --help` should not
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.runner import Engine, Runner
@@ -57,9 +59,9 @@ Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 @contextmanager
 def journal() -> Generator[Together | None]:
-    """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it.
+    """The observers besides the terminal: the journal, and OpenTelemetry if the environment configures it.
 
-    The run that creates a journal says so, since a journal contains prompts and replies.
+    The run that creates a journal prints a notice, since a journal contains prompts and replies.
     """
     from flujo_aros.telemetry.setup import listening
 
@@ -80,10 +82,10 @@ def execute(
     engine: Engine | None = None,
     cache: ReplyCache | None = None,
 ) -> RunResult:
-    """Execute the task with a runner that is watched and journalled, and report a run that is interrupted.
+    """Execute the task with progress and a journal, and report a run that is interrupted.
 
-    `engine` keeps the run, where it is to survive a crash. `cache` has replies that need not be paid again. Raises
-    `BlueprintError` for what could be known before any model call.
+    `engine` stores a run that must survive a crash. `cache` has replies that need not be paid for again. Raises
+    `BlueprintError` for errors that can be found before any model call.
     """
     from flujo_aros.evals.replies import PaidCalls
     from flujo_aros.host import CallsPerMinute, recorded_by
@@ -163,15 +165,15 @@ def finish(
 
 
 def _write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner may read: a state holds all that a run has seen.
+    """Write a file that only its owner can read, since a state contains everything that a run has seen.
 
-    The state that it may hold already stays until the new one is whole.
+    An existing state is kept until the new one is complete.
     """
     make_folder_of(file)
-    if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: nothing can be put in its place
+    if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: it cannot be replaced
         file.write_text(text, encoding="utf-8")
         return
-    real = file.resolve()  # a link stays one
+    real = file.resolve()  # keep a link
     new = real.with_name(f"{real.name}.{os.getpid()}.new")
     try:
         new.touch(mode=0o600)
@@ -191,7 +193,7 @@ def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None, choice
 def keep_paused(
     result: RunResult, blueprint: Path, state: Path | None, allowed: str, **more: Mapping[str, Any] | None
 ) -> str:
-    """Save what a paused run needs to continue. What it asks, and how to answer; empty if it has not paused.
+    """Save what a paused run needs to continue. Returns its question and how to answer; empty if it has not paused.
 
     `allowed` are the options of the command that continues it. `more` is as in `save_paused`.
     """

@@ -49,8 +49,8 @@ def explain_run_command(
 
 
 def chosen(story: Story, step: str | None) -> list[Chapter]:
-    """The steps to explain: this one and those inside it, or all. The last part of a name is enough where only one
-    step has it. Raises `UsageError` when there is no such step, or more than one.
+    """The steps to explain: this one and those inside it, or all. The last part of a name is enough if only one step
+    has it. Raises `UsageError` if there is no such step, or more than one.
     """
     names = list(dict.fromkeys(chapter.name for chapter in story.chapters if chapter.name))
     if step is None:

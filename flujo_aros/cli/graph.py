@@ -1,7 +1,7 @@
 """`aros graph`: a blueprint as a drawing, in Mermaid or SVG.
 
-Both are made from what `aros plan --json` prints. Steps of a list follow each other from top to bottom; a step that
-holds others is a frame around them, with the bodies of a choice or of a parallel step side by side.
+Both are generated from the output of `aros plan --json`. Steps of a list follow each other from top to bottom; a step
+with steps inside is a frame around them, with the bodies of a choice or of a parallel step side by side.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def mermaid(plan: Plan) -> str:
 
 
 def svg(plan: Plan) -> str:
-    """A plan as an SVG drawing that stands alone: no script, no font, no link; light and dark by the viewer's choice.
+    """A plan as a self-contained SVG drawing: no script, no font, no link; it follows the viewer's light or dark
+    scheme.
 
     >>> svg({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}]}).startswith("<svg ")
     True
@@ -176,7 +177,7 @@ def _node(step: Plan) -> _Node:
 
 
 def _detail(step: Plan) -> str:
-    """What a step asks or calls, on one line: its model and what it has to answer, or its function, or its kind."""
+    """What a step asks or calls, on one line: its model and the expected answer, or its function, or its kind."""
     if "agent" in step:
         contract: Plan | None = step["contract"]
         names = () if contract is None else tuple(contract["schema"].get("properties", ()))
@@ -196,7 +197,7 @@ def _clipped(text: str) -> str:
 
 @dataclass(slots=True)
 class _Counter:
-    """Names for the nodes of a flowchart, which may be called anything."""
+    """Generates names for the nodes of a flowchart."""
 
     last: int = field(default=0)
 
@@ -233,7 +234,7 @@ def _quoted(text: str) -> str:
 
 
 def _text_width(text: str, *, bold: bool = False) -> int:
-    """About how wide a text is, in pixels. Wide characters count twice."""
+    """The approximate width of a string, in pixels. Wide characters count twice."""
     return sum(1 if ord(each) < _WIDE else 2 for each in text) * (8 if bold else 7)
 
 

@@ -1,4 +1,4 @@
-"""`aros health`: which models, steps and schemas misbehave, from the journal, and what to do about it."""
+"""`aros health`: which models, steps and schemas cause trouble, from the journal, and what to do about it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def health_command(
 ) -> None:
     """Show which models, steps and schemas cause trouble.
 
-    Also says what to do about it.
+    It also recommends what to do about it.
 
     The rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was
     wrapped as an event) are shares of first replies.
@@ -298,7 +298,7 @@ def _rate(share: float, line: float) -> Text:
 
 
 def _percent(share: float) -> str:
-    """A share in percent; one decimal where it is small.
+    """A share in percent; one decimal if it is small.
 
     >>> _percent(0.31), _percent(0.004)
     ('31 %', '0.4 %')

@@ -1,4 +1,4 @@
-"""`aros init`: a first blueprint to change, and what to do with it."""
+"""`aros init`: writes a first blueprint, and prints what to do with it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def init_command(
     text = TEMPLATE.format(schema=SCHEMA_FILE, file=file, name=file.stem, model=model, given=_INPUT)
     if model.startswith("anthropic:"):  # its schema mode drops them, and only small models need them
         text = _BOUNDS.sub("", text)
-    parse_blueprint(text, source=str(file))  # so that what is written is right, whatever the model is called
+    parse_blueprint(text, source=str(file))  # so that the file is valid whatever the model is called
     schema = file.with_name(SCHEMA_FILE)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ T = TypeVar("T")
 INTERRUPTED: Final = 128 + signal.SIGINT
 
 
-class Interrupted(BaseException):  # like KeyboardInterrupt: no code on the way may take it for an error
-    """A signal ended the run, and everything that it had started has been unwound."""
+class Interrupted(BaseException):  # like KeyboardInterrupt, so that no code mistakes it for an error
+    """A signal ended the run, and everything that it had started was cleaned up."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -21,9 +21,9 @@ class Interrupted(BaseException):  # like KeyboardInterrupt: no code on the way 
 
 
 def run_until_signal(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has unwound.
+    """Run a coroutine to completion, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has ended.
 
-    A second signal of the same kind does what it would have done without us.
+    A second signal of the same kind has its default effect.
     """
     return asyncio.run(_cancelled_by_signals(main))
 

@@ -1,4 +1,4 @@
-"""`aros lint`: what is wrong in blueprints, before a token is spent, and `--fix`, which repairs it."""
+"""`aros lint`: finds errors in blueprints before a token is spent, and fixes them with `--fix`."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
 ) -> None:
     """Find errors in blueprints before a token is spent. Nothing is run and nothing is imported.
 
-    Exit code 0 without errors and warnings, 1 with one, 2 for wrong usage; an info counts with --strict only. `aros
-    rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
+    Exit code 0 without errors and warnings, 1 with at least one, 2 for wrong usage; infos count with --strict only.
+    `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
 
     Example: aros lint blueprints/ --fix
     """
@@ -100,7 +100,7 @@ def _with_baseline(options: Options, file: Path | None, *, update: bool) -> Opti
 
 
 def _update(report: Report, file: Path) -> Report:
-    """Write the baseline; what stands in it is known from now on."""
+    """Write the baseline; findings in it are known from now on."""
     from dataclasses import replace
 
     from flujo_aros.lint.suppress import write_baseline
@@ -111,7 +111,7 @@ def _update(report: Report, file: Path) -> Report:
 
 
 def _blueprints(files: list[Path]) -> list[Path]:
-    """The files that are meant, named from the working folder; of a folder every YAML file below it."""
+    """The given files, relative to the working folder; for a folder, every YAML file below it."""
     from flujo_aros.blueprint.files import blueprints_in, why_unread
 
     found: list[Path] = []

@@ -1,10 +1,11 @@
 """`aros lsp`: a language server for blueprints, over stdin and stdout.
 
 An editor sends the text of a blueprint as it is typed and gets back what `aros lint` finds in it, the fixes as code
-actions, the documentation of a key or a rule as a hover, and the keys and values that may stand at the cursor. Findings
-and fixes are the linter's, keys are those of the blueprint's JSON Schema: nothing about blueprints is declared here.
+actions, the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor.
+Findings and fixes are the linter's, keys are those of the blueprint's JSON Schema: nothing about blueprints is declared
+here.
 
-A blueprint that is being typed is seldom valid YAML. So the place of the cursor is found from indentation alone
+A blueprint that is being typed is rarely valid YAML. So the place of the cursor is found from indentation alone
 (`Cursor`), which is right for blocks; inside `{…}` on one line there is no completion.
 """
 
@@ -56,7 +57,7 @@ def server() -> LanguageServer:
 
     made = LanguageServer("aros", version("flujo_aros"))
     blueprints = _Blueprints(made)
-    # pygls sets attributes on what it registers, which a bound method has not: hence partial
+    # pygls sets attributes on what it registers, which a bound method does not allow: hence partial
     made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.opened))
     made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(blueprints.changed))
     made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.saved))
@@ -102,7 +103,7 @@ class _Blueprints:
         self._show(params.text_document.uri, [])
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The fixes of what was found in these lines; and of all that is safe, for a fix on save."""
+        """The fixes of the findings in these lines, and all safe ones, for a fix on save."""
         from lsprotocol import types
 
         from flujo_aros.lint.finding import Applicability
@@ -192,7 +193,7 @@ class _Blueprints:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Something that may stand at the cursor: a `key` or a `value`, and what it means."""
+    """A completion at the cursor: a `key` or a `value`, and its meaning."""
 
     label: str
     kind: str
@@ -200,7 +201,7 @@ class Completion:
 
 
 def completions(text: str, line: int, character: int) -> list[Completion]:
-    """What may be typed at a place of a blueprint, counted from 0: keys that are not there yet, or values.
+    """The completions at a position of a blueprint, counted from 0: missing keys, or values.
 
     >>> [each.label for each in completions("steps:\\n  - kind: par", 1, 13)][:3]
     ['step', 'parallel', 'conditional']
@@ -218,7 +219,7 @@ def completions(text: str, line: int, character: int) -> list[Completion]:
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A key with the scalar behind it, or an item of a list (`key` is None), and the members of the mapping in it."""
+    """A key with its scalar value, or an item of a list (`key` is None), and the members of the mapping in it."""
 
     key: str | None
     indent: int
@@ -271,7 +272,7 @@ class Cursor:
 
 
 def _owner(node: _Node, indent: int, *, of_item: bool = False) -> _Node:
-    """The node that holds what begins at this column. A list may be as far to the left as its own key."""
+    """The node that contains what begins at this column. A list may have the indentation of its own key."""
     while node.parent is not None and (node.indent > indent or (node.indent == indent and not (of_item and node.key))):
         node = node.parent
     return node
@@ -286,7 +287,7 @@ def _properties(cursor: Cursor) -> dict[str, Mapping[str, Any]]:
 
 
 def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
-    """The schemas that hold for the mapping around the cursor."""
+    """The schemas that apply to the mapping around the cursor."""
     whole = _whole_schema()
     root, *inner = cursor.path
     here = list(_flat(whole, whole, root.members))
@@ -302,7 +303,7 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
 
 @cache
 def _whole_schema() -> Mapping[str, Any]:
-    """The schema of blueprints: to generate it at each keystroke would take longer than to type."""
+    """The schema of blueprints, cached because generating it takes longer than a keystroke."""
     from flujo_aros.blueprint.editor import blueprint_schema
 
     return blueprint_schema()
@@ -316,7 +317,7 @@ def _member(schema: Mapping[str, Any], key: str) -> Any:
 def _flat(
     schema: Mapping[str, Any], whole: Mapping[str, Any], members: Mapping[str, _Node]
 ) -> Iterator[Mapping[str, Any]]:
-    """A schema and all that it refers to, as far as they hold for a mapping with these members."""
+    """A schema and everything that it refers to, if it applies to a mapping with these members."""
     yield schema
     if "$ref" in schema:
         yield from _flat(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, members)
@@ -328,7 +329,7 @@ def _flat(
 
 
 def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
-    """Whether the condition of a schema is true. Here they are about which members are there, and their values."""
+    """Whether the condition of a schema is true. The conditions here concern the existence and values of members."""
     if "not" in condition:
         return not _holds(condition["not"], members)
     constants = {name: each["const"] for name, each in condition.get("properties", {}).items() if "const" in each}
@@ -337,7 +338,7 @@ def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
 
 
 def _values(cursor: Cursor) -> list[str]:
-    """The values that the key at the cursor may have, where they can be listed."""
+    """The possible values of the key at the cursor, if they can be listed."""
     if cursor.key == "uses":
         from flujo_aros.pipeline.builtins import BUILTINS
 
@@ -365,7 +366,7 @@ def _key_documentation(text: str, line: int) -> str | None:
 
 
 def _about(schema: Mapping[str, Any]) -> str:
-    """What a key means, what it may be, and what it is when it is left out."""
+    """The meaning, the possible values and the default of a key."""
     words = [str(schema["description"])] if "description" in schema else []
     if values := list(dict.fromkeys(_listed(schema))):
         words.append("One of " + ", ".join(f"`{each}`" for each in values) + ".")

@@ -1,4 +1,4 @@
-"""The command `aros`: its options, its commands, and how errors and interruptions leave it."""
+"""The command `aros`: its options, its commands, and how errors and interruptions end it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageE
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 
 _WRONG_USAGE: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What typer raises for wrong options. It has no public name since typer brings its own click."""
+"""The error that typer raises for wrong options. It has no public name, since typer includes its own click."""
 
 _OPTIONS: Final[dict[str, Any]] = {
     "rich_markup_mode": None,  # plain help: it reads well at any width, in any terminal and in a pipe
@@ -65,7 +65,7 @@ _TYPE: Final = re.compile(r" <(int|float|str|path)[ a-z]*>")
 
 
 def _placeholder(param: Any, shown: re.Match[str]) -> str:
-    """What stands for the value in the help: nothing for an argument, whose name does, or `N`, or the name."""
+    """The placeholder of the value in the help: none for an argument, otherwise `N` or the name."""
     if param.param_type_name == "argument":
         return ""
     return f" {'N' if shown[1] in ('int', 'float') else str(param.name).upper()}"
@@ -78,7 +78,7 @@ class _Command:
     function: str
     help: str
     shows_help_alone: bool = False
-    """Whether it shows its help where it is called without arguments."""
+    """Whether it shows its help if it is called without arguments."""
     section: str = ""
     """The heading above it and the commands after it."""
 
@@ -132,7 +132,7 @@ class _Commands(TyperGroup):
     _only_named = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`--debug` counts behind the command, too: people add it to the line that they have just run."""
+        """`--debug` works after the command, too, because people append it to the line that they have just run."""
         typed = args[: args.index("--")] if "--" in args else args
         if "--debug" in typed:
             args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]
@@ -197,9 +197,9 @@ def aros(
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
-    sys.path[:] = [entry for entry in sys.path if entry]  # an empty one is the working folder, which nobody has named
+    sys.path[:] = [entry for entry in sys.path if entry]  # an empty entry is the working folder, which nobody named
     forget_secrets()
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # pydantic-ai's notice would appear in our progress output
     _speak_visibly()
     command = get_command(app)
     try:
@@ -207,7 +207,7 @@ def main() -> None:
     except _WRONG_USAGE as error:
         words = StringIO()
         error.show(words)
-        sys.stderr.write(for_people(words.getvalue()))  # what was typed may be the name of a file
+        sys.stderr.write(for_people(words.getvalue()))  # the argument may be the name of a file
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(FAILED)
@@ -222,7 +222,7 @@ def main() -> None:
 
 
 def _speak_visibly() -> None:
-    """Show in log lines and warnings, too, what would command a terminal; a program's own handlers are its own."""
+    """Escape control characters in log lines and warnings, too; handlers of the user's code are not changed."""
     last = logging.StreamHandler()
     last.setLevel(logging.WARNING)
     last.setFormatter(_VisibleLines())
@@ -247,16 +247,16 @@ def _show_warning(
 
 
 def _words_of(error: ArosError) -> str:
-    """The error; of a blueprint with the lines that it is about."""
+    """The error; for a blueprint, with the affected lines."""
     if not isinstance(error, BlueprintError):
         return str(error)
-    from flujo_aros.lint.formats import write_error  # here: only who has an error need wait for it
+    from flujo_aros.lint.formats import write_error  # here: only needed for an error
 
     return write_error(error)
 
 
 def exit_code_of(error: ArosError) -> int:
-    """The exit code that an error of this package ends in."""
+    """The exit code for an error of this package."""
     if isinstance(error, BlueprintError):
         return INVALID_BLUEPRINT
     return USAGE if isinstance(error, UsageError) and not isinstance(error, LocalModelError) else FAILED
@@ -268,6 +268,6 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
-    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # which says so itself
+    place = "" if isinstance(error, SyntaxError) else place_of(trace)  # which reports the problem itself
     what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
     complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

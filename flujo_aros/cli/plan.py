@@ -47,14 +47,14 @@ def plan_command(
     Example: aros plan blueprints/ticket_triage.yaml
     """
     choice = Choice.of(models, profile)
-    # Loading imports nothing: nothing need be refused.
+    # Loading imports nothing, so nothing has to be refused.
     loaded = load(blueprint, ["*", *(allow or [])], folders or [], choice)
     print_plan(blueprint, loaded, as_json=as_json)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A pipeline, and the file of each module that it would import: None where there is none."""
+    """A pipeline, and the file of each module that it would import; None if there is no file."""
 
     pipeline: Pipeline
     modules: dict[str, str | None]
@@ -63,9 +63,9 @@ class Loaded:
 
 
 def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Loaded:
-    """The pipeline of a blueprint file. Modules are installed ones, or those in files and folders that were named.
+    """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
 
-    Raises `UsageError` where a module is in a named place and among the installed ones too.
+    Raises `UsageError` if a module exists both in a given place and among the installed ones.
     """
     from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import inspect_blueprint
@@ -92,7 +92,7 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
 
 
 def check_modules(blueprint: Path, loaded: Loaded) -> None:
-    """Raise `UsageError` for a module that lies beside the blueprint, or here, and was not named as one to trust."""
+    """Raise `UsageError` for a module next to the blueprint or in the working folder that was not named explicitly."""
     for module, file in loaded.modules.items():
         named = None if file else _unnamed(blueprint, module)
         if named is not None:
@@ -129,9 +129,9 @@ def _check_modules(allow: list[str]) -> None:
 
 
 def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
-    """Say on stderr what stands in the blueprint and changes nothing; raise for models that cannot be had.
+    """Print warnings about keys without effect to stderr; raise for unavailable models.
 
-    Raises `BlueprintError` for local models that nobody has, `UsageError` for others without their key or package.
+    Raises `BlueprintError` for unknown local models, `UsageError` for others without their key or package.
     """
     for told in unknown_local_models(blueprint, pipeline):
         raise told
@@ -157,7 +157,7 @@ def _check_model(blueprint: Path, step: PipelineStep) -> None:
 
 
 def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
-    """The error of a pipeline that cannot run as the error of its blueprint, with the place of the step it names."""
+    """Convert the error of a pipeline that cannot run to one of its blueprint, with the position of the step."""
     from flujo_aros.blueprint.load import inspect_blueprint
     from flujo_aros.blueprint.loading import read_text
 
@@ -171,13 +171,13 @@ def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
-    """One error for each file that names local models which are not known. A program may serve them, `aros` cannot."""
+    """One error for each file that names unknown local models. A program may serve them, but `aros` cannot."""
     from flujo_aros.host import mistaken_local
 
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
     if not any(mistaken_local(model) for model in named):
         return []
-    from flujo_aros.lint.check import Options, lint_files  # here: only a user with an error needs to wait for it
+    from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
 
     report = lint_files([blueprint], Options(select=("V-A9",)))
     found = [file for file in report.files if file.findings]
@@ -188,7 +188,7 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
 
 
 def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bool = False) -> None:
-    """The plan on stdout: it is the result here. `with_bound` adds how many model calls a run can make at most."""
+    """Print the plan on stdout, as the result. `with_bound` adds the maximum number of model calls of a run."""
     pipeline = loaded.pipeline
     plan = plan_of(pipeline)
     plan["modules"] = loaded.modules
@@ -253,7 +253,7 @@ def _step(step: PipelineStep) -> dict[str, Any]:
 
 
 def _said(step: PipelineStep) -> dict[str, Any]:
-    """What the author has said of a step beyond its defaults, in plain values."""
+    """The options of a step that differ from its defaults, as plain values."""
 
     hidden = {"name", "kind", "input", "agent", "contract", "processing", "function", "params", "on_degraded"}
     hidden |= {"message", "iterable_input"}  # shown as templates
@@ -346,7 +346,7 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console,
         table.add_row(label, Text(words))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
-    inside = count(1)  # across branches, so that no two steps have one number
+    inside = count(1)  # across branches, so that every step has its own number
     for scope, steps in step.get("bodies", {}).items():
         console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
         for each in steps:
@@ -388,7 +388,7 @@ def _facts(step: dict[str, Any], files: Mapping[str, str]) -> list[tuple[str, st
 
 
 def _member_words(manifest: dict[str, Any]) -> str:
-    """An agent of an ensemble: who it is, then what it hears, may emit, and how it remembers."""
+    """An agent of an ensemble: who it is, what it hears and may emit, and how it remembers."""
     said: list[str] = []
     for key, value in manifest.items():
         if key in ("name", "role", "persona"):
@@ -435,7 +435,7 @@ def _ladder_words(ladder: dict[str, Any]) -> str:
 
 
 def plain_words(value: Any) -> Any:
-    """A value of an option as plain JSON that says something; None for what is shown in another way.
+    """The value of an option as readable plain JSON; None for options that are shown separately.
 
     >>> plain_words(len), plain_words((1, None)), plain_words(Decimal)
     ('len', [1, None], 'Decimal')

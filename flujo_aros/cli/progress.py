@@ -34,9 +34,9 @@ Clock = Callable[[], float]
 _KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
-"""How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
+"""How much of a reply is kept, the width of the rest of a row, and the minimum that is shown."""
 _QUIET: Final = ("success", "skipped")
-"""How a step inside another ends that needs no line off a terminal."""
+"""The statuses of nested steps that need no line without a terminal."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Obser
 class PlainProgress:
     """One line when a step of the pipeline starts, when it ends, and for each stage of a recovery.
 
-    Steps inside others have a line only when they end without success: a map may have thousands.
+    Nested steps only have a line if they do not succeed: a map may have thousands.
     """
 
     console: Console
@@ -126,7 +126,7 @@ class Board:
             self.say(said_on_stage(event))
 
     def written(self, step: str, event: object) -> None:
-        """Take note of how the reply of a step grows."""
+        """Update the reply of a step as it grows."""
         row = self.rows.get(step)
         if row is None:
             return
@@ -160,7 +160,7 @@ class Board:
 
 
 def _tail(row: _Row, width: int) -> str:
-    """What a step is doing: the stage of its recovery, or the end of what the model has written so far."""
+    """The activity of a step: the stage of its recovery, or the end of the text so far."""
     text = " ".join(without_secrets(row.text).split())
     room = max(width - _NAMES, _LEAST)
     return row.doing or (text if len(text) <= room else f"…{text[-room:]}") or "running"

@@ -48,7 +48,7 @@ _PLURALS: Final[Mapping[str, str]] = {
 
 
 def asked(paused: PausedRun) -> list[str]:
-    """What the run wants to know, line by line: the question, what was wrong with the answer, what is right."""
+    """The question of the run by line: the question itself, what was wrong with the answer, what is expected."""
     words = answer_words(paused.input_schema) if paused.input_schema else []
     return [f"{paused.step} asks:", paused.message, *words]
 
@@ -75,7 +75,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def example_answer(schema: Mapping[str, Any]) -> str | None:
-    """An answer that would be taken, as it is typed, or None if none is known, or where any string is.
+    """An answer that would be accepted, as typed; None if none is known, or if any string would be.
 
     >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
     '{"n": 3}'
@@ -105,7 +105,7 @@ class _Field:
     words: str
 
     def read(self, line: str) -> Any:
-        """The value that was typed, or None if nothing was, `_UNFIT` where it is none that fits."""
+        """The typed value; None for an empty line, `_UNFIT` if it does not fit."""
         if not line.strip() and not self.required:
             return None
         value: Any = line
@@ -141,7 +141,7 @@ class _Asked:
                 yield from self.fields(inner, depth + 1)
 
     def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
-        """The fields of an object that has none but plain ones; empty for any other."""
+        """The fields of an object that has only plain ones; empty for any other."""
         known = self._simple(schema)
         required = cast("list[str]", known.get("required", []))
         found: dict[str, _Field] = {}
@@ -155,7 +155,7 @@ class _Asked:
         return found if known.get("type") == "object" and set(required) <= found.keys() else {}
 
     def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema of the object that it is, or that its elements are, or the only one that it may be."""
+        """The schema of the object, of the elements of the list, or of the only possible alternative."""
         known = self._simple(schema)
         if known.get("type") == "array":
             return self._simple(_mapping(known.get("items")))
@@ -165,7 +165,7 @@ class _Asked:
         return objects[0] if len(objects) == 1 else known
 
     def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
-        """The type and its limits in a few words; `quoted` where a string has to be written as JSON."""
+        """The type and its limits in a few words; `quoted` if a string has to be written as JSON."""
         if depth > _DEEPEST:
             return "any JSON value"
         known = self._simple(schema)
@@ -226,7 +226,7 @@ class _Asked:
         return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
 
     def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema itself where it stands behind a `$ref`, or beside null only."""
+        """The schema itself behind a `$ref`, or the only alternative to null."""
         known = schema
         for _ in range(_DEEPEST):
             reference = known.get("$ref")
@@ -260,7 +260,7 @@ def _either(words: list[str]) -> str:
 
 
 def _of(item: str) -> str:
-    """` of texts` for a list whose items are described so."""
+    """` of strings` for a list whose items are described that way."""
     head, space, rest = item.partition(" that ")
     if not item:
         return ""
@@ -298,7 +298,7 @@ def at_a_terminal() -> bool:
 def ask(paused: PausedRun) -> str | None:
     """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D).
 
-    An object of plain fields is asked for field by field, unless the whole is typed as JSON.
+    An object of plain fields is asked for field by field, unless all of it is typed as JSON.
     """
     schema = paused.input_schema or {}
     fields = _Asked(schema).plain_fields(schema)
@@ -326,7 +326,7 @@ def ask(paused: PausedRun) -> str | None:
 
 
 def _line(name: str, *, needed: bool) -> str | None:
-    """A line that is typed; None at the end of the input (Ctrl-D). An empty one only where nothing is needed."""
+    """A typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
     while True:
         stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
         line = sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""`aros read`: reads one text under one contract, without a model."""
+"""`aros read`: reads one reply with one contract, without a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flujo_aros.telemetry.reply import ShownReply
 
 
 class RiskName(StrEnum):
-    """The risks by the names that are typed."""
+    """The risks by their names on the command line."""
 
     LOSSLESS = "lossless"
     INFERRED = "inferred"

@@ -1,6 +1,6 @@
 """How the command line shows replies with their repairs, and tables: one renderer for every command.
 
-A text is shown with places marked beneath, as compilers show their errors: line numbers, carets, numbered labels.
+Places in a text are marked below it, as in compiler errors: line numbers, carets, numbered labels.
 
 ```
   2 | {"priority": "High", "tags": ["a",],}
@@ -41,7 +41,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of the screen: a stretch of one line, `stop` past its line end. No `number` where a line goes on."""
+    """One row of the screen: a part of one line, `stop` past its line end. No `number` if it continues a line."""
 
     number: int | None
     start: int
@@ -91,12 +91,14 @@ def _near(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
     hit = [index for index, row in enumerate(rows) if any(_touches(mark, row) for mark in marks)]
     edges = {edge for mark in marks for edge in _edges(mark, rows)}
     wanted = {near for index in hit if index in edges for near in range(index - _CONTEXT, index + _CONTEXT + 1)}
-    end = len(rows) if rows[-1].text or len(rows) - 1 in hit else len(rows) - 1  # a last line end opens no line
+    end = (
+        len(rows) if rows[-1].text or len(rows) - 1 in hit else len(rows) - 1
+    )  # a final line break does not begin a line
     return sorted(index for index in wanted if 0 <= index < end)
 
 
 def _edges(mark: Mark, rows: Sequence[_Row]) -> tuple[int, int]:
-    """The first and the last row of a mark: what lies between them need not be shown."""
+    """The first and the last row of a mark: the rows between them need not be shown."""
     touched = [index for index, row in enumerate(rows) if _touches(mark, row)]
     return (touched[0], touched[-1]) if touched else (-1, -1)
 
@@ -138,7 +140,7 @@ def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
 
 
 def reply_parts(reply: ShownReply, width: int, *, with_text: bool = True) -> Iterator[RenderableType]:
-    """A reply for a person: its text with every repair or issue marked, then what each of them is."""
+    """Show a reply: its text with every repair or issue marked, followed by an explanation of each."""
     marks = [Mark(*edit.repair.span, str(edit.number), STYLES[edit.risk]) for edit in reply.edits]
     issues = [(str(number), issue) for number, issue in enumerate(reply.issues, start=1)]
     places = ((label, reply.place_of(issue)) for label, issue in issues)
@@ -163,7 +165,7 @@ def _place(path: str) -> str:
 
 
 def repair_rows(edits: Iterable[tuple[str, Edit]], width: int) -> RenderableType:
-    """One row for each repair: label, risk, path, what was done; sentences instead of columns where it is narrow."""
+    """One row for each repair: label, risk, path, what was done; sentences instead of columns on a narrow screen."""
     if width < _COLUMNS_FROM:
         return Text("\n").join(
             Text.assemble(f"{label} {edit.repair.path} ", _what(edit), ", ", worded(edit.risk)) for label, edit in edits
@@ -191,7 +193,7 @@ def fitted_table(
     """A table of these rows, whose keys are its headers.
 
     `figures` are right-aligned. If the terminal is too narrow, columns of `dropped_first` are dropped, in this order;
-    `folded` columns may be folded down to so many cells.
+    `folded` columns may be narrowed to that many cells.
     """
     columns = list(rows[0])
     folds = folded or {}

@@ -103,7 +103,7 @@ def _ladder(name: str | None) -> Ladder | None:
 
 
 def replayed_dict(each: Replayed) -> dict[str, Any]:
-    """How one reply is read now, as plain JSON."""
+    """The new reading of one reply, as plain JSON."""
     missing = each.missing
     return {
         "step": each.step,
@@ -161,7 +161,7 @@ def _print(found: list[Replayed]) -> None:
 
 
 def _cure(checks: Sequence[str]) -> str:
-    """What to do about functions that a blueprint has named."""
+    """What to do about functions that a blueprint names."""
     from flujo_aros.pipeline.step import REFERENCE
 
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
@@ -172,7 +172,7 @@ def _now(each: Replayed) -> Text:
     if each.outcome is None:
         stage = each.missing.stage if each.missing else "the ladder"
         return Text(f"unknown: {stage} would need a reply that was not recorded", style="yellow")
-    if each.failed_a_check:  # what is read now is what a check has rejected: no success
+    if each.failed_a_check:  # a check had rejected this value, so it is not a success
         return Text("accepted, but a check rejected it", style="yellow")
     return _worth(each.verdict)
 

@@ -1,4 +1,4 @@
-"""`aros resume`: continues a run that waits for a person."""
+"""`aros resume`: continues a run that is waiting for a person."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Answer a paused run and continue it.
 
-    Steps that have ended do not run again. A run that pauses again, or does not take the answer, leaves its state
-    in the same file, or in that of --state; once it has completed, none is left. The result of a row of
-    `aros run --inputs` goes into the results of its batch, too. Exit codes as of `run`.
+    Finished steps do not run again. If the run pauses again, or rejects the answer, its state is kept in the same file,
+    or in that of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
+    also added to the results of its batch. Exit codes as for `run`.
 
     Example: aros resume last --answer yes
     """
@@ -122,7 +122,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
 
 
 def _state_of(run: str) -> Path | None:
-    """The file of a run that has paused in this folder. Raises `UsageError` where several runs have such an id."""
+    """The file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
     beginning = "" if run == "last" else run
     files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
     if len(files) > 1 and run != "last":
@@ -175,14 +175,14 @@ def _answering(paused: PausedRun, answer: str) -> Task:
 
 
 def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
-    """Remove the state of a run that has ended, or has left another one elsewhere."""
+    """Remove the state of a run that has ended, or whose new state is elsewhere."""
     moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != state.resolve()
     if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
         state.unlink(missing_ok=True)
 
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
-    """Put the result of a row in place of the one that waited, in the results of its batch."""
+    """Replace the result of a waiting row in the results of its batch."""
     from flujo_aros.cli.batch import ResultsFile
     from flujo_aros.evals.cases import Case
 
@@ -193,7 +193,7 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
-    """The blueprint, and all that `save_paused` has saved. Raises `UsageError` for any other file."""
+    """The blueprint, and everything that `save_paused` saved. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(file_text(str(state), "STATE"))
     except ValueError as error:

@@ -32,8 +32,8 @@ def review_command(
 ) -> None:
     """List the fields of agreement steps, the least trusted first.
 
-    Below them, for each model: how often its value was the one agreed on, by the final trust of the field. A model that
-    is often outvoted should read something else.
+    Also shows, for each model, how often its value was the one agreed on, by the final trust of the field. A model that
+    is often outvoted is a poor choice for the task.
 
     Example: aros review last
     """

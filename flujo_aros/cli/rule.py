@@ -18,7 +18,7 @@ def rule_command(
 ) -> None:
     """Explain a rule of `aros lint`, or list all rules.
 
-    Shows what it finds, why that is bad, and what to write instead. Without a code: every rule in one line.
+    Shows what it finds, why that is bad, and what to write instead. Without a code, lists every rule on one line.
 
     Example: aros rule V-A8
     """

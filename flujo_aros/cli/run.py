@@ -1,4 +1,4 @@
-"""`aros run`: one blueprint on one input, with the result on stdout and the story of it on stderr; or many."""
+"""`aros run`: runs a blueprint on one input or many, with the result on stdout and progress on stderr."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
-    With --durable a crash loses nothing: the same command continues the interrupted run.
-    With --inputs each row is a run of its own, and the results go to a file: exit code 0 if every row completed. The
-    same command continues where it was interrupted or has stopped.
+    With --durable a crash loses nothing: the same command continues the interrupted run. With --inputs each row is a
+    separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
+    batch was interrupted or stopped.
 
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
@@ -150,7 +150,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 def _run_durably(
     blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, choice: Choice, *, as_json: bool
 ) -> tuple[RunResult, str]:
-    """Run with an engine that keeps the run. Returns how it ended, and the URL of its database."""
+    """Run with an engine that stores the run. Returns the result, and the URL of its database."""
     from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
 
     def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:

@@ -1,4 +1,4 @@
-"""`aros runs`: what ran lately, from the journal."""
+"""`aros runs`: recent runs, from the journal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def runs_command(
 
 
 def given_time(told: str, option: str) -> timedelta:
-    """A span of time as a person writes it.
+    """A duration as people write it.
 
     >>> given_time("36h", "--since").total_seconds()
     129600.0
@@ -101,7 +101,7 @@ def _table(found: list[JournalRun], width: int) -> Table:
 
 
 def run_row(run: JournalRun, size: int) -> dict[str, Text]:
-    """A run as a row of a table, with so many characters of its id."""
+    """A run as a row of a table, with this many characters of its id."""
     usage = run.usage
     return {
         "run": Text(run.run_id[:size]),

@@ -36,7 +36,7 @@ def schema_command(
 
 
 def write_schema(file: Path) -> None:
-    """Write the schema to a file. Raises `UsageError` when that cannot be."""
+    """Write the schema to a file. Raises `UsageError` if that fails."""
     from flujo_aros.blueprint.editor import blueprint_schema
 
     try:

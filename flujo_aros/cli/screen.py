@@ -27,7 +27,7 @@ _mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
 
 
 def forget_secrets() -> None:
-    """Begin a command without the secrets of the one before; those of the environment are read when one is needed."""
+    """Start a command without the secrets of the previous one; those of the environment are read on first use."""
     _mask.set(None)
 
 
@@ -80,7 +80,7 @@ class Text(rich_text.Text):
         super().__init__(visible(text), *args, **options)
 
     def append(self, text: rich_text.Text | str, style: Any = None) -> Self:
-        """Append a string in a style, or a text in its own."""
+        """Append a string in a style, or a `Text` in its own style."""
         super().append(visible(text) if isinstance(text, str) else text, style)
         return self
 
@@ -99,7 +99,7 @@ class Text(rich_text.Text):
 
     @classmethod
     def of_ansi(cls, printed: str) -> Self:
-        """What one of our consoles has printed, with its colours."""
+        """The output of one of our consoles, with its colours."""
         return cls.assemble(rich_text.Text.from_ansi(printed))
 
 
@@ -107,7 +107,7 @@ class Screen(Console):
     """A console without markup and emoji codes, which prints only what can be seen."""
 
     def render_str(self, text: str, **options: Any) -> rich_text.Text:
-        """A string that was printed as a text."""
+        """Convert a printed string to a `Text`."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -125,19 +125,19 @@ def stderr_console() -> Console:
 
 
 def stdout_console() -> Console:
-    """A console on stdout, for what a person reads there (plans and explanations)."""
+    """A console on stdout, for output that people read there (plans and explanations)."""
     return _console("stdout")
 
 
 def _console(stream: str, width: int | None = None) -> Console:
-    """A console on the stream as it is now; outside of a terminal without the spaces that fill a line up."""
+    """A console on the current stream; without a terminal, trailing spaces are removed."""
     found: TextIO | None = getattr(sys, stream)
     file = cast("IO[str]", _Trimmed(found)) if found is not None and not found.isatty() else None
     return Screen(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
 
 
 def in_github() -> bool:
-    """Whether what is printed is the log of a GitHub job, which takes lines like `::set-output …` for commands."""
+    """Whether the output is the log of a GitHub job, which interprets lines like `::set-output …` as commands."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
@@ -147,7 +147,7 @@ def without_commands(text: str) -> str:
 
 
 def for_people(text: str) -> str:
-    """A text that is written to stderr as it is: one that commands neither a terminal nor a GitHub job."""
+    """Prepare a string for stderr, so that it controls neither a terminal nor a GitHub job."""
     return without_commands(visible(text))
 
 
@@ -156,7 +156,7 @@ def _apart(found: re.Match[str]) -> str:
 
 
 class _Trimmed:
-    """A stream that takes the spaces away that stand before the end of a line."""
+    """A stream that removes trailing spaces from lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -177,7 +177,7 @@ def worded(word: str | None) -> Text:
 def print_json(value: Any, *, indent: int | None = 2) -> None:
     """A JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere.
 
-    Its strings are as they are; on a terminal what would command it is escaped, which says the same.
+    Its strings are unchanged; on a terminal, control characters are escaped, which is equivalent JSON.
     """
     document = json.dumps(value, indent=indent, ensure_ascii=_ascii_only())
     if sys.stdout.isatty():
@@ -209,15 +209,15 @@ def print_lines(text: str) -> None:
     """
     sys.stdout.flush()
     shown = visible(text) if sys.stdout.isatty() else text
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # a carriage return stays what it is
+    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # keep carriage returns
     sys.stdout.buffer.flush()
 
 
 @contextmanager
 def stdout_reserved() -> Generator[None]:
-    """Send to stderr whatever is written to stdout inside the block: by functions of steps, by native libraries.
+    """Redirect to stderr everything written to stdout inside the block, by functions of steps or by native libraries.
 
-    After it, stdout is as it was, so that the result is the only thing there.
+    Afterwards stdout is restored, so that it contains only the result.
     """
     try:
         kept = os.dup(_STDOUT)
@@ -256,7 +256,7 @@ _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
 
 
 def want_tracebacks(value: bool) -> None:
-    """What the option calls with what was typed."""
+    """The callback of the option."""
     _wanted.set(value)
 
 

@@ -1,4 +1,4 @@
-"""The script `aros`, which also an installation of the reader alone has: it says which extra the command needs."""
+"""The script `aros`, which an installation of the reader alone has, too: it then says which extra the command needs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from flujo_aros.lazy import missing_extra
 
 
 def main() -> None:
-    """Run the command line and exit; where the extra of the command is absent, say in one line what to install."""
+    """Run the command line and exit; if the extra of the command is missing, say in one line what to install."""
     try:
-        from flujo_aros.cli.main import main as command_line  # here: the reader alone comes without typer
+        from flujo_aros.cli.main import main as command_line  # here: the reader alone does not install typer
 
         command_line()
     except ModuleNotFoundError as error:

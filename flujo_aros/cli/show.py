@@ -1,4 +1,4 @@
-"""`aros show`: one run from the journal as a tree, with a bar for when each step and call was under way."""
+"""`aros show`: one run from the journal as a tree, with a timing bar for each step and call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show_command(
 ) -> None:
     """Show a run from the journal.
 
-    Shows its steps, their model calls, readings and stages, and when each was running.
+    Shows its steps, their model calls, readings and stages, and when each of them ran.
 
     RUN is the id of a run, its beginning, or `last`.
 
@@ -79,7 +79,7 @@ def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
 
 
 def _troubles(story: Story) -> Iterator[Text]:
-    """Why steps have ended without a value, and what a paused one asks: the first few, each in one line."""
+    """Why steps ended without a value, and the question of a paused one: the first few, each on one line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
     steps = [step for step in steps if not any(_is_cause(other, step) for other in steps)]
     if steps:
@@ -94,7 +94,7 @@ def _troubles(story: Story) -> Iterator[Text]:
 
 
 def _is_cause(inner: JournalStep, step: JournalStep) -> bool:
-    """Whether the error of a step is that of a step inside it, which says it as well."""
+    """Whether the error of a step is that of a nested step, which shows it as well."""
     return inner.name.startswith(f"{step.name}/") and inner.error == step.error
 
 
@@ -111,7 +111,7 @@ def _head(story: Story) -> Iterator[Text]:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Draws bars: where in the time of the whole run something was under way."""
+    """Draws bars that show when something was running, relative to the whole run."""
 
     start: float
     seconds: float
@@ -132,7 +132,7 @@ class _Clock:
         return cls(story.run.started, max(max(ends) - story.run.started, 1e-6), cells, block, gap)
 
     def bar(self, started: float, seconds: float | None, style: str = "") -> Text:
-        """The bar of something; up to the end of the run where it did not end itself."""
+        """The bar of something; up to the end of the run if it has no end itself."""
         first = min(self.cells - 1, max(0, int((started - self.start) / self.seconds * self.cells)))
         lasted = self.seconds - (started - self.start) if seconds is None else seconds
         size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))
@@ -160,7 +160,7 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
 
 
 def _values(step: JournalStep | None, depth: int) -> Iterator[dict[str, Text]]:
-    """What a function was called with, and what a step without a reading came to."""
+    """The argument of a function, and the output of a step without a reading."""
     told = () if step is None else (("input", step.input), ("output", step.output))
     for name, value in told:
         if value is not None:
@@ -179,7 +179,7 @@ def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Te
 
 
 def _said(part: Part) -> tuple[str, str] | None:
-    """What a model was asked, or what it replied, as far as the journal has it."""
+    """The prompt or the reply of a model, if the journal has it."""
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk) and part.prompt:
@@ -220,7 +220,7 @@ def _worth(step: JournalStep) -> str | None:
 
 
 def _inputs(step: JournalStep) -> tuple[Any, ...]:
-    """What the step was made from, where that is not all clean."""
+    """The input trust of a step, unless it is clean."""
     word = step.input_trust
     return () if word in (None, "clean") else (", from ", Text(word, style=STYLES.get(word, "")), " input")
 

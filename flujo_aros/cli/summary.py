@@ -1,4 +1,4 @@
-"""What a run came to, for a person: a table, then what was repaired and asked again, what failed, what to do."""
+"""The closing report of a run: a table, then what was repaired and asked again, what failed, and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flujo_aros.telemetry.formatting import cost_words, counted, next_words, sec
 from flujo_aros.telemetry.reply import ShownReply, numbered
 from flujo_aros.usage import Usage
 
-if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
+if TYPE_CHECKING:  # importing the host would load pydantic-ai, which a report does not need
     from flujo_aros.host import StageRecord
 
 _COLUMNS: tuple[str, ...] = ("step", "status", "trust", "input", "repairs", "calls", "tokens", "cost", "time")
@@ -33,7 +33,7 @@ _REPEATED = (
 )
 _LISTED = 12
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust", "input")
-"""What a narrow terminal does without, in this order; step, status and time always stay."""
+"""The columns that a narrow terminal drops, in this order; step, status and time are always shown."""
 
 
 def print_summary(result: RunResult, console: Console) -> None:
@@ -51,7 +51,7 @@ def _table(result: RunResult, console: Console) -> Table:
     total = dict(zip(_COLUMNS, _total(result), strict=True))
     unused: tuple[str, ...] = () if result.usage.requests else ("calls", "tokens", "cost")
     if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
-        unused = (*unused, "input")  # nothing in it that the column of the trust does not say
+        unused = (*unused, "input")  # it adds nothing to the trust column
     columns = [name for name in _COLUMNS if name not in unused]
     for dropped in _DROPPED_FIRST:
         if _width(columns, [*rows, total]) > console.width and dropped in columns:
@@ -114,7 +114,7 @@ def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
     if recovered:
         yield _section("Recovery", *recovered)
     wrong = {step.name: step for step in result.steps if step.status in _WITHOUT_VALUE}
-    causes = [step for step in wrong.values() if step.caused_by not in wrong]  # the others only say it once more
+    causes = [step for step in wrong.values() if step.caused_by not in wrong]  # the others only repeat it
     excused = [step for step in causes if step.excused_by]
     if excused:
         yield _section("Excused", *map(_excused_line, excused))
@@ -151,7 +151,7 @@ def _stage_line(step: str, stage: StageRecord) -> Text:
 
 
 def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
-    """Why a step gave no value, and what to do next."""
+    """Why a step returned no value, and what to do next."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
         yield Text(without_secrets(rejected.explain().partition("\n")[0]))

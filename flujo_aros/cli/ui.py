@@ -1,4 +1,4 @@
-"""`aros ui`: the journal in a browser: runs as they happen, their reports, and health. It can only be read."""
+"""`aros ui`: the journal in a browser: live runs, their reports, and health. It is read-only."""
 
 from __future__ import annotations
 
@@ -73,9 +73,10 @@ def ui_command(
 
 
 def serve(host: str, port: int | None, *, public: bool = False) -> Server:
-    """A server that listens, and serves once `serve_forever` is called. Without a port, the usual one or a free one.
+    """A listening server, which serves once `serve_forever` is called. Without a port, it uses the default or a free
+    one.
 
-    Raises `UsageError` for an address that cannot be listened on, and unless `public` for one of a network.
+    Raises `UsageError` for an address that cannot be bound, and without `public` for one that other machines can reach.
     """
     try:
         family, _, _, _, (address, *_) = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
@@ -96,7 +97,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the journal of the working folder to whoever has the key."""
+    """Serves the journal of the working folder to browsers that have the key."""
 
     daemon_threads = True
 
@@ -118,7 +119,7 @@ class Server(ThreadingHTTPServer):
         return f"aros-{self.server_port}"
 
     def allows(self, host: str) -> bool:
-        """Whether this `Host` is ours: a stranger may let a name of his own point here, and read what it shows."""
+        """Whether this `Host` is ours: with a foreign name that resolves to us, other pages could read ours."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host.lower()):
@@ -165,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name of the host
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the host
-        """Requests are no news."""
+        """Do not log requests."""
 
     @property
     def _served(self) -> Server:

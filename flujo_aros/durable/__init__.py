@@ -1,4 +1,4 @@
-"""Durable runs: a crash loses nothing, and more machines need no new code.
+"""Durable runs: a crash loses nothing, and running on more machines needs no code changes.
 
 A run starts as `Runner(pipeline, engine=Durable(url)).run(input)`, or in a queue. Three things are stored of it, in one
 database: (1) each *model call*, as one step of DBOS, the only thing that is recorded inside a step; (2) each *step* of

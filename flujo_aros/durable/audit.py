@@ -21,8 +21,8 @@ def violations(store: Store, run_id: str) -> list[str]:
 def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
     """The same for rows already loaded: the run, its steps, the offsets of its texts, the keys of its calls.
 
-    Every step that started has settled once, a completed run has no step that counts against it, every nested step
-    is inside a step that started, no two events have the same offset, and every recorded call belongs to a step.
+    Every step that started has settled once, a completed run has no unsuccessful step, every nested step is inside a
+    step that started, no two events have the same offset, and every recorded call belongs to a step.
     """
     names = {step.name for step in steps}
     found: list[str] = []

@@ -1,9 +1,9 @@
 """One call of a run as one step of the engine, written in one transaction with rows of ours.
 
 DBOS runs a step in two transactions: one checks whether the step is already recorded, the other records it. The first
-would find nothing here: recorded calls are read once, when a run is continued, and every new call has an id of its own.
+would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id.
 The second is DBOS's own statement, which verifies in its transaction that this execution still owns the workflow; the
-starts of steps that are not written yet are written with it. So a step costs little more than a bare step of DBOS.
+starts of steps that are not written yet are written with it. So a step costs little more than a plain DBOS step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EngineRows(Protocol):
 
 
 def rows_of(dbos: DBOS) -> EngineRows:
-    """The engine's own rows. Raises `UsageError` where this release of it records steps in another way."""
+    """The engine's own rows. Raises `UsageError` if this release stores steps in an unknown format."""
     rows = dbos._sys_db  # pyright: ignore[reportPrivateUsage]
     record = getattr(rows, "_record_operation_result_txn", None)
     known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS
@@ -74,9 +74,9 @@ class Checkpoints:
             "child_workflow_id": None,
         }
         record = await make()
-        ended = _now()  # the same for each try: another one would be another step of this id
+        ended = _now()  # the same for each try: another id would be another step
 
-        @internals.db_retry()  # as DBOS does: what was paid for waits until the database is there again
+        @internals.db_retry()  # as DBOS does: a reply that was paid for waits until the database is back
         def write(starts: Sequence[Mapping[str, Any]]) -> None:
             with self._rows.engine.begin() as connection:
                 self._rows._record_operation_result_txn(step, ended, connection)  # pyright: ignore[reportPrivateUsage]

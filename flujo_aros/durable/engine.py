@@ -45,13 +45,13 @@ from flujo_aros.pipeline.step import Step
 
 P = ParamSpec("P")
 Document = Mapping[str, Any]
-"""A blueprint as plain JSON, from which any worker can make the pipeline again."""
+"""A blueprint as plain JSON, from which any worker can rebuild the pipeline."""
 Load = Callable[[Document], Runner]
-"""Makes a runner of a document. Raises `ArosError` where this worker may not, or cannot."""
+"""Builds a runner from a document. Raises `ArosError` if this worker may not or cannot do so."""
 
 _APP: Final = "aros"
 _VERSION: Final = "aros-1"
-"""Of the engine's rows. Which pipeline a run needs is written in the run: one worker executes many."""
+"""The version in the engine's rows. The pipeline of a run is recorded in the run, since one worker executes many."""
 _MOST_TAKEOVERS: Final = 3
 _LOOK_SECONDS: Final = 0.25
 _LOOKS_AT_PARKED: Final = 20
@@ -62,7 +62,7 @@ _open: Durable | None = None
 
 @DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)
 async def _aros_run(run_id: str, segment: int) -> str:
-    """One run, or the part of it after a pause. Its return value decides nothing: our own rows say how a run ended."""
+    """One run, or the part of it after a pause. Its return value is ignored: our own rows record how a run ended."""
     if _open is None:
         raise AssertionError("a workflow is running without an engine")
     return await _open.perform(run_id, segment)
@@ -249,7 +249,7 @@ class Durable:
         if self._watcher is not None:
             self._watcher.join()
         for active in list(self._active.values()):
-            with suppress(RuntimeError):  # its loop is closed: nothing of it goes on
+            with suppress(RuntimeError):  # its loop is closed: nothing in it continues
                 active.loop.call_soon_threadsafe(active.task.cancel)
         if self._client is not None:
             self._client.destroy()
@@ -319,7 +319,7 @@ class Durable:
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
-        """Whether the process that had the run is gone, or no worker could execute it."""
+        """Whether the process that executed the run is gone, or no worker could execute it."""
         if row.status == "parked":
             return True
         had = row.executor is not None and row.status in ("running", "queued")
@@ -517,10 +517,10 @@ class Durable:
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
-        """Repeat a run from the step `at` on, as a new run that keeps the results of the steps before it.
+        """Start a new run from the step `at` on, with the results of the steps before it.
 
-        The pipeline may be another version than that of the run. Raises `UsageError` if it has no such step, or if
-        the run never reached it.
+        The pipeline may have a different version from that of the run. Raises `UsageError` if it has no such step, or
+        if the run never reached it.
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
@@ -555,7 +555,7 @@ class Durable:
     def drain(self, seconds: float, cut: threading.Event | None = None) -> int:
         """Start no more runs, and let those in progress continue for this time, or until `cut` is set.
 
-        Returns how many are left for other workers then.
+        Returns how many are then left for other workers.
         """
         self._draining = True
         end, cut = time.monotonic() + seconds, cut or threading.Event()
@@ -568,7 +568,7 @@ class Durable:
         return left
 
     def leaves(self, run_id: str) -> bool:
-        """Whether a run that ends here as cancelled is left for other workers, since nobody has cancelled it."""
+        """Whether a run that ends here as cancelled is left for others, since nobody asked to cancel it."""
         active = self._active.get(run_id)
         return self._draining and active is not None and not active.cancelled
 
@@ -606,7 +606,7 @@ class Durable:
             if local is not None:
                 local.error = error
             elif isinstance(error, (DatabaseError, asyncio.CancelledError)):
-                raise error from raised  # it goes on once the database is there again, or in another process
+                raise error from raised  # it continues when the database is back, or in another process
             else:
                 await asyncio.to_thread(self._give_up, run_id, str(error))
             return "failed"
@@ -684,7 +684,7 @@ class Durable:
             result = await inner
         except asyncio.CancelledError:
             if task.result is None or not active.cancelled:
-                raise  # this process ends: the run is left as it is, for others to take up
+                raise  # this process ends: the run is left unchanged, for others to continue
             await recording.finish(task.result)
             if local is not None:
                 raise
@@ -792,7 +792,7 @@ class Durable:
 
 
 def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:
-    """Call a function that refuses to run where an event loop runs, such as in an `async def main()`."""
+    """Call a function that cannot run inside an event loop, such as in an `async def main()`."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(function, *given, **options).result()
 
@@ -813,7 +813,7 @@ def step_with_deps(pipeline: Pipeline) -> str | None:
 
 
 def no_deps(step: str) -> str:
-    """The message for a run that a process cannot execute for want of `deps`."""
+    """The message for a run that a process cannot execute because it has no `deps`."""
     return (
         f"the agent of step {step!r} needs deps, which are not stored with a run; "
         "give them to the process that executes it: engine.register(runner, deps=...)"
@@ -859,7 +859,7 @@ def _request_of(task: RunTask) -> str:
 
 
 def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
-    """Raise `UsageError` if the run of this id is another request, or of another version."""
+    """Raise `UsageError` if the run with this id is a different request, or of a different version."""
     if row.request != _request_of(task):
         raise UsageError(another_request(row.run_id))
     if row.version != version and row.status in OPEN:

@@ -92,7 +92,7 @@ class DurableHandle:
         A client that reconnects with its last offset gets each event, and each character of live text, once.
         """
         while True:
-            row = await self.row()  # before the events: what it has ended with has all been written
+            row = await self.row()  # before the events: when it has ended, all of them have been written
             steps = await asyncio.to_thread(self._engine.store.steps, row.run_id)
             texts = await asyncio.to_thread(self._engine.store.texts, row.run_id)
             done = row.status in ENDED or row.status == "paused"

@@ -44,7 +44,7 @@ class Liveness(Protocol):
 
 
 class FileLocks:
-    """Locks in files beside the database, for processes of one machine."""
+    """Locks in files next to the database, for processes on one machine."""
 
     def __init__(self, database: Path, executor: str) -> None:
         self._folder = database.with_name(f"{database.name}.workers")
@@ -183,8 +183,8 @@ def _key(executor: str) -> int:
 def dequeue_while(may: Callable[[], bool], database: object) -> None:
     """Let this process take work from the engine's queues only while it may.
 
-    DBOS has no switch for it, so that its two methods that dequeue are guarded. Raises `UsageError` where this
-    release of it has none of that name.
+    DBOS has no switch for this, so its two methods that dequeue are guarded. Raises `UsageError` if this release does
+    not have them.
     """
     nothings: dict[str, object] = {"start_queued_workflows": ([], None), "start_queued_partitioned_workflows": []}
     for name, nothing in nothings.items():

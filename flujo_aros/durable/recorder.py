@@ -34,7 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
-"""Live text is written about this often: a reply that comes at once takes one write less."""
+"""Live text is written about this often: a reply that arrives at once takes one write less."""
 _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
@@ -115,7 +115,7 @@ class RunRecording:
         steps = [RecordedStep.model_validate(row.record) for row in rows if row.record is not None]
         slots = slots_of(steps, pipeline)
         self.recorded: Mapping[str, Slot] = {name: slot for name, slot in slots.items() if is_final(slot.result)}
-        self.before: dict[str, Work] = {  # what the steps that go on after a pause had taken before it
+        self.before: dict[str, Work] = {  # the usage before the pause of the steps that continue after it
             step.name: RecordedWork.of(slots[step.name].result).work
             for step in steps
             if slots[step.name].result.status is StepStatus.PAUSED

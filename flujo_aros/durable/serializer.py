@@ -84,7 +84,7 @@ def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
 def refuse_pickles() -> None:
     """Keep DBOS from unpickling any row in this process from now on.
 
-    Raises `UsageError` where this release of DBOS decodes pickles in an unknown place.
+    Raises `UsageError` if this release of DBOS decodes pickles in an unknown place.
     """
     unpickler = getattr(internals, "DBOSDefaultSerializer", None)
     known = isinstance(unpickler, Serializer) and unpickler.name() == "py_pickle"

@@ -1,4 +1,4 @@
-"""Our own rows beside those of DBOS, in the same database: runs, steps that started and settled, and live text.
+"""Our own rows, in the same database as those of DBOS: runs, steps that started and settled, and live text.
 
 What DBOS stores (queue, owner, attempts, model calls) is not repeated here, only what it cannot know: whether every
 step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that checks it.
@@ -164,7 +164,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
 
 class JsonOrError(Json):
-    """The same, but what cannot be decoded is the `RefusedRow` itself: one damaged row hides no other."""
+    """The same, but a value that cannot be decoded becomes the `RefusedRow` itself: one damaged row hides no others."""
 
     cache_ok = True
 
@@ -281,7 +281,7 @@ class Store:
         return True
 
     def run(self, run_id: str) -> RunRow:
-        """The run of an id, or of the beginning of one; `last` is the newest.
+        """The run with this id, or whose id begins with it; `last` is the newest.
 
         Raises `UsageError` if there is none, or several, and `RefusedRow` if its row cannot be decoded.
         """
@@ -548,7 +548,7 @@ class Store:
             connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in rows])
 
     def texts(self, run_id: str, after: int = 0) -> list[TextRow]:
-        """The pieces of replies behind an offset."""
+        """The chunks of replies after an offset."""
         query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
         with self.connection() as connection:
             return [TextRow(**row) for row in connection.execute(query).mappings()]
@@ -569,7 +569,7 @@ class Store:
         self.engine.dispose()
 
 
-# Twice for each step, so that each is one statement that is made once: it writes only where the run is ours still.
+# These run twice for each step, so each is one prepared statement; it writes only while the run is still ours.
 _START: Final = """
 INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started)
 SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1,

@@ -70,7 +70,7 @@ _open: Temporal | None = None
 
 
 class _Rows:
-    """What other engines store in a database, in the memory of a workflow, where a replay computes it again."""
+    """Stores in the memory of a workflow what other engines store in a database; a replay computes it again."""
 
     def __init__(self, run: RunRow) -> None:
         self.run = run
@@ -133,7 +133,7 @@ class _ArosRun:
         """Execute the run to its end."""
         engine = _opened()
         runner = engine.inside.get(given["version"])
-        if runner is None:  # fails this task, not the run: it goes on where a worker knows the pipeline
+        if runner is None:  # fails this task, not the run, which continues on a worker that knows the pipeline
             raise RuntimeError(f"this worker does not know version {given['version']} of {given['pipeline']!r}")
         without = None if given["version"] in engine.deps else step_with_deps(runner.pipeline)
         if without is not None:
@@ -161,7 +161,7 @@ class _ArosRun:
         return await recording.finish(result)
 
     async def _made(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """Make a call as one activity. If its worker is lost, it is made again where the run continues."""
+        """Make a call as one activity. If its worker is lost, it is repeated where the run continues."""
         del keep  # the workflow has it in memory, as it has its steps
         record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
         return record
@@ -360,7 +360,7 @@ class Temporal:
             "context": as_saved(task.shared.value, "the context"),
         }
         client, reject = await self.client(), WorkflowIDReusePolicy.REJECT_DUPLICATE
-        with suppress(WorkflowAlreadyStartedError):  # the run of that id: it goes on, or has ended
+        with suppress(WorkflowAlreadyStartedError):  # the run with that id continues, or has ended
             await client.start_workflow(
                 "aros_run", given, id=task.run_id, task_queue=self.queue, id_reuse_policy=reject
             )
@@ -413,7 +413,7 @@ class Temporal:
             making.cancel()
             await asyncio.wait([making])
             why = activity.cancellation_details()
-            if why is not None and why.worker_shutdown:  # nobody has cancelled the run
+            if why is not None and why.worker_shutdown:  # the run was not cancelled
                 raise _not_here(f"the worker that makes {key} is shutting down") from None
             raise
         return making.result()
@@ -425,7 +425,7 @@ def _not_here(message: str) -> ApplicationError:
 
 
 async def _evict(worker: Worker) -> None:
-    """Cancel the workflows that a worker which has shut down still holds, as it does when its cache is full.
+    """Cancel the workflows still cached by a worker that has shut down, as it does when its cache is full.
 
     Otherwise the garbage collector ends them, at any time and in any thread, in the middle of their steps.
     """

@@ -28,7 +28,7 @@ _Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 class LogEvent:
     """One event. `id` counts from 1 within its log; `actor` is an agent, `user` or `conductor`.
 
-    `payload` holds what was said: `text`, and further fields. `meta` holds what it took: model, trust, usage, measures.
+    `payload` contains `text` and further fields. `meta` contains model, trust, usage and measures.
     """
 
     id: int
@@ -66,7 +66,7 @@ class EventLog:
     """The events of one run of an ensemble, in order.
 
     Without a `url` it is kept in memory. A file or a URL (`sqlite:///FILE`, `postgresql://…`) persists it; one database
-    can hold many logs, distinguished by `run_id`. Other processes may append at the same time. Raises `UsageError` if
+    can store many logs, distinguished by `run_id`. Other processes may append at the same time. Raises `UsageError` if
     the database cannot be opened, read or written.
 
     >>> log = EventLog()
@@ -142,7 +142,7 @@ class EventLog:
 
 
 def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start: S) -> S:
-    """Carry a projection through a log: `projection(what came before, event)` for each event, from `start`.
+    """Apply a projection to a log: `projection(what came before, event)` for each event, from `start`.
 
     >>> fold(EventLog(), lambda seen, event: [*seen, event.kind], [])
     []

@@ -20,7 +20,7 @@ _MOST_LOOKED_AT: Final = 2_000
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
-    """How much of a line its speaker has said in one line before, or says over and over in this one: 1 is all of it.
+    """How much of a line its speaker has said in an earlier line, or repeats within this one: 1 means all of it.
 
     >>> repetition("The bell rings again.", ["The bell rings again!"]), repetition("A lamp.", ["The bell rings."])
     (1.0, 0.0)
@@ -44,7 +44,7 @@ def stutter(text: str) -> float:
 
 
 def drift(text: str, own: str) -> float:
-    """How far the words of a line are from those of its speaker's persona and first lines: 1 is nothing in common.
+    """How far the words of a line are from those of its speaker's persona and first lines: 1 means nothing in common.
 
     >>> drift("The owl counts coins.", "An owl who counts everything.") < 0.6 < drift("Buy now!", "An owl.")
     True

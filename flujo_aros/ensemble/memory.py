@@ -18,7 +18,7 @@ MOST_SHRUNK: Final = 0.2
 """The share of its beliefs, in characters, that an agent may lose in one reflection."""
 SEEN_BY_REFLECTION: Final = 20
 MOST_BELIEFS: Final = 8
-"""How many beliefs an agent holds: with one more, an old one is retired. So its prompt does not grow with the log."""
+"""The maximum number of beliefs: one more retires an old one, so the prompt does not grow with the log."""
 
 
 class ReflectionTracker:
@@ -61,7 +61,7 @@ class Add(_Delta):
 
 
 class Retire(_Delta):
-    """A belief that is no longer held."""
+    """A retired belief."""
 
     op: Literal["retire"] = "retire"
     id: str
@@ -96,7 +96,7 @@ class Beliefs:
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
         self.made = 0
-        """How many beliefs were ever made: the next one's number."""
+        """The number of beliefs ever created, which numbers the next one."""
 
     @property
     def texts(self) -> list[str]:
@@ -163,8 +163,8 @@ _SALIENT: Final = {"judge.verdict": 3.0, "user.injected": 3.0, REFLECTED: 2.0}
 class EpisodicMemory:
     """The events that one agent has seen: those it subscribes to, its own, and the beliefs of all agents.
 
-    Of the last events, four times its window, the most salient are in view: verdicts, the user's words, lines that name
-    the agent, then the latest. `seen` counts all of them since the beginning.
+    Of the last events, four times its window, the most salient are in view: verdicts, the user's messages, lines that
+    mention the agent, then the latest. `seen` counts all of them since the beginning.
     """
 
     def __init__(self, manifest: Manifest) -> None:

@@ -110,14 +110,14 @@ class Ensemble(TakesInput):
     `AgentSpec` or the name of a model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
     events: an `EventLog`, or a file or URL for one; a log that already has events is continued, beliefs included.
     `stop_on` are kinds of events that end the run, `completion_signal` a string that ends it when an agent says it;
-    `inject` maps a turn to what the user says before it. When nobody is due any more, the run ends, too; if the last
-    turn was skipped or has failed, its agent is asked again first, at most twice in a row.
+    `inject` maps a turn to what the user says before it. The run also ends when no agent is due any more; if the last
+    turn was skipped or failed, its agent is asked again first, at most twice in a row.
 
     A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
-    that has drifted from the persona by `drift` or more, is asked for once more in other words; a line that still
-    repeats is skipped. None turns either off. Without `reflection` no agent forms beliefs.
+    that has drifted from the persona by `drift` or more, must be reworded once; a line that still repeats is skipped.
+    None turns either off. Without `reflection` no agent forms beliefs.
 
-    A turn whose agent calls a tool that needs an approval pauses the run; with the answer, that turn goes on.
+    A turn whose agent calls a tool that needs an approval pauses the run; with the answer, that turn continues.
 
     A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
     finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
@@ -183,7 +183,7 @@ class Ensemble(TakesInput):
 
     @property
     def asked(self) -> tuple[Step, ...]:
-        """The steps of its turns, each agent's for what it says and for what it comes to believe."""
+        """The steps of its turns: for each agent, one for its lines and one for its beliefs."""
         reflecting = self.manifests if self.reflection else ()
         return tuple(map(self.step_of, self.manifests)) + tuple(
             self.step_of(each, reflecting=True, replacing=True) for each in reflecting
@@ -191,7 +191,7 @@ class Ensemble(TakesInput):
 
     @property
     def most_asked(self) -> int:
-        """How often one of them runs at most: in each turn once, and once more in other words."""
+        """The maximum number of times that one of them runs: once in each turn, and once more to reword a line."""
         return 2 * self.turns
 
     @property
@@ -208,7 +208,8 @@ class Ensemble(TakesInput):
     def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False, turn: int = 0) -> Step:
         """The agent step of one turn; its input is the prompt.
 
-        The seed of a profile counts on with the turns: at one seed, an agent that hears the same says the same forever.
+        The seed of a profile increases with the turns: with a fixed seed, an agent with the same input repeats itself
+        forever.
         """
         profile = cast("AgentSpec", self.profiles[manifest.model_profile])
         identity = f"You are {manifest.name}, a {manifest.role}.\n{manifest.persona.strip()}"
@@ -227,11 +228,11 @@ class Ensemble(TakesInput):
         return Step(manifest.name, agent=agent, contract=Spoken.of(contract))
 
     def continues(self, reason: str, turn: int) -> bool:
-        """Whether a run that ended for this reason after so many turns has more to play: those it was short of."""
+        """Whether a run that ended for this reason after this many turns has turns left to play."""
         return reason in ("turns", "budget") and turn < self.turns
 
     def has_ended(self) -> bool:
-        """Whether the log holds a run that has ended, so that this one asks no model."""
+        """Whether the log contains a finished run, so that this one asks no model."""
         with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
             played = [event for event in log if event.actor != "user"]
         if not played or played[-1].kind != "run.finished":
@@ -313,8 +314,8 @@ class _Member:
 class Spoken(EventContract):
     """An event of a sentence or two: the schema that a provider enforces bounds its strings and takes no other fields.
 
-    A small model would otherwise stop after a word, or never: it goes on with fields that nobody has asked for. Reading
-    is no stricter than for any event.
+    A small model would otherwise stop after one word, or never, adding fields that were not requested. Reading is not
+    stricter than for any other event.
     """
 
     @property
@@ -338,7 +339,7 @@ class Spoken(EventContract):
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The result of asking an agent: its event, or why there is none; and what that used."""
+    """The result of asking an agent: its event, or why there is none, and the usage."""
 
     said: Accepted[Any] | None
     why: str
@@ -357,9 +358,9 @@ class _Turn:
 
 
 class _PausedTurn(BaseModel):
-    """What a turn whose tool calls wait for a decision needs to go on, beside the conversation of its agent.
+    """What a turn needs to continue after a decision on its tool calls, besides the conversation of its agent.
 
-    `calls` and `usage` are what the turn has taken so far. `events` is the log if it is in memory alone.
+    `calls` and `usage` are those of the turn so far. `events` is the log if it is only in memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -391,7 +392,7 @@ class _Run:
         self.failed = 0
         self.mute = ""
         self.mute_turns = 0
-        """Whose turn was skipped or has failed as the last one, and how many of its turns in a row."""
+        """The agent whose last turn was skipped or failed, and how many of its turns in a row."""
         self.why = "no agent was ever due"
         self._stopped = False
         self.turn = 0
@@ -412,7 +413,7 @@ class _Run:
 
     @property
     def missing(self) -> list[str]:
-        """The kinds of events that were to end the run, if none of them has come."""
+        """The kinds of events that should have ended the run, if none of them occurred."""
         return [] if self._stopped or self.reason == "signal" else list(self.ensemble.stop_on)
 
     def summary(self) -> dict[str, Any]:
@@ -445,7 +446,7 @@ class _Run:
         return self.reason
 
     async def _count_kept(self) -> None:
-        """In a durable run that resumes from its log, count what the turns before the crash have used."""
+        """In a durable run that resumes from its log, count the usage of the turns before the crash."""
         calls = host.recorder()
         if calls is None:
             return
@@ -460,7 +461,7 @@ class _Run:
                 self.context.spend(_usage_in(event.meta))
 
     async def _next(self) -> None:
-        """Play the next turn; a turn on which nobody is due passes."""
+        """Play the next turn; if no agent is due, it passes."""
         turn = self.turn + 1
         if turn > self.ensemble.turns:
             self.reason = "turns"
@@ -477,7 +478,7 @@ class _Run:
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
             if not isinstance(result, Exception) or isinstance(result, (*host.USED_UP, PauseRun, UsageError)):
-                raise result  # not this agent's failure, or nobody's
+                raise result  # not this agent's failure, or not a failure at all
             name = type(result).__name__
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
         self.turn = turn
@@ -526,7 +527,7 @@ class _Run:
         unasked = {"kind"} if judges else {"kind", *_VERDICT}
         payload = {key: value for key, value in event.model_dump().items() if key not in unasked}
         if judges:
-            payload.setdefault("winner", None)  # a verdict in prose names nobody, and is one
+            payload.setdefault("winner", None)  # a verdict in prose names nobody, but it is a verdict
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
@@ -598,9 +599,10 @@ class _Run:
         return self._steps[key]
 
     async def _ask(self, step: Step, prompt: str, *, reflecting: bool = False, earlier: _Turn | None = None) -> _Turn:
-        """Ask an agent, or go on with what it was asked before the run paused. `earlier` is the same turn's first try.
+        """Ask an agent, or continue with the request from before the pause. `earlier` is the first try of the same
+        turn.
 
-        Raises `PauseRun` where its tool calls wait for a decision.
+        Raises `PauseRun` if its tool calls wait for a decision.
         """
         paused, self._paused = self._paused, None
         calls = 0 if earlier is None else earlier.calls
@@ -698,7 +700,7 @@ class _Run:
             self.reason = "failed"
 
     def _pass_on(self, agent: str) -> None:
-        """Give a turn to those who would have heard the line that was not said, so that none waits for it forever."""
+        """Give a turn to the agents that would have heard the missing line, so that none waits forever."""
         unsaid = self._grants.get(agent, frozenset())
         for member in self.members:
             member.waiting |= member.name != agent and not unsaid.isdisjoint(member.manifest.subscribes_to)

@@ -10,7 +10,7 @@ from flujo_aros.ensemble.memory import REFLECTED, REFUSED
 
 
 def stage_line(event: LogEvent) -> str:
-    """An event as one line for a person.
+    """An event as one readable line.
 
     >>> stage_line(LogEvent(1, "r", 3, "agent.reflected", "echo", {"text": "Words return."}))
     '💭 echo believes: Words return.'
@@ -86,7 +86,7 @@ class AgentStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The figures of a run, in all and by agent."""
+    """The figures of a run, in total and by agent."""
 
     turns: int = 0
     events: int = 0
@@ -125,7 +125,7 @@ class Stats:
 
 
 def render_stats(stats: Stats) -> str:
-    """The figures of a run, for a person."""
+    """The figures of a run as readable text."""
     plain = stats.to_dict()
     lines = [
         f"turns: {stats.turns}, events: {stats.events}, outside grants: {stats.outside_grants}",

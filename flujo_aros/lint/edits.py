@@ -74,7 +74,7 @@ class Positions:
 
 Written: TypeAlias = str | bool | Mapping[str, "Written"]
 
-# What may stand before a value: an anchor or a tag.
+# What may precede a value: an anchor or a tag.
 _PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*(?: [\w.-]+)*|\d+", re.ASCII)
 _WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}

@@ -72,7 +72,7 @@ def _all(subject: Subject) -> Iterator[WrittenSchema]:
 
 
 def under(node: Node, *keys: str) -> Node | None:
-    """What stands under these keys, one in the other."""
+    """The node under these nested keys."""
     here: Node | None = node
     for key in keys:
         here = here.members.get(key) if here is not None else None

@@ -346,7 +346,7 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
 
 
 def _is_asked_in_words(schema: JsonSchema) -> bool:
-    """Whether the host asks for a schema in words, because it is recursive."""
+    """Whether pydantic-ai puts a schema into the prompt because it is recursive."""
     from pydantic_ai import StructuredDict
     from pydantic_ai.exceptions import UserError
 

@@ -25,8 +25,8 @@ _NO_FIX: Final = "There is no fix: only you know what was meant."
 class Rule(ABC):
     """One thing that can be wrong in a blueprint. The docstring of a rule is its documentation.
 
-    Its first line is the summary; then come the sections of `SECTIONS`, each as `## Heading`. A rule names the pattern
-    that it finds, never the cure.
+    Its first line is the summary; then come the sections of `SECTIONS`, each as `## Heading`. A rule is named after the
+    pattern that it finds, never after the fix.
     """
 
     code: ClassVar[str] = ""

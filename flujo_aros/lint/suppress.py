@@ -1,4 +1,4 @@
-"""What suppresses findings: comments such as `# aros: ignore[V-A8]`, and baselines.
+"""Suppresses findings by comments such as `# aros: ignore[V-A8]`, and by baselines.
 
 flujo's `# flujo: ignore V-A8` means the same.
 """
@@ -41,9 +41,9 @@ class _Ignore:
 
 @dataclass(frozen=True)
 class Suppressions:
-    """The comments of one text. A comment counts for its own line, or, where it stands alone, for the next one.
+    """The comments of one text. A comment applies to its own line or, if it is alone on the line, to the next one.
 
-    On the line where a step begins (or right above it) it counts for the whole step.
+    On the line where a step begins, or right above it, it applies to the whole step.
     """
 
     ignores: tuple[_Ignore, ...]
@@ -51,7 +51,7 @@ class Suppressions:
 
     @classmethod
     def of(cls, positions: Positions, root: Node | None, steps: Iterable[Node]) -> Suppressions:
-        """Read the comments of a text. What looks like one inside a quoted or block text is not one."""
+        """Read the comments of a file, except for text inside strings that looks like a comment."""
         if "ignore" not in positions.text:
             return cls((), ())
         texts = sorted(_text_spans(positions, root)) if root else []
@@ -63,7 +63,7 @@ class Suppressions:
         return cls(ignores, tuple((step.place.line, step.end.line) for step in steps))
 
     def cover(self, finding: Finding) -> bool:
-        """Whether a comment keeps this finding away."""
+        """Whether a comment suppresses this finding."""
         line = finding.place.line
         reaching = [*self._for_file, *self._by_line.get(line, ())]
         reaching += [each for first, last, told in self._for_steps if first <= line <= last for each in told]
@@ -88,7 +88,7 @@ class Suppressions:
 
 
 def matches(code: str, pattern: str) -> bool:
-    """Whether a code is meant by a pattern: itself, or the beginning of it (`V-A`, `V-A*`).
+    """Whether a code matches a pattern: itself, or a prefix (`V-A`, `V-A*`).
 
     >>> matches("V-A8", "V-A"), matches("V-A8", "V-C1")
     (True, False)
@@ -120,12 +120,12 @@ Key: TypeAlias = tuple[str, str, str, str]
 
 
 def key_of(path: str, finding: Finding) -> Key:
-    """What a finding is in a baseline."""
+    """The identity of a finding in a baseline."""
     return (path, finding.code, finding.step or "", finding.message)
 
 
 def read_baseline(file: Path) -> Mapping[Key, int]:
-    """How often each finding of a baseline file may occur. Raises `UsageError` for a file that is none."""
+    """How often each finding of a baseline file may occur. Raises `UsageError` if it is not a baseline."""
     try:
         told: Any = json.loads(file.read_text(encoding="utf-8"))
         entries = cast("list[dict[str, Any]]", told["findings"])

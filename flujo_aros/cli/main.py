@@ -121,7 +121,7 @@ COMMANDS: Final = {
     "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
     "check": _Command("durable:check_command", "Check the record of a durable run.", shows_help_alone=True),
     "read": _Command("read:read_command", "Read a model's reply as a typed value.", section="Read replies"),
-    "bench": _Command("bench:bench_command", "Score the reader on replies of your own.", shows_help_alone=True),
+    "bench": _Command("bench:bench_command", "Score the reader on your own replies.", shows_help_alone=True),
 }
 """Every command, in the order of `aros --help`, which loads none of them."""
 

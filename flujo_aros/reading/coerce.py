@@ -696,6 +696,7 @@ class Coercion:
             None
         )
         tied = False
+        whole: list[Shape] = []
         blank = node.kind in (STRING, BARE) and shape.allows("null") and is_no_value(node.value)
         if blank and self._counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
@@ -710,6 +711,8 @@ class Coercion:
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
             risk = max((edit.risk for edit in edits), default=-1)
             score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
+            if not issues and branch.properties:
+                whole.append(branch)
             if best is None or score < best[0]:
                 best, tied = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :]), False
             elif score == best[0] and not issues and ((edits and value != best[1]) or score[1]):
@@ -721,7 +724,8 @@ class Coercion:
         if best is None:
             return self._free(node, path)
         score, value, edits, issues, names, rest = best
-        if tied:
+        lost = {left.member.key for left in rest if left.path is path}
+        if tied or (not issues and any(key in branch.properties for key in lost for branch in whole)):
             return self._issue(path, "ambiguous", "it can be read as more than one of the alternatives", node)
         self.edits += edits
         self.issues += issues

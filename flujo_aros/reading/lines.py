@@ -95,7 +95,7 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 def _read_flat(text: str, shape: Shape) -> Node | None:
     """Any other line between the keys makes the result None, because it might belong to the value above it."""
     members: dict[str, Member] = {}
-    at, pending = 0, False
+    at, pending, last = 0, False, None
     lines = text.split("\n")
     semicolons = all(line.rstrip().endswith(";") for line in lines if ":" in line)
     for line in lines:
@@ -103,6 +103,9 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         found = _LINE.fullmatch(line.rstrip("\r"))
         name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) if found else None
         if found is None or name is None:
+            if last is not None and any(map(str.isalnum, line)) and not _FENCE.fullmatch(line):
+                return None  # a string may go on in the next line
+            last = None
             if members and _CLOSERS.fullmatch(line):
                 return None  # the end of an object whose opening brace is missing: its values may be anything
             pending = pending or (bool(members) and bool(line.strip()))
@@ -115,10 +118,16 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         if value is None:
             return None
         members[name] = Member(name, start + found.start("key"), value)
+        last = name if value.kind in (STRING, BARE) and _is_free(shape.member(name)) else None
     if not shape.required <= members.keys():
         return None
     nodes = list(members.values())
     return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)
+
+
+def _is_free(shape: Shape) -> bool:
+    """Whether a field takes any string."""
+    return any(part.allows("string") and not part.choices and not part.format for part in (shape, *shape.branches))
 
 
 def _without_emphasis(found: re.Match[str]) -> str:
@@ -138,7 +147,8 @@ def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
     if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
         return Node(STRING, decoded, start, end)
     quoted = _WRAPPED.fullmatch(raw)
-    if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2]:
+    dunder = quoted is not None and quoted[1] == "__" and quoted[2].isidentifier() and _is_free(shape)
+    if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2] and not dunder:
         return Node(STRING, quoted[2], start, end)
     if raw[:1] in ("[", "{"):
         parsed = Parser(raw, 0, shape).parse()

@@ -595,7 +595,11 @@ class JsonPreview:
             return Part(node.value, final=False)
         if coercion.edits and value is None:  # an event leaves out optional parts
             return Part(value, final=False)
-        unsure = self.rules.typed and isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
+        filled = is_dict(value) or (
+            is_list(value) and any(map(is_dict, value))
+        )  # JSON in a string: with defaults added
+        decimal = isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
+        unsure = self.rules.typed and (filled or decimal)
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
     def _stays(self, value: Any, shape: Shape) -> bool:

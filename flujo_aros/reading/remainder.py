@@ -21,7 +21,7 @@ from functools import cache, lru_cache, partial
 from itertools import combinations, islice, pairwise
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract import Shape, fold, mask_reasoning
+from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
@@ -205,7 +205,7 @@ def likeness(key: str, name: str) -> Likeness:
     if all(units) and units[0] != units[1]:
         return Likeness.LIKE if (set(mine) - _UNITS) & set(its) else Likeness.NONE
     less, more = set(mine) - set(its), set(its) - set(mine)
-    if any((one in less and two in more) or (two in less and one in more) for one, two in _ANTONYMS):
+    if _contrast(less, more):
         return Likeness.LIKE
     if _is_typo(key, name, mine, its):
         return Likeness.SURE
@@ -221,7 +221,21 @@ def likeness(key: str, name: str) -> Likeness:
     if _is_negation(key, name) or _is_negation(name, key):
         return Likeness.LIKE
     akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
+    akin = akin or (_initials(mine) == fold(name) or fold(key) == _initials(its))
     return Likeness.LIKE if akin else Likeness.NONE
+
+
+def _contrast(one: set[str], two: set[str]) -> bool:
+    """Whether two sets of words hold opposites."""
+    return any((a in one and b in two) or (b in one and a in two) for a, b in _ANTONYMS)
+
+
+def _initials(words: Sequence[str]) -> str:
+    """The first letters of at least three words: `bmi` for `body_mass_index`."""
+    return "".join(word[0] for word in words) if len(words) >= _LEAST_INITIALS else ""
+
+
+_LEAST_INITIALS: Final = 3
 
 
 def _is_negation(key: str, name: str) -> bool:
@@ -323,6 +337,7 @@ def _traits(name: str) -> set[object]:
     """Features of a name of which similar names share at least one: a word, a root, a synonym, most letters."""
     words, folded = words_of(name), fold(name)
     traits: set[object] = {folded[len(prefix) :] for prefix in ("", *_NEGATIONS) if folded.startswith(prefix)}
+    traits |= {_initials(words)} - {""}
     for word in words:
         traits |= {word, word[:_LEAST_ROOT]}
         traits |= {("short for", word[: _LEAST_ROOT - 1])} if len(word) == 3 or len(word) > 2 * _LEAST_ROOT else set()
@@ -385,9 +400,9 @@ def place(
     brackets = member.node.kind in (ARRAY, OBJECT)
     made_for = (name for name in empty if brackets and _is_made_for(member.node, empty[name]))
     made_of = list(islice((name for name in made_for if fits(member.node, name)), 2))
-    if len(made_of) == 1:
-        return Placement(made_of[0])
     words = set(words_of(member.key))
+    if len(made_of) == 1 and not words & _OTHER and not _contrast(words, set(words_of(made_of[0]))):
+        return Placement(made_of[0])
     vague = words <= _GENERIC  # `id` says nothing of `trace_id` where it is of another type
     like = [
         name
@@ -396,6 +411,10 @@ def place(
         and fits(member.node, name)
         and not (vague and not _is_of_type(member.node, empty[name]))
     ]
+    like = like or [
+        name for name, how in found.items() if how is Likeness.LIKE and _tells_a_number(member.node, empty[name])
+    ]
+    like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
     if words <= _BOOKKEEPING or words <= _WORKING:
@@ -404,12 +423,29 @@ def place(
     return Placement(unsure=next((name for name in telling if fits(member.node, name)), ""))
 
 
+def _tells_a_number(node: Node, shape: Shape) -> bool:
+    """Whether a string with digits stands where a field wants a number, date or time: `50k-60k`."""
+    wants = (
+        shape.allows("number") or shape.allows("integer") or any(p.format in TIMES for p in (shape, *shape.branches))
+    )
+    return wants and node.kind == STRING and any(map(str.isdigit, node.value))
+
+
+def _says(node: Node, name: str) -> bool:
+    """Whether a string is the name of a field, as in `{"status": "delivered"}`."""
+    return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
+
+
 def is_telling(shape: Shape) -> bool:
     """Whether the values of a field are distinctive enough to be recognized under any key."""
     parts = (shape, *shape.branches)
     return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
 
+_OTHER: Final = _stems(
+    "old previous former prior original draft example sample template before alternative other wrong"
+)
+"""Words of keys whose value is not the one asked for."""
 _BOOKKEEPING: Final = _stems(
     "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
 )

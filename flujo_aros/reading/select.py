@@ -81,6 +81,7 @@ T = TypeVar("T")
 
 # Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
 BETWEEN: Final = expression(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+", re.M)
+TAGS: Final = expression(r"\s*</([\w:-]{1,60})\s*>\s*<\1>\s*")
 FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
 CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
@@ -930,7 +931,8 @@ class Search(Generic[T]):
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
         """Whether there are words between the answers (a fence separates them too)."""
         walls = FENCES if group[0].rank <= FENCE else BETWEEN
-        return all(not walls.fullmatch(self.text, one.end, two.start) for one, two in pairwise(group))
+        gaps = [(one.end, two.start) for one, two in pairwise(group)]
+        return not any(walls.fullmatch(self.text, *gap) or TAGS.fullmatch(self.text, *gap) for gap in gaps)
 
     def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
         """Several values in a row, where the contract is a list of them."""

@@ -257,6 +257,8 @@ def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:
     [
         {"min_stack": 2},
         {"weight_lb": 9.0},
+        {"weight_range": "3-4"},
+        {"state": "insured"},
         {"insurance": True},
         {"correlation": "t-1"},
     ],

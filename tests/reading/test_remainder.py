@@ -89,6 +89,8 @@ def test_a_key_with_one_possible_field_is_renamed(key: str, written: str, field:
         ("terminal_gate", '"B4"'),
         ("layovers", '["Kiel"]'),
         ("takeoff", '"2026-05-01"'),
+        ("delay_range", '"10-20"'),
+        ("previous_place", '{"row": 3, "letter": "A"}'),
     ],
 )
 def test_a_key_that_may_have_been_meant_for_a_field_refuses(key: str, written: str) -> None:
@@ -155,6 +157,22 @@ def test_an_object_is_known_by_what_it_is_made_of() -> None:
         "row": 3,
         "letter": "A",
     }
+
+
+class Circle(BaseModel):
+    radius: float
+
+
+class Box(BaseModel):
+    width: float
+    height: float
+
+
+def test_an_object_with_the_keys_of_two_alternatives_is_neither() -> None:
+    outcome = read('[{"radius": 1, "width": 2, "height": 3}]', list[Circle | Box])
+    assert isinstance(outcome, Rejected)
+    assert [issue.code for issue in outcome.issues] == ["ambiguous"]
+    assert isinstance(read('[{"radius": 1, "color": "red"}]', list[Circle | Box]), Accepted)
 
 
 def test_valid_json_under_a_schema_that_keeps_its_keys_is_left_alone() -> None:

@@ -72,6 +72,7 @@ REPLIES: list[tuple[str, Any]] = [
     ('Here: {"kind": "Say", "text": "Hello \\"you\\"", "mood": 3}', Output.event(["say", "act"])),
     ("Just a text.\nAs it is.", str),
     ("**yes**", bool),
+    ('{"title": "Tea", "items": "[{\\"sku\\": \\"A-1\\"}]", "note": null}', Order),
 ]
 
 

@@ -44,7 +44,7 @@ def seen(seed: int, number: int, streamed: float) -> Seen:
     from fuzz import reply
 
     from flujo_aros import read
-    from flujo_aros.reading.stream import StreamReader
+    from flujo_aros.reading.read import StreamReader
 
     text, contract, truncated = reply(seed, number)
     outcome = _written(read(text, contract, truncated=truncated))

@@ -70,7 +70,7 @@ from flujo_aros.reading.read import (
     parse_and_validate as parse_and_validate,
     read as read,
 )
-from flujo_aros.reading.stream import StreamReader as StreamReader
+from flujo_aros.reading.read import StreamReader as StreamReader
 from flujo_aros.recovery.asking import (
     Constrain as Constrain,
     Escalate as Escalate,

@@ -21,7 +21,7 @@ from flujo_aros.host.model import words_of
 from flujo_aros.host.response import written_in
 from flujo_aros.host.run_state import RunRecord
 from flujo_aros.outcome import Accepted, Outcome, Rejected
-from flujo_aros.reading.stream import StreamReader
+from flujo_aros.reading.read import StreamReader
 
 Live: TypeAlias = Callable[[LiveEvent], Awaitable[None]]
 """Receives each piece of a reply as it arrives. It is awaited, so a slow listener slows the model down."""

@@ -39,8 +39,8 @@ from flujo_aros.host.direct import FirstCall, check_limits, price
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.run_state import Exchange, RunRecord, Viewer
 from flujo_aros.host.schema_request import in_some_form
+from flujo_aros.reading.read import StreamReader
 from flujo_aros.reading.runaway import Runaway
-from flujo_aros.reading.stream import StreamReader
 from flujo_aros.settings import StreamingSettings
 
 Rescue: TypeAlias = Callable[

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from flujo_aros.contract import Contract
-from flujo_aros.reading.stream import StreamReader
+from flujo_aros.reading.read import StreamReader
 
 _NOTHING: Final = " "
 """Not JSON. An empty string would mean an empty object to the host."""

@@ -1,6 +1,6 @@
 """From the text of a reply to a typed value, without I/O.
 
-What comes in: a text (`read`) or its pieces (`stream.StreamReader`), and a compiled contract. What goes out: `Accepted`
+What comes in: a text (`read`) or its pieces (`StreamReader`), and a compiled contract. What goes out: `Accepted`
 with every repair, or `Rejected` with the reason.
 
 1. `read` takes valid JSON that satisfies the contract as it is: one call of the validator, no search.
@@ -8,9 +8,9 @@ with every repair, or `Rejected` with the reason.
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
    a quoted text, `key: value` `lines`, a single word or number.
 3. Brackets are found by `scanner`, best place first: tags and fences, lines of their own, inline; never in reasoning.
-   Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired by the fast path (`fast_path`),
+   Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired by the fast path,
    the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
-4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `scalars`, `dates`, `envelope`. Every
+4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `scalars`, `envelope`. Every
    conversion is a repair with a path (`node`). The validator of the contract judges the result.
 5. `Search` decides between the candidates that fit. `remainder` has the last word: what the value does not contain must
    be harmless, else the reading fails. The word lists are in `phrases`.

@@ -16,7 +16,6 @@ from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, pat
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.as_is import CONVERTS, fit
-from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.enum_match import (
     Company,
     is_no_value,
@@ -39,7 +38,6 @@ from flujo_aros.reading.envelope import (
     payload_of,
     reports_failure,
 )
-from flujo_aros.reading.json_scan import Scanned
 from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import (
     ARRAY,
@@ -52,12 +50,13 @@ from flujo_aros.reading.node import (
     Member,
     Node,
     Path,
+    Scanned,
     plain,
     unlink,
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Names, Placement, is_telling, place
-from flujo_aros.reading.scalars import Amount, Scale, read_amount
+from flujo_aros.reading.scalars import Amount, Scale, read_amount, read_time
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})

@@ -24,7 +24,6 @@ from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
 from flujo_aros.reading.as_is import FOREIGN_KEYS, OTHER_KEYS, fit
-from flujo_aros.reading.json_scan import Scanned, Unreadable, scan
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
 from flujo_aros.reading.node import (
     ARRAY,
@@ -39,10 +38,13 @@ from flujo_aros.reading.node import (
     Edit,
     Member,
     Node,
+    Scanned,
+    Unreadable,
     moved,
     new_edit,
     new_member,
     new_node,
+    scan,
 )
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import (

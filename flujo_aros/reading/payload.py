@@ -29,9 +29,19 @@ from flujo_aros.contract import (
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
-from flujo_aros.reading.json_scan import find_json_end, finite, refuse_constant
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
-from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
+from flujo_aros.reading.node import (
+    ARRAY,
+    OBJECT,
+    Edit,
+    Node,
+    RepairLog,
+    find_json_end,
+    finite,
+    plain,
+    refuse_constant,
+    worst,
+)
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest

@@ -44,14 +44,28 @@ from flujo_aros.reading.candidate import (
     over_the_ceiling,
     read_scalars,
     read_strict,
+    rewrite,
+    splices,
 )
 from flujo_aros.reading.enum_match import boolean_word
 from flujo_aros.reading.event import LenientParser, event_of, is_example
-from flujo_aros.reading.fast_path import rewrite, splices
-from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.lookahead import NeedMoreInput, expression
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
+from flujo_aros.reading.node import (
+    ARRAY,
+    LITERAL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Edit,
+    JsonExtent,
+    Node,
+    RepairLog,
+    find_json_end,
+    json_extent,
+    moved,
+    worst,
+)
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry

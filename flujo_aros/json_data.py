@@ -219,7 +219,7 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
 
 
 def _python_character(escape: str) -> str | None:
-    """The character of `xa0`, `U0001F600` or `N{BULLET}`, or None if it is none."""
+    """The character of `xa0`, `U0001F600` or `N{BULLET}`, or None if it is not one of these."""
     try:
         return unicodedata.lookup(escape[2:-1]) if escape[0] == "N" else chr(int(escape[1:], 16))
     except (KeyError, ValueError):

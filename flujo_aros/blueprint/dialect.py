@@ -98,7 +98,7 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
 
 
 def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
-    """A valid name, and a message if there is none, for lenient loading."""
+    """A valid name, and a default message, for lenient loading."""
     name = plain.get("name")
     if isinstance(name, str) and not STEP_NAME.fullmatch(name):
         plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"

@@ -114,7 +114,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         loading.note(node.place, too_many_steps())
         raise EnoughError
     kind = node.members["kind"].plain() if "kind" in node.members else "step"
-    if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
+    if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is not a kind
         loading.note(node.members["kind"].place, no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
     node = with_meta(loading, node, kind)

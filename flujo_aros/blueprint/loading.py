@@ -389,7 +389,7 @@ class Loading:
             self.warn(
                 node.place,
                 f"`system_prompt` is not a template: the model sees {short(shown)} "
-                "literally; put what changes into the `input` of the step",
+                "literally; put values that change into the `input` of the step",
             )
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
@@ -397,7 +397,9 @@ class Loading:
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:
                 place = node.members["variables"].members[name].place
-                self.doubt(place, "a variable of a prompt is a plain value; put what changes into the step's `input`")
+                self.doubt(
+                    place, "a variable of a prompt is a plain value; put values that change into the step's `input`"
+                )
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
     def _passes_over(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> bool:

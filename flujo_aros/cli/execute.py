@@ -211,7 +211,7 @@ def save_paused(
 ) -> Path:
     """Save what a paused run needs to continue. Returns the file. Raises `UsageError` if it cannot be written.
 
-    `more` is saved beside it: `row`, where the result of a row of a batch belongs, or the options of `ensemble`.
+    `more` is saved with it: `row`, where the result of a row of a batch belongs, or the options of `ensemble`.
     """
     file = state or PAUSED / f"{result.run_id}.json"
     paused = None if result.paused is None else result.paused.to_dict()

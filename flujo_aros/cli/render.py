@@ -132,7 +132,7 @@ def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
 
 
 def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
-    """Where the mark stands on the row, in cells; at least one cell wide."""
+    """The extent of the mark on the row, in cells; at least one cell wide."""
     first = max(0, mark.start - row.start)
     last = min(len(row.text), max(mark.start, mark.end) - row.start)
     start = cell_len(visible_line(row.text[:first]))

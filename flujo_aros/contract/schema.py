@@ -50,7 +50,7 @@ class Shape:
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
-    """Title and description: words that a reply may repeat beside its value."""
+    """Title and description, whose words a reply may repeat next to its value."""
     unique: bool = False
     """A list without duplicates: a Python type may store it as a set, without an order."""
     aliases: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Shape:
     """At the root: some place below takes strings in a list, or arbitrary keys, where an ellipsis may mark an omission.
     """
     may_mix: bool = True
-    """At the root: some list below may hold lists beside other items."""
+    """At the root: some list below may contain lists as well as other items."""
     has_aliases: bool = False
     """At the root: some place below has keys that are aliases."""
     has_times: bool = False
@@ -234,7 +234,7 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
 
 
 def _may_mix(shape: Shape) -> bool:
-    """Whether a list here, or one below that the schema does not describe, may hold lists beside other items."""
+    """Whether a list here, or an undescribed one below, may contain lists as well as other items."""
     parts = (*shape.properties.values(), *shape.branches, *shape.prefix, *(part for _, part in shape.patterns))
     undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
     if undeclared or shape.additional is True or any(part is ANY for part in (*parts, shape.additional)):

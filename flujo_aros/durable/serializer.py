@@ -1,8 +1,8 @@
 """Safe at rest: only JSON goes into the engine's tables, and only JSON is ever read from them.
 
 DBOS stores pickles by default, and decodes each row in the format that its `serialization` column names: a row that
-says `py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Whoever may write to the
-database would control every worker. So the one place where DBOS unpickles is replaced by a refusal.
+says `py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Anyone with write access
+to the database would control every worker. So the one place where DBOS unpickles is replaced by a refusal.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ async def direct_agent(
 ) -> DirectAgent[T]:
     """The agent of a spec, which needs no agent graph: it has no tools. The same one each time in an event loop.
 
-    `repeated`: whoever runs it repeats it after provider errors. Raises `UsageError` for a model that cannot be had.
+    `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
     """
     model = await named_model(spec.model, models, repeated=repeated)
     return _kept().once(_of_spec, spec, model, contract, ladder)
@@ -101,7 +101,7 @@ def capability_names() -> tuple[str, ...]:
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
     """The model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
 
-    With `repeated` its provider's client does not repeat by itself: then whoever runs it does, counts and waits.
+    With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
     """
     if models is not None and _serves(models, name):
         return await models.model(name)

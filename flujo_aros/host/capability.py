@@ -375,7 +375,7 @@ class Aros(AbstractCapability[Any]):
         """The plain text of a step. A truncated or runaway text goes through the ladder. Raises `OutputError` if it
         stays incomplete.
 
-        Raises `OutputError` where that is no whole text.
+        Raises `OutputError` if the text is not complete.
         """
         run = self._run(ctx, record)
         outcome = await recover_text(run, text)
@@ -440,7 +440,7 @@ def spec_options(contract: Any, ladder: Any, flags: Mapping[str, Any]) -> tuple[
     """The contract and the ladder described by a spec. Raises `UsageError` naming the option, its value and the allowed
     ones.
 
-    Raises `UsageError` naming the option, what stands there and what may.
+    Raises `UsageError` with the option, its value and the valid values.
     """
     for name, value in flags.items():
         if not isinstance(value, bool):

@@ -63,7 +63,7 @@ class Call:
     """One request to a model: the messages, the model, and the output format.
 
     `listen` reads the reply while it streams; without it nothing is streamed. `instrument` are the OpenTelemetry
-    settings of the run; None stands for those of the process (`Agent.instrument_all`). `agent`, `stage` and `attempt`
+    settings of the run; None means those of the process (`Agent.instrument_all`). `agent`, `stage` and `attempt`
     say what the call is for: `stage` is "first" for an agent's own request, else the stage of the ladder that asks.
     """
 
@@ -79,7 +79,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """What the call is for, in words that stay the same when a run is repeated: `extract first 1`."""
+        """What the call is for, as a label that is the same when a run is repeated: `extract first 1`."""
         return f"{self.agent} {self.stage} {self.attempt}".strip()
 
 

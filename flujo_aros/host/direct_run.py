@@ -273,7 +273,7 @@ class DirectRun(Generic[T]):
         unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
         if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
             record.exchange.unknown_tool = unknown.issues[0]
-            # No provider accepts a tool call without its result, so the model is told in text.
+            # No provider accepts a tool call without its result, so the feedback is sent as text.
             revised = replace(revised, parts=[part for part in revised.parts if not isinstance(part, ToolCallPart)])
         nothing = says_nothing(revised) and not text_in(revised)  # white space may already have been shown
         if record.exchange.fault is None and nothing and self._asks_after_silence():

@@ -85,7 +85,7 @@ def model_text_in(error: Exception) -> str:
 
 def _details(error: Exception) -> Mapping[str, Any]:
     """The error's data as sent by the provider; empty if there is none."""
-    # Inside a stream there is no HTTP status; the body may then stand on the error of the provider's own client only.
+    # Inside a stream there is no HTTP status; then only the error of the provider's own client may have the body.
     whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     inner: object = whole.get("error", whole) if is_dict(whole) else None
     return inner if is_dict(inner) else {}

@@ -354,7 +354,7 @@ async def recover(
 ) -> Recovered:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
-    `output_function`: a function of the user's makes the output of what was read, so that his checks come behind it.
+    `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
     record, finish = run.record, run.finish
     awaited = None
@@ -362,7 +362,7 @@ async def recover(
         theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
         awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
     climb = Climb(run, ladder, wire.contract, awaited)
-    text = text if text.strip() else ""  # as much as the host accepts as text when there is none
+    text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     record.texts.append(text)
     seen = record.exchange.settled
     known = None if seen is None or seen[0] != text else seen[1]

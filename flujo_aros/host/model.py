@@ -301,7 +301,7 @@ class WatchedStream(StreamedResponse):
     def revise(
         self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
     ) -> None:
-        """Change the complete reply after its end, including the object that was already handed out to the host."""
+        """Change the complete reply after its end, including the object that pydantic-ai already has."""
         self.final = self._given or self.so_far()
         if parts is not None:
             self.final.parts = parts
@@ -463,7 +463,7 @@ def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSett
 
 
 def words_of(piece: object) -> str:
-    """What a part of a reply, or a piece of one, says in words."""
+    """The text of a part of a reply, or of a chunk of one."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.content
     if isinstance(piece, (TextPartDelta, ThinkingPartDelta)):

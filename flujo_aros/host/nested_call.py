@@ -252,7 +252,7 @@ def _unwrapped(text: str, schema: JsonSchema) -> str:
 
 
 def _form_of(ask: Ask) -> str | None:
-    """The output format, which the question alone does not contain: the host sends it beside the messages."""
+    """The output format, which the question alone does not contain: pydantic-ai sends it next to the messages."""
     missing = not ask.prompt and not ask.enforced and bool(ask.contract.json_schema)
     return form_prompt(ask.contract) if missing else None
 

@@ -54,7 +54,7 @@ _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_outp
 def output_type(contract: Contract[Any]) -> Any:
     """A contract as the `output_type` of a pydantic-ai agent: the result of `contract.as_output()`.
 
-    A type stands for itself and a schema for a `StructuredDict`, in the mode that suits the model; wrap it in
+    A type is used as it is, and a schema as a `StructuredDict`, in the mode that suits the model; wrap it in
     `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is part of the text is a
     `TextOutput`; without `Aros` on the agent, the host's own retries show the model its errors.
     """

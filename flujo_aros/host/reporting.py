@@ -51,7 +51,7 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
 
 
 def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
-    """Add it to the metadata of the run, beside the caller's entries."""
+    """Add it to the metadata of the run, next to the caller's entries."""
     # The host has no public way for a capability to add metadata, and writing to the caller's own dict would leak into
     # other runs.
     state = result._state  # pyright: ignore[reportPrivateUsage]

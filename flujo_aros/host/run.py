@@ -133,11 +133,11 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     which override the agent's. `history` is the conversation before the prompt. `secrets` are masked in repair prompts.
     `evidence` is the statistics for an adaptive ladder. `repeated`: the caller retries after provider errors, so the
     client of the provider does not. `refusals` are the schemas that models refused earlier: they are
-    requested in words, and new ones are added. `tools` are the functions that a spec names. `resumed` is what an
-    earlier run has left to be decided, and what was decided on each call: the run goes on from there.
+    requested in the prompt, and new ones are added. `tools` are the functions that a spec names. `resumed` is what an
+    earlier run has left to be decided, and the decision on each call: the run continues from there.
 
     Raises `UsageError` before any model call if the agent cannot be run as described, and `CallsDeferred` if it waits
-    for somebody to decide on tool calls. `UsageLimitExceeded`,
+    for a decision on tool calls. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     every = checks if contract is None else (*contract.awaited, *checks)

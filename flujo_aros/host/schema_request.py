@@ -79,7 +79,7 @@ async def in_some_form(
     record: RunRecord | None,
     make: Callable[[ModelRequestParameters], Awaitable[T]],
 ) -> T:
-    """What comes of a request, which is made once more in words where the provider refuses its schema."""
+    """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
     form = _first_form(model, parameters, record)
     while True:
         try:

@@ -39,7 +39,7 @@ def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: boo
 
 
 def instrumentation_of(ctx: RunContext[Any]) -> InstrumentationSettings | None:
-    """The instrumentation of a run of the host, or None if there is none."""
+    """The instrumentation of a pydantic-ai run, or None if there is none."""
     parts: list[AbstractCapability[Any]] = []
     if ctx.root_capability is not None:
         ctx.root_capability.apply(parts.append)

@@ -47,8 +47,8 @@ WORDINGS: Final = (
 """The wordings of a question that `wordings: 2` to `wordings: 5` use in turn; `{input}` is the step's own.
 
 Where a provider enforces the schema, the first of them says nothing about the fields but what the schema is to the
-provider. The second names and describes them in words: readings that differ in this err more independently than those
-that differ in how they are asked to be careful.
+provider. The second names and describes them in the prompt: readings that differ in this err more independently than
+those that differ in how they are asked to be careful.
 """
 _FIELD: Final = "{input}\n\nQuestion: {{ question }}\n\n{{ output_format }}"
 
@@ -95,7 +95,7 @@ class Agree(Common):
 
     `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
     soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
-    the first of equals, at trust `degraded`; "person" pauses the run. `at_once` readings may run side by side.
+    or in a tie the first, at trust `degraded`; "person" pauses the run. `at_once` readings may run concurrently.
 
     >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
     >>> list(Agree("order", reading=step, wordings=3).bodies)

@@ -45,7 +45,7 @@ def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) 
 
 def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None:
     """The state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again if there
-    is no valid answer yet.
+    is not a valid answer yet.
     """
     from flujo_aros.host import Deferral, DeferredCall  # imported here: a pipeline of functions needs no model host
 

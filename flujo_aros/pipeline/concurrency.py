@@ -45,7 +45,7 @@ class FanOut:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(calls))):
                     ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
-        except BaseExceptionGroup as several:  # one stands for all: the steps themselves have settled by now
+        except BaseExceptionGroup as several:  # one for all of them: the steps themselves have settled by now
             raise min(several.exceptions, key=lambda raised: isinstance(raised, Exception)) from None
         if ended._stopped is not None and ended.first_failed is None:
             raise asyncio.CancelledError(ended._stopped)  # a task group does not report a task cancelled from within

@@ -149,7 +149,7 @@ class StepContext:
     def own_shared(self) -> SharedContext:
         """A context for the nested steps, whose writes are held back until this step has succeeded."""
         if self.shared is None:
-            raise AssertionError(f"step {self.name!r} runs nested steps outside a run")
+            raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
         return self.shared.fork()
 
     async def run_body(
@@ -193,7 +193,7 @@ class StepContext:
         said: Conversation = (),
     ) -> BodyResult:
         if self.bodies is None:
-            raise AssertionError(f"step {self.name!r} runs nested steps outside a run")
+            raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
         merged = {**self.variables, **variables} if inherit else variables
         return await self.bodies(
             body,

@@ -98,7 +98,7 @@ class InProcess:
         """Raises `UsageError`, because a run in the background has to be stored somewhere."""
         raise UsageError(
             "submit needs an engine that stores runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
-            "without one await runner.run(...)"
+            "without one, use `await runner.run(...)`"
         )
 
 

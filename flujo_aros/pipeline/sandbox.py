@@ -167,7 +167,7 @@ def _each(values: Any) -> Any:
     if isinstance(values, Mapping):
         return list(cast("Mapping[object, object]", values).values())
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise jinja2.TemplateRuntimeError(f"each iterates over a list, not {kind_of(values)}")
+        raise jinja2.TemplateRuntimeError(f"`each` iterates over a list, not {kind_of(values)}")
     return cast("Iterable[object]", values)
 
 

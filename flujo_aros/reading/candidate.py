@@ -92,7 +92,7 @@ CODE_OF: Final = attrgetter("code")
 
 
 class Region:
-    """The extent of a value that cannot be read: reading goes on after it, never inside it."""
+    """The extent of a value that cannot be read: reading continues after it, never inside it."""
 
     def __init__(self, start: int, least: int, *, fenced: bool) -> None:
         self.least = least
@@ -354,7 +354,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
     for misfit, node in zip(misfits, nodes, strict=True):
         misfit.holder[misfit.key] = coercion.value(node, misfit.shape, misfit.path)
-    listed = any(edit.code in LIST_CODES for edit in coercion.edits)  # the items beside it have a say in that
+    listed = any(edit.code in LIST_CODES for edit in coercion.edits)  # that depends on the items next to it, too
     if coercion.issues or listed or (worst(coercion.edits) or Risk.LOSSLESS) > ceiling:
         return False
     verdict = contract.validate(value)
@@ -384,7 +384,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 
 def _holds_mixed_list(value: Any) -> bool:
-    """Whether lists have other items beside them, so that a repaired bracket may have belonged elsewhere."""
+    """Whether lists occur next to other items, so that a repaired bracket may have belonged elsewhere."""
     pending = [value]
     while pending:
         here = pending.pop()

@@ -1,6 +1,6 @@
 """Match what a model wrote to one of a fixed set of values, or to a boolean.
 
-Only neutral words may occur beside the chosen one: the field's own name, words that announce an answer,
+Only neutral words may occur next to the chosen one: the field's own name, words that announce an answer,
 articles, copulas, emphasis, punctuation, the words of the schema's description before a colon or copula, and a remark
 on where the value was found. Any other word, symbol or number could change the meaning ("partially valid",
 "~~active~~", "2x daily"), so there is no match. Unlisted words prevent a match, because no list of negations could be
@@ -260,7 +260,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choice | None:
-    """The one choice that occurs in the text as a whole word or phrase, with only neutral words beside it."""
+    """The one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
     if len(text) > _MAX_TEXT:
         return None
     tagged = _TAGGED.fullmatch(text.strip())

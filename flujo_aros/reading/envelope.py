@@ -94,7 +94,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
 
 
 def reports_failure(member: Member) -> bool:
-    """Whether a member says that what is beside it is no answer: an error, or that it is an example.
+    """Whether a member says that the values next to it are not an answer: an error, or that it is an example.
 
     >>> reports_failure(Member("error", 0, Node(STRING, "not found", 0, 0)))
     True

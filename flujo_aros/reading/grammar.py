@@ -1,4 +1,4 @@
-r"""The grammar of the tolerant parser: regular expressions by name, with an example beside each alternative.
+r"""The grammar of the tolerant parser: regular expressions by name, with an example for each alternative.
 
 All are verbose (`re.X`): a space is written `[ ]`. Quantifiers have upper bounds where a look ahead could otherwise go
 to the end of the text from every place in it. What a streamed reply may yet become is derived from the same
@@ -67,7 +67,7 @@ CORRECTED: Final = expression(
     """,
     re.X | re.I | re.M,
 )
-"""A comment that gives another value, or says that the value beside it is made up."""
+"""A comment that gives another value, or says that the value next to it is made up."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------

@@ -10,7 +10,7 @@ in more than one way is a `Failure`. Values are never completed, dropped or made
 Work is linear in the text: each look ahead is bounded by a constant, or made at most a fixed number of times.
 
 The parser reads a text that is complete (`parse`) and one that still grows (`go_on`): it is the same parser, which
-then stops before the first thing that more text could change, and goes on from there when more has arrived.
+then stops before the first thing that more text could change, and continues from there when more has arrived.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Parser:
             return stop.failure
 
     def _pauses(self) -> bool:
-        """Whether the damaged part lies behind, in the innermost container that parsing started in."""
+        """Whether parsing is past the damaged part, in the innermost container in which it started."""
         depth = len(self.stack)
         if len(self.edits) > _MOST_IN_ONE_PLACE:
             raise self._stop("the damage exceeds what is repaired locally", "everywhere")

@@ -74,9 +74,7 @@ def _blank(count: int) -> Issue:
 
 def _again(tail: str) -> Issue | None:
     again = repeated(tail)
-    return (
-        None if again is None else Issue("$", REPETITION, f"the model wrote the same again and again: {again[:80]!r}")
-    )
+    return None if again is None else Issue("$", REPETITION, f"the model repeated the same text: {again[:80]!r}")
 
 
 def repeated(tail: str) -> str | None:

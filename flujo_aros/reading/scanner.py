@@ -350,7 +350,7 @@ def goes_on(text: str, end: int) -> bool:
 def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
     """Whether the value at `start` is held by something that ends at `before`, or by members without a bracket.
 
-    `broken` tells that a value ended at `before` that cannot be read.
+    `broken` says that an unreadable value ended at `before`.
     """
     gap = text[before:start]
     if not before and _LOST_KEY.fullmatch(gap):

@@ -915,7 +915,7 @@ class Search(Generic[T]):
         return None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it is part of a program shown beside the answer."""
+        """Whether it is part of a program shown next to the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:

@@ -88,7 +88,7 @@ class StringEnd(NamedTuple):
 
 
 def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
-    """The end of the string whose opening quote stands at `pos`; None when it has none.
+    """The end of the string whose opening quote is at `pos`; None if it has no end.
 
     In a streamed reply it may wait with `OpenString`, and then go on from `at` with the last inner quote `seen`.
     """

@@ -8,7 +8,7 @@ What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt
    or for which the limits leave no call, is passed; the attempt says why.
 3. A stage (a frozen pydantic model derived from `Rung`: in `asking` those that put the question again, in `repairing`
    those that show what was written, in `local` those that ask no model) returns a *plan*: a generator that yields an
-   `Ask` and is sent a `Reply`. Whoever drives the plan makes the model calls: the host, a test with `next` and `send`,
+   `Ask` and is sent a `Reply`. The driver of the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
 
@@ -16,7 +16,7 @@ Laws, and where they hold:
 
 - a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
 - a repair neither changes a value that was right nor invents one that the output does not hold (`fidelity`);
-- a value that repeats the example of the prompt is no answer (`echo`);
+- a value that repeats the example of the prompt does not count as an answer (`echo`);
 - stages and calls stay within the limits, and usage of every call is counted (`ladder`);
 - secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
 """

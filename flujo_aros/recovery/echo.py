@@ -268,7 +268,7 @@ def _is_about(place: Place, words: Sequence[str]) -> bool:
 def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contract[Any]) -> bool:
     """Whether a value needs the check of `unechoed`: most are neither a template nor similar to the prompt.
 
-    A form that was taken as it stands begins with a blank, and an example is JSON in the prompt.
+    A template that was copied unchanged begins with a blank, and an example is JSON in the prompt.
     """
     if outcome.trust is not Trust.CLEAN or contract.mode != "json" or _BLANK_FIRST.match(outcome.text):
         return True

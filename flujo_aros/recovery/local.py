@@ -206,7 +206,9 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
     """The latest reply that is an event except for its requirements, else an event around the text of a reply."""
     replies = {id(rejected): rejected for rejected in (past.spoken, past.current, past.first)}.values()
     spoken = [rejected for rejected in replies if rejected.reason not in _SAYS_NOTHING]
-    spoken.sort(key=lambda rejected: rejected.reason is Reason.TRUNCATED)  # truncated text only if there is no other
+    spoken.sort(
+        key=lambda rejected: rejected.reason is Reason.TRUNCATED
+    )  # truncated text only if there is no other text
     fields = tuple(name for name in contract.fields if name != "winner" and name not in contract.required)
     plain = replace(contract, checks=(), required=(), fields=fields)
     for rejected in spoken:

@@ -126,6 +126,6 @@ def _marked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_telling(part: str) -> bool:
-    """Whether a part of a secret is a secret too: a line of a private key is, a word is not."""
+    """Whether a part of a secret is itself a secret: a line of a private key is, a word is not."""
     letters = any(letter.isalpha() for letter in part)
     return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])

@@ -33,7 +33,7 @@ class Vault:
     `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form.
     `labelled`: values that the text itself calls a password, a key or a token are secret wherever they occur.
 
-    A label stands for the value of a secret, however it is written: escaped inside a JSON string, and as it is
+    A label represents the value of a secret, however it is written: escaped inside a JSON string, and as it is
     elsewhere, both in the text and in the reply. In capitals or small letters throughout, it is a secret as well.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from flujo_aros.outcome import Issue, Reason, Repair
 from flujo_aros.usage import Usage
 
-if TYPE_CHECKING:  # the records bring SQLAlchemy, which most commands do not need
+if TYPE_CHECKING:  # the records import SQLAlchemy, which most commands do not need
     from flujo_aros.telemetry.records import JournalRepair
 
 _NUMBER: Final = re.compile(r"(?<=/)\d+(?=/|$)")

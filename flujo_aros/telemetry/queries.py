@@ -58,7 +58,7 @@ def runs(
     query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
     if since is not None:
         query = query.where(RUNS.c.started >= since.timestamp())
-    if status in ("lost", "running"):  # told apart below, by their processes
+    if status in ("lost", "running"):  # distinguished below, by their processes
         query = query.where(RUNS.c.status == "running")
     elif status is not None:
         query = query.where(RUNS.c.status == status)

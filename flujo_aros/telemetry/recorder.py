@@ -326,7 +326,7 @@ class Recorder:
 
 
 def _read_with(event: ReadFinished) -> dict[str, Any]:
-    """What a replay needs beside the schema: checks, options of the contract and the ladder, unless they are defaults.
+    """What a replay needs besides the schema: checks, options of the contract and the ladder, unless they are defaults.
 
     Checks are included as far as they can be written down: functions are not in the journal.
     """

@@ -206,8 +206,8 @@ class JournalReading(_OfStep):
     finish_reason: str | None
     issues: Annotated[tuple[Issue, ...], _MASKED]
     read_with: Annotated[dict[str, Any], _MASKED] = field(default_factory=dict[str, Any])
-    """What it was read with beside the schema, where that is not the default: `options` of the contract, the `ladder`,
-    and `checks`: an `expression`, a `function` to import, or the `name` of any other."""
+    """The configuration of the reading besides the schema, if it is not the default: `options` of the contract, the
+    `ladder`, and `checks`: an `expression`, a `function` to import, or the `name` of any other."""
     text: Masked
     chars: int
     """The length of the reply, which exceeds that of `text` if the journal kept only its beginning."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Repair
 from flujo_aros.telemetry.formatting import code_words, counted, repair_words
 
-if TYPE_CHECKING:  # the records bring SQLAlchemy, which `aros read` does not need
+if TYPE_CHECKING:  # the records import SQLAlchemy, which `aros read` does not need
     from flujo_aros.telemetry.records import JournalReading, JournalRepair
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
@@ -37,7 +37,7 @@ class Edit:
 
     @property
     def name(self) -> str:
-        """Its code in words."""
+        """Its code as plain words."""
         return code_words(self.repair.code)
 
     @property

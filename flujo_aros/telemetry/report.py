@@ -134,7 +134,7 @@ def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
     repairs: defaultdict[str, list[JournalRepair]] = defaultdict(list)
     for repair in final.repairs:
         path = repair.path
-        while path and path not in known:  # what was left out is told where it was
+        while path and path not in known:  # omitted parts are mentioned where they were
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         repairs[path or "$"].append(repair)
     whole = final.trust if final.trust in _OF_WHOLE else None

@@ -37,7 +37,7 @@ _KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """No row, but a change of rows: a run is resumed, and what it left open before this id is no longer under way."""
+    """Not a row but a change of rows: a run is resumed, and everything that it left open before this id has ended."""
 
     run_id: str
     before: int

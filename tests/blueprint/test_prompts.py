@@ -27,7 +27,7 @@ def test_a_prompt_that_looks_like_a_template_is_warned_of(written: str, shown: s
     (warning,) = warnings(f"'{written}'")
     assert warning.startswith("blueprint:4:20: `system_prompt` is not a template: the model sees ")
     assert shown in warning
-    assert warning.endswith("put what changes into the `input` of the step")
+    assert warning.endswith("put values that change into the `input` of the step")
 
 
 @pytest.mark.parametrize("written", ['Answer {"a": {"b": 1}}', "Use {{ and }} freely", "{{name}} is what they write"])

@@ -73,7 +73,7 @@ def test_a_form_means_here_what_it_says(source: str, text: str):
         ("{{ context.initial_prmpt or contxt }}", "there is no 'contxt'; did you mean 'context'?"),
         ("{{ context.a or context.b }}", "there is no 'b'"),
         ("{{ input.output }}", "there is no 'output' in a string: write the value itself, without `.output`"),
-        ("{{#each input}}{{this}}{{/each}}", "each iterates over a list, not a string"),
+        ("{{#each input}}{{this}}{{/each}}", "`each` iterates over a list, not a string"),
         ("{{#if contxt}}x{{/if}}", "there is no 'contxt'; did you mean 'context'?"),
         ("{{ item }}", "there is no 'item' here; it exists only inside a map"),
         ("{{ this }}", "there is no 'this' here; it exists only inside a map or {{#each}}"),

@@ -67,7 +67,7 @@ class ServerFacts(NamedTuple):
 class LocalServer:
     """A llama.cpp server that was started. It dies with this process, however this process ends.
 
-    `ready()` waits for it, `stop()` ends it. Nothing is left behind: its log is a file without a name.
+    `ready()` waits for it, `stop()` ends it. It leaves no files behind: its log is an unnamed file.
     """
 
     def __init__(self, name: str, weights: Path, settings: LocalSettings) -> None:

@@ -59,8 +59,8 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
 
     ## Fix safety
 
-    Writing down what holds anyway is safe; for a model that is not OpenAI's the fix writes `auto`.
-    Switching on what somebody has switched off changes what the step does, so that fix is unsafe; so is one in a
+    Writing down the effective setting is safe; for a model that is not OpenAI's, the fix writes `auto`.
+    Turning on what was turned off changes what the step does, so that fix is unsafe; so is one in a
     block that several steps share through an anchor.
     """
 

@@ -281,7 +281,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     ```yaml
     steps:
       - name: summarize
-        uses: agents.writer # gives a text
+        uses: agents.writer # returns a string
         updates_context: true
     ```
 
@@ -290,7 +290,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     ```yaml
     steps:
       - name: summarize
-        uses: agents.writer # gives a text
+        uses: agents.writer # returns a string
         sink_to: summary
     ```
 

@@ -1,4 +1,4 @@
-"""The command `aros`: one file per command, imported when it is called, so that help and errors are fast."""
+"""The command `aros`: one file per command or family, imported when it is called, so that help is fast."""
 
 from __future__ import annotations
 

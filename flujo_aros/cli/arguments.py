@@ -19,6 +19,7 @@ from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.evals.many import Stop
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
 from flujo_aros.settings import read_settings
 
@@ -295,8 +296,7 @@ def _text_or_content(source: str) -> Any:
     try:
         content = content_file(Path(source[1:]))
     except OSError as error:
-        message = f"--input: cannot read {source[1:]!r}: {error.strerror or error}"
-        raise UsageError(message) from error
+        raise UsageError(f"--input: cannot read {source[1:]!r}: {error.strerror or error}") from error
     return given_input(source) if content is None else content
 
 
@@ -323,9 +323,21 @@ def file_text(name: str, option: str) -> str:
     try:
         data = Path(name).read_bytes()
     except OSError as error:
-        message = f"{option}: cannot read {name!r}: {error.strerror or error}"
-        raise UsageError(message) from error
+        raise UsageError(f"{option}: cannot read {name!r}: {error.strerror or error}") from error
     return _decoded(data, name)
+
+
+def ladder_in(name: str, option: str) -> Any:
+    """The document in a file as plain values, YAML or JSON; of a ladder its members, also for a list of its stages.
+
+    Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
+    """
+    from flujo_aros.blueprint.document import parse_document  # here: `aros --help` reads no YAML
+
+    written: Any = parse_document(file_text(name, option), name).plain()
+    if is_dict(written) and set(written) == {"ladder"}:
+        written = written["ladder"]
+    return {"stages": written} if is_list(written) else written
 
 
 def _stdin_bytes() -> bytes:
@@ -353,8 +365,7 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            message = f"{option} {pair!r}: expected key=value, for example {option} language=de"
-            raise UsageError(message)
+            raise UsageError(f"{option} {pair!r}: expected key=value, for example {option} language=de")
         found[key.strip()] = _json_or_text(value, f"{option} {key.strip()}")
     return found
 
@@ -380,8 +391,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
     """
     if where is None:
         if schema is None:
-            message = "--schema is missing: give a JSON Schema file, or a type as module:Type"
-            raise UsageError(message)
+            raise UsageError("--schema is missing: give a JSON Schema file, or a type as module:Type")
         return compile_contract(_given_schema(schema, folders))
     try:
         written = written_contract(_mapping(where) if where.startswith("{") else where)
@@ -392,8 +402,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
         message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
         raise UsageError(message) from error
     if schema is not None and not written.takes_schema:
-        message = f"--contract {where}: a {written.form} contract has no schema, so leave --schema out"
-        raise UsageError(message)
+        raise UsageError(f"--contract {where}: a {written.form} contract has no schema, so leave --schema out")
     return written.contract(None if schema is None else _given_schema(schema, folders))
 
 
@@ -423,13 +432,11 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     try:
         schema = json.loads(text.removeprefix("\ufeff"))
     except ValueError as error:
-        message = f"--schema {name!r} is not JSON: {error}"
-        raise UsageError(message) from error
+        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):
-        message = f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}"
-        raise UsageError(message)
+        raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
         require_keywords(cast("dict[str, Any]", schema))
     except ContractError as error:

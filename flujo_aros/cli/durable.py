@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
 import signal
@@ -30,16 +29,18 @@ from flujo_aros.cli.arguments import (
     Profile,
     given_content,
     given_pairs,
+    ladder_in,
 )
 from flujo_aros.cli.execute import allowing, execute, finish
-from flujo_aros.cli.plan import check_modules, load
+from flujo_aros.cli.plan import load_to_run
 from flujo_aros.cli.question import asked
-from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
+from flujo_aros.cli.render import fitted_table
+from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 
 if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, which `aros --help` should not
-    from flujo_aros.cli.progress import Board
+    from flujo_aros.cli.execute import Board
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.store import RunRow
     from flujo_aros.pipeline.results import RunResult
@@ -151,8 +152,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     if (not sources) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
     choice = Choice.of(models, profile)
-    loaded = load(blueprint, allow or [], folders or [], choice)
-    check_modules(blueprint, loaded)
+    pipeline = load_to_run(blueprint, allow, folders, choice)
     context = given_pairs(pairs or [])
     if sources:
         given = [(given_content(sources), context, run_id)]
@@ -168,7 +168,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     from flujo_aros.pipeline.runner import Runner
 
     with open_engine(db, create=True) as engine:
-        runner = Runner(loaded.pipeline, engine=engine)
+        runner = Runner(pipeline, engine=engine)
         register(engine, blueprint, runner, choice)
 
         async def submit() -> None:
@@ -316,7 +316,8 @@ def status_command(
             if as_json:
                 print_json([_run_dict(engine, row) for row in found])
             elif found:
-                stdout_console().print(_table(engine, found))
+                console = stdout_console()
+                console.print(_table(engine, found, console.width))
                 if any(_asks(row) for row in found):
                     hint = resume_hint("RUN", engine.url)
                     stderr_console().print(f"\nanswer a paused run with: {hint}", soft_wrap=True)
@@ -417,23 +418,18 @@ def _lines(engine: Durable, row: RunRow) -> list[str]:
     return lines
 
 
-def _table(engine: Durable, rows: Sequence[RunRow]) -> Table:
+def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Table:
     cells = [
         {
             "run": Text(row.run_id[:12]),
             "blueprint": Text(row.pipeline),
-            "status": Text(_status_of(engine, row)),
+            "status": worded(_status_of(engine, row)),
             "started": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
             "note": Text((_asks(row) or _advice(engine, row) or "").partition("\n")[0]),
         }
         for row in rows
     ]
-    table = Table(box=None, pad_edge=False)
-    for name in cells[0]:
-        table.add_column(name, overflow="fold")
-    for each in cells:
-        table.add_row(*each.values())
-    return table
+    return fitted_table(cells, width, folded={"blueprint": 12, "note": 20})
 
 
 def cancel_command(run: RunId, db: Db = DEFAULT_DB) -> None:
@@ -455,7 +451,9 @@ def fork_command(
     at: Annotated[str, typer.Option("--at", metavar="STEP", help="The first step that runs again.")],
     ladder: Annotated[
         Path | None,
-        typer.Option("--ladder", metavar="FILE", help="A ladder as JSON that replaces those of the agent steps."),
+        typer.Option(
+            "--ladder", metavar="FILE", help="A ladder, YAML or JSON, that replaces those of the agent steps."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
@@ -479,7 +477,7 @@ def fork_command(
         if file.is_file():
             document = document_of(file)
         if ladder is not None:
-            document = {**document, "ladder": _ladder(ladder)}
+            document = {**document, "ladder": ladder_in(str(ladder), "--ladder")}
         pipeline = loaded_document(document, allow or [], folders or [])
 
         def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
@@ -489,15 +487,6 @@ def fork_command(
         result = execute(file, pipeline, task, as_json=as_json, engine=engine)
     question = question_of(result, db, allowing(allow, folders, Choice()))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
-
-
-def _ladder(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--ladder: {str(file)!r} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"--ladder: {str(file)!r} is not a JSON file: {error}") from error
 
 
 def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> None:

@@ -24,13 +24,13 @@ from flujo_aros.cli.arguments import (
     PerProvider,
     Profile,
     UseCache,
-    file_text,
     given_pairs,
+    ladder_in,
     open_cache,
 )
 from flujo_aros.cli.batch import progress_of, runner_of
 from flujo_aros.cli.interrupt import run_until_signal
-from flujo_aros.cli.plan import blamed, check_modules, check_ready, load
+from flujo_aros.cli.plan import blamed, check_ready, load_to_run
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import (
     Text,
@@ -198,10 +198,9 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _loaded(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Pipeline:
-    loaded = load(blueprint, allow, folders, choice)
-    check_modules(blueprint, loaded)
-    check_ready(blueprint, loaded.pipeline)
-    return loaded.pipeline
+    pipeline = load_to_run(blueprint, allow, folders, choice)
+    check_ready(blueprint, pipeline)
+    return pipeline
 
 
 def _judge(judge: str | None, allow: list[str], folders: Sequence[Path]) -> Pipeline | None:
@@ -216,11 +215,7 @@ def _judge(judge: str | None, allow: list[str], folders: Sequence[Path]) -> Pipe
 
 def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[Path], choice: Choice) -> Pipeline:
     """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
-    from flujo_aros.blueprint.document import parse_document
-
-    written = parse_document(file_text(str(file), "--against"), str(file)).plain()
-    if is_dict(written) and set(written) == {"ladder"}:
-        written = written["ladder"]
+    written = ladder_in(str(file), "--against")
     if is_dict(written) and "steps" not in written and "stages" in written:
         from flujo_aros.pipeline.changed import with_ladder
 

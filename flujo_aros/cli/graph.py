@@ -16,8 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from flujo_aros.cli.arguments import Allow, Blueprint, ModulePath
-from flujo_aros.cli.screen import stderr_console
-from flujo_aros.errors import UsageError
+from flujo_aros.cli.screen import stderr_console, write_file
 from flujo_aros.visible import visible_line
 
 Plan: TypeAlias = Mapping[str, Any]
@@ -53,16 +52,13 @@ def graph_command(
     """
     from flujo_aros.cli.plan import load, plan_of
 
-    plan = plan_of(load(blueprint, ["*", *(allow or [])], folders or []).pipeline)
+    plan = plan_of(load(blueprint, ["*", *(allow or [])], folders).pipeline)
     named = Format.svg if output is not None and output.suffix == ".svg" else Format.mermaid
     drawn = svg(plan) if (format or named) is Format.svg else mermaid(plan)
     if output is None:
         typer.echo(drawn, nl=False)
         return
-    try:
-        output.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(output)!r}: {error.strerror}") from error
+    write_file(output, drawn)
     stderr_console().print(f"wrote {output}", soft_wrap=True)
 
 

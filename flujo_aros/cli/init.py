@@ -1,7 +1,8 @@
-"""`aros init`: writes a first blueprint, and prints what to do with it."""
+"""`aros init`: writes a first blueprint; `aros schema`: prints the schema with which editors complete it."""
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from flujo_aros.cli.screen import stderr_console
+from flujo_aros.cli.screen import print_json, stderr_console, write_file
 from flujo_aros.errors import UsageError
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
@@ -89,7 +90,6 @@ def init_command(
     Example: aros init first.yaml --model openai:gpt-4o-mini
     """
     from flujo_aros.blueprint.load import parse_blueprint
-    from flujo_aros.cli.schema import write_schema
 
     if file.suffix not in (".yaml", ".yml"):
         raise typer.BadParameter(f"a blueprint ends in .yaml, not {str(file)!r}", param_hint="'FILE'")
@@ -104,8 +104,7 @@ def init_command(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        message = f"cannot write {str(file)!r}: {error.strerror or error}"
-        raise UsageError(message) from error
+        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
     if not schema.exists():
         write_schema(schema)
     console = stderr_console()
@@ -121,3 +120,33 @@ def init_command(
         console.print("\nlocal models need:", soft_wrap=True)
         for command in missing:
             console.print(f"  {command}", soft_wrap=True)
+
+
+def schema_command(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Write to this file, not to stdout."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of blueprints.
+
+    An editor that finds it in the first line of a blueprint completes and checks while you type:
+    # yaml-language-server: $schema=blueprint.schema.json
+
+    Example: aros schema -o blueprint.schema.json
+    """
+    from flujo_aros.blueprint.editor import blueprint_schema
+
+    if output is None:
+        print_json(blueprint_schema())
+        return
+    write_schema(output)
+    stderr_console().print(f"wrote {output}; name it in the first line of a blueprint:", soft_wrap=True)
+    stderr_console().print(f"# yaml-language-server: $schema={output.name}", soft_wrap=True)
+
+
+def write_schema(file: Path) -> None:
+    """Write the schema to a file. Raises `UsageError` if that fails."""
+    from flujo_aros.blueprint.editor import blueprint_schema
+
+    write_file(file, json.dumps(blueprint_schema(), indent=2) + "\n")

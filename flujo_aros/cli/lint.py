@@ -1,4 +1,4 @@
-"""`aros lint`: finds errors in blueprints before a token is spent, and fixes them with `--fix`."""
+"""`aros lint`: finds errors in blueprints before a token is spent; `aros rule`: explains a rule."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.table import Table
 
-from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console, without_commands
+from flujo_aros.cli.screen import (
+    Text,
+    print_json,
+    print_lines,
+    stderr_console,
+    stdout_console,
+    without_commands,
+    write_file,
+)
 from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:
     from flujo_aros.lint.check import Options, Report
+
 
 FOUND: Final = 1
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bold": "bold", "dim": "dim"}
@@ -91,11 +101,10 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
 def _with_baseline(options: Options, file: Path | None, *, update: bool) -> Options:
     from dataclasses import replace
 
-    from flujo_aros.lint.suppress import read_baseline
+    from flujo_aros.lint.check import read_baseline
 
     if update and file is None:
-        message = "--update-baseline needs --baseline FILE, the file to write"
-        raise UsageError(message)
+        raise UsageError("--update-baseline needs --baseline FILE, the file to write")
     return options if file is None or update else replace(options, baseline=read_baseline(file))
 
 
@@ -103,7 +112,7 @@ def _update(report: Report, file: Path) -> Report:
     """Write the baseline; findings in it are known from now on."""
     from dataclasses import replace
 
-    from flujo_aros.lint.suppress import write_baseline
+    from flujo_aros.lint.check import write_baseline
 
     write_baseline(file, ((each.path, finding) for each, finding in report.findings))
     known = tuple(replace(each, findings=(), known=len(each.findings)) for each in report.files)
@@ -120,14 +129,12 @@ def _blueprints(files: list[Path]) -> list[Path]:
         if file.is_dir():
             inside = blueprints_in(file)
             if not inside:
-                message = f"there is no .yaml file in {str(file)!r}"
-                raise UsageError(message)
+                raise UsageError(f"there is no .yaml file in {str(file)!r}")
             found += inside
         elif (why := why_unread(file)) is None:
             found.append(file)
         else:
-            message = f"the blueprint {str(file)!r} {why}"
-            raise UsageError(message)
+            raise UsageError(f"the blueprint {str(file)!r} {why}")
     return found
 
 
@@ -140,11 +147,7 @@ def _from_here(file: Path) -> Path:
 def _write(report: Report) -> None:
     for each in report.files:
         if each.text != each.before:
-            try:
-                Path(each.path).write_bytes(each.text.encode())
-            except OSError as error:
-                message = f"{each.path} cannot be written: {error.strerror or error}"
-                raise UsageError(message) from error
+            write_file(Path(each.path), each.text)
 
 
 def _print_diff(report: Report) -> int:
@@ -202,3 +205,44 @@ def _counts(report: Report, fail_on: FailOn) -> bool:
     order = ["info", "warning", "error"]
     least = order.index(fail_on.value)
     return any(order.index(finding.severity.value) >= least for _, finding in report.findings)
+
+
+def rule_command(
+    code: Annotated[str | None, typer.Argument(metavar="CODE", show_default=False, help="A code such as V-A8.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Explain a rule of `aros lint`, or list all rules.
+
+    Shows what it finds, why that is bad, and what to write instead. Without a code, lists every rule on one line.
+
+    Example: aros rule V-A8
+    """
+    from flujo_aros.lint.rule import rule_to_json, rule_to_markdown
+    from flujo_aros.lint.rules import RULES
+    from flujo_aros.pipeline.names import nearest
+
+    if code is None:
+        _list(as_json)
+        return
+    known = {rule.code.upper(): rule for rule in RULES}
+    rule = known.get(code.upper())
+    if rule is None:
+        raise UsageError(f"there is no rule {code!r}{nearest(code.upper(), known)} (`aros rule` lists them)")
+    if as_json:
+        print_json(rule_to_json(rule))
+    else:
+        sys.stdout.write(rule_to_markdown(rule))
+
+
+def _list(as_json: bool) -> None:
+    from flujo_aros.lint.rule import rule_to_json
+    from flujo_aros.lint.rules import RULES
+
+    if as_json:
+        print_json([rule_to_json(rule) for rule in sorted(RULES, key=lambda each: each.code)])
+        return
+    table = Table.grid(padding=(0, 2))
+    for rule in sorted(RULES, key=lambda each: each.code):
+        fix = f" (fix: {rule.fixable.word})" if rule.fixable is not None else ""
+        table.add_row(Text(rule.code, style="bold"), Text(rule.severity.value), Text(rule.headline() + fix))
+    stdout_console().print(table)

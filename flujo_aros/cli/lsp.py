@@ -45,8 +45,7 @@ def lsp_command() -> None:
     Example: aros lsp
     """
     if find_spec("pygls") is None:
-        message = "the language server needs an extra package: pip install 'flujo_aros[lsp]'"
-        raise UsageError(message)
+        raise UsageError("the language server needs an extra package: pip install 'flujo_aros[lsp]'")
     server().start_io()
 
 

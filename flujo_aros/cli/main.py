@@ -92,25 +92,25 @@ class _Command:
 
 COMMANDS: Final = {
     "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True, section="Run blueprints"),
-    "ensemble": _Command("ensemble:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
-    "resume": _Command("resume:resume_command", "Answer a paused run and continue it.", shows_help_alone=True),
+    "ensemble": _Command("run:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
+    "resume": _Command("run:resume_command", "Answer a paused run and continue it.", shows_help_alone=True),
     "eval": _Command("eval:eval_command", "Evaluate a blueprint on labelled rows.", shows_help_alone=True),
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, without running it.", shows_help_alone=True
     ),
     "init": _Command("init:init_command", "Write a first blueprint.", section="Write blueprints"),
     "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
-    "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list all rules."),
+    "rule": _Command("lint:rule_command", "Explain a rule of `aros lint`, or list all rules."),
     "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
-    "schema": _Command("schema:schema_command", "Print the JSON Schema of blueprints."),
+    "schema": _Command("init:schema_command", "Print the JSON Schema of blueprints."),
     "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first.", section="Look at runs"),
-    "show": _Command("show:show_command", "Show a run from the journal."),
-    "explain": _Command("explain_run:explain_run_command", "Explain how each reply of a run was read."),
-    "review": _Command("review:review_command", "List the fields of agreement steps, the least trusted first."),
+    "show": _Command("runs:show_command", "Show a run from the journal."),
+    "explain": _Command("runs:explain_command", "Explain how each reply of a run was read."),
+    "review": _Command("runs:review_command", "List the fields of agreement steps, the least trusted first."),
     "health": _Command("health:health_command", "Show which models, steps and schemas cause trouble."),
     "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
-    "report": _Command("report:report_command", "Write a run as an HTML file, with its replies and repairs."),
+    "report": _Command("runs:report_command", "Write a run as an HTML file, with its replies and repairs."),
     "ui": _Command("ui:ui_command", "Show runs, their reports and health in a browser."),
     "submit": _Command(
         "durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True, section="Durable runs"

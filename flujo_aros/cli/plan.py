@@ -48,7 +48,7 @@ def plan_command(
     """
     choice = Choice.of(models, profile)
     # Loading imports nothing, so nothing has to be refused.
-    loaded = load(blueprint, ["*", *(allow or [])], folders or [], choice)
+    loaded = load(blueprint, ["*", *(allow or [])], folders, choice)
     print_plan(blueprint, loaded, as_json=as_json)
 
 
@@ -62,7 +62,9 @@ class Loaded:
     """The modules that --allow names by their file, as it names them."""
 
 
-def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Loaded:
+def load(
+    blueprint: Path, allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice | None = None
+) -> Loaded:
     """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
 
     Raises `UsageError` if a module exists both in a given place and among the installed ones.
@@ -72,23 +74,31 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Cho
     from flujo_aros.blueprint.loading import read_text
     from flujo_aros.pipeline.modules import SUFFIX, module_file, refuse_two, use_folder
 
-    _check_modules(allow)
+    _check_modules(allow or ())
     why = why_unread(blueprint)
     if why is not None:
-        message = f"the blueprint {str(blueprint)!r} {why}"
-        raise UsageError(message)
-    for folder in folders:
+        raise UsageError(f"the blueprint {str(blueprint)!r} {why}")
+    for folder in folders or ():
         use_folder(folder)
     current_settings()  # an invalid setting is not an error in the blueprint
     text, source = read_text(blueprint), str(blueprint)
     inspected = inspect_blueprint(
-        text, source=source, folder=blueprint.parent, allow=allow, **(choice or Choice()).given
+        text, source=source, folder=blueprint.parent, allow=allow or (), **(choice or Choice()).given
     )
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
-    files = {Path(each).stem: each for each in allow if each.endswith(SUFFIX)}
+    files = {Path(each).stem: each for each in allow or () if each.endswith(SUFFIX)}
     return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
+
+
+def load_to_run(
+    blueprint: Path, allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice | None = None
+) -> Pipeline:
+    """The pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
+    loaded = load(blueprint, allow, folders, choice)
+    check_modules(blueprint, loaded)
+    return loaded.pipeline
 
 
 def check_modules(blueprint: Path, loaded: Loaded) -> None:
@@ -97,8 +107,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
         named = None if file else _unnamed(blueprint, module)
         if named is not None:
             missing = f"the module {module!r} is not installed"
-            message = f"{missing}, and a module is imported from a folder only if you name it; {named}"
-            raise UsageError(message)
+            raise UsageError(f"{missing}, and a module is imported from a folder only if you name it; {named}")
 
 
 def _unnamed(blueprint: Path, module: str) -> str | None:
@@ -113,7 +122,7 @@ def _unnamed(blueprint: Path, module: str) -> str | None:
     return f"if you trust {file}, pass {way}"
 
 
-def _check_modules(allow: list[str]) -> None:
+def _check_modules(allow: Sequence[str]) -> None:
     """Raise `UsageError` for anything but a module, file or folder, which would silently allow nothing."""
     from flujo_aros.pipeline.modules import SUFFIX, is_module_name
 
@@ -152,8 +161,7 @@ def _check_model(blueprint: Path, step: PipelineStep) -> None:
     try:
         made_model(agent.model)
     except UsageError as error:
-        message = f"{blueprint}: step {step.name!r}: {error}"
-        raise UsageError(message) from error
+        raise UsageError(f"{blueprint}: step {step.name!r}: {error}") from error
 
 
 def blamed(blueprint: Path, error: UsageError) -> BlueprintError:

@@ -13,16 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.screen import STYLES, Text, worded
-from flujo_aros.telemetry.formatting import clipped, repair_words
-from flujo_aros.telemetry.reply import Edit, ShownReply
+from flujo_aros.cli.screen import STYLES, Text, place_of, without_secrets, worded
+from flujo_aros.errors import ArosError
+from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
+from flujo_aros.telemetry.formatting import (
+    clipped,
+    cost_words,
+    counted,
+    next_words,
+    repair_words,
+    seconds_words,
+    token_words,
+)
+from flujo_aros.telemetry.reply import Edit, ShownReply, numbered
 from flujo_aros.visible import visible_line
+
+if TYPE_CHECKING:
+    from flujo_aros.host import StageRecord
+
 
 _COLUMNS_FROM: Final = 70
 _UNMARKED: Final = 400
@@ -189,22 +205,29 @@ def fitted_table(
     figures: Sequence[str] = (),
     dropped_first: Sequence[str] = (),
     folded: Mapping[str, int] | None = None,
+    total: Mapping[str, Text] | None = None,
 ) -> Table:
     """A table of these rows, whose keys are its headers.
 
     `figures` are right-aligned. If the terminal is too narrow, columns of `dropped_first` are dropped, in this order;
-    `folded` columns may be narrowed to that many cells.
+    `folded` columns may be narrowed to that many cells. `total` is the row below several.
     """
-    columns = list(rows[0])
+    columns = list((*rows, total or {})[0])
     folds = folded or {}
     for name in dropped_first:
-        if name in columns and _width(rows, columns, folds) > width:
+        if name in columns and _width([*rows, *([total] if total else [])], columns, folds) > width:
             columns.remove(name)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    summed = total is not None and len(rows) > 1
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_footer=summed)
     for name in columns:
-        right = name in figures
         table.add_column(
-            name, justify="right" if right else "left", no_wrap=name not in folds, overflow="fold", min_width=1
+            name,
+            footer=total[name] if total else "",
+            footer_style="dim",
+            justify="right" if name in figures else "left",
+            no_wrap=name not in folds,
+            overflow="fold",
+            min_width=1,
         )
     for row in rows:
         table.add_row(*[row[name] for name in columns])
@@ -219,3 +242,145 @@ def figure(word: str) -> Text:
 def _width(rows: Sequence[Mapping[str, Text]], columns: Sequence[str], folds: Mapping[str, int]) -> int:
     widest = {name: max(cell_len(name), *(row[name].cell_len for row in rows)) for name in columns}
     return sum(min(widest[name], folds.get(name, 10_000)) for name in columns) + 2 * (len(columns) - 1)
+
+
+_TOKENS: Final = "tokens in + out"
+_FIGURES: Final = ("repairs", "calls", _TOKENS, "cost", "time")
+_WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
+_REPEATED = (
+    "With `config: {max_retries: 3}` the step is retried after errors like this one, and waits as long as the "
+    "provider asks."
+)
+_LISTED = 12
+_DROPPED_FIRST = (_TOKENS, "cost", "repairs", "calls", "trust", "input trust")
+"""The columns that a narrow terminal drops, in this order; step, status and time are always shown."""
+
+
+def print_summary(result: RunResult, console: Console) -> None:
+    """Print the closing report of a run. The result itself is not part of it."""
+    console.print()
+    console.print(_table(result, console))
+    for part in (*_notes(result, console), _closing(result)):
+        console.print()
+        console.print(part)
+    console.print()
+
+
+def _table(result: RunResult, console: Console) -> Table:
+    repaired = list(_repairs(result))
+    rows = [
+        _summed(step.name, worded(step.status.value), step.trust, step.input_trust, len(repairs), step)
+        for step, repairs in repaired
+    ]
+    every = sum(len(repairs) for _, repairs in repaired)
+    total = _summed("total", Text(), result.trust, None, every, result) | {"input trust": Text()}
+    unused = {"calls", _TOKENS, "cost"} if not result.usage.requests else set[str]()
+    if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
+        unused.add("input trust")  # it adds nothing to the trust column
+    return fitted_table(
+        [{name: cell for name, cell in row.items() if name not in unused} for row in rows],
+        console.width,
+        figures=_FIGURES,
+        dropped_first=_DROPPED_FIRST,
+        folded={"step": 16},
+        total=total,
+    )
+
+
+def _summed(
+    name: str,
+    status: Text,
+    trust: str | None,
+    input_trust: str | None,
+    repairs: int,
+    ended: StepResult[object] | RunResult,
+) -> dict[str, Text]:
+    """The row of a step, or of the whole run."""
+    return {
+        "step": Text(name),
+        "status": status,
+        "trust": worded(trust) if trust or status else Text(),
+        "input trust": worded(input_trust),
+        "repairs": figure(str(repairs or "-")),
+        "calls": figure(str(ended.usage.requests or "-")),
+        _TOKENS: figure(token_words(ended.usage)),
+        "cost": figure(cost_words(ended.usage.cost)),
+        "time": Text(seconds_words(ended.seconds)),
+    }
+
+
+def _repairs(result: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
+    """The steps with their repairs, each once: a step with steps inside it may have the outcome of the last one."""
+    groups = {step.name.rpartition("/")[0] for step in result.steps}
+    for step in result.steps:
+        yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
+
+
+def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
+    repaired = [(step.name, edit) for step, repairs in _repairs(result) for edit in numbered(repairs)]
+    if repaired:
+        shown = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
+        rows = [repair_rows(shown, console.width - 2)]
+        more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
+        yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
+    recovered = [*_stage_lines(result), *_replaced_lines(result)]
+    if recovered:
+        yield _section("Recovery", *recovered)
+    wrong = {step.name: step for step in result.steps if step.status in _WITHOUT_VALUE}
+    causes = [step for step in wrong.values() if step.caused_by not in wrong]  # the others only repeat it
+    excused = [step for step in causes if step.excused_by]
+    if excused:
+        yield _section("Excused", *map(_excused_line, excused))
+    for step in causes:
+        if not step.excused_by:
+            yield _section(f"{step.name} {step.status.value}", *_trouble(step, console.width - 2))
+
+
+def _section(title: str, *body: RenderableType) -> RenderableType:
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body))
+
+
+def _stage_lines(result: RunResult) -> Iterator[Text]:
+    for step in result.steps:
+        yield from (_stage_line(step.name, stage) for stage in step.stages)
+
+
+def _replaced_lines(result: RunResult) -> Iterator[Text]:
+    """Which fallbacks ran, and why: a value that one of them gave looks like any other in the table."""
+    for step in result.steps:
+        if step.replaced is not None:
+            yield Text(without_secrets(f"{step.name}: its fallback ran because it failed: {step.replaced}"))
+
+
+def _excused_line(step: StepResult[object]) -> Text:
+    """A step that ended badly, and the step that excuses it."""
+    why = f": {step.error}" if step.error else ""
+    return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} continues{why}"))
+
+
+def _stage_line(step: str, stage: StageRecord) -> Text:
+    why = f" ({stage.reason})" if stage.reason else ""
+    return Text.assemble(f"{step}: {stage.stage}, {counted(stage.calls, 'call')}, ", worded(stage.outcome), why)
+
+
+def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
+    """Why a step returned no value, and what to do next."""
+    if isinstance(step.outcome, (Rejected, Degraded)):
+        rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
+        yield Text(without_secrets(rejected.explain().partition("\n")[0]))
+        yield from reply_parts(ShownReply.of_outcome(rejected).masked(without_secrets), width, with_text=False)
+        passing = may_pass(rejected) and step.attempts < 2
+        yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
+        return
+    place = "" if step.exception is None else place_of(step.exception.__traceback__)
+    yield Text(without_secrets(f"{step.error or 'it ended without a message'}{place}"))
+    if step.exception is not None and not isinstance(step.exception, ArosError):
+        yield Text("aros --debug shows where it was raised.", style="dim")
+
+
+def _closing(result: RunResult) -> Text:
+    status = result.status.value
+    line = Text.assemble((status, f"bold {STYLES[status]}"), (f"  run {result.run_id}", "dim"))
+    if result.status is RunStatus.DEGRADED:
+        line.append("\nA step returned its text instead of a value; --allow-degraded accepts that.", style="dim")
+    return line

@@ -11,13 +11,12 @@ import typer
 from pydantic import ValidationError
 from rich.padding import Padding
 
-from flujo_aros.cli.arguments import Allow, ModulePath, RunArgument, file_text, given_contract, open_to_read
-from flujo_aros.cli.explain_run import chosen
+from flujo_aros.cli.arguments import Allow, ModulePath, RunArgument, given_contract, ladder_in, open_to_read
 from flujo_aros.cli.render import figure, fitted_table, reply_parts
+from flujo_aros.cli.runs import chosen
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract import Contract, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Degraded, Rejected
 from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.settings import read_settings
@@ -86,20 +85,13 @@ def _contract(told: str | None, folders: Sequence[Path]) -> Contract[Any] | None
 
 
 def _ladder(name: str | None) -> Ladder | None:
-    from flujo_aros.blueprint.document import parse_document
     from flujo_aros.recovery import Ladder
 
-    if name is None:
-        return None
-    told: Any = parse_document(file_text(name, "--ladder"), name).plain()
-    if is_dict(told) and set(told) == {"ladder"}:
-        told = told["ladder"]
     try:
-        return Ladder.model_validate({"stages": told} if isinstance(told, list) else told)
+        return None if name is None else Ladder.model_validate(ladder_in(name, "--ladder"))
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
-        message = f"--ladder {name!r}: {path_of(found['loc'])} cannot be used: {found['msg']}"
-        raise UsageError(message) from error
+        raise UsageError(f"--ladder {name!r}: {path_of(found['loc'])} cannot be used: {found['msg']}") from error
 
 
 def replayed_dict(each: Replayed) -> dict[str, Any]:

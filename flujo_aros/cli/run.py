@@ -1,11 +1,13 @@
-"""`aros run`: runs a blueprint on one input or many, with the result on stdout and progress on stderr."""
+"""`aros run`, `ensemble` and `resume`: run a blueprint, with the result on stdout and progress on stderr."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -34,21 +36,30 @@ from flujo_aros.cli.arguments import (
     State,
     UseCache,
     calls_per_minute,
+    file_text,
     given_content,
+    given_input,
     given_pairs,
     open_cache,
     stop_of,
 )
 from flujo_aros.cli.batch import Batch, run_batch
-from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
-from flujo_aros.cli.screen import stderr_console
+from flujo_aros.cli.durable import known_db
+from flujo_aros.cli.execute import EXIT_CODES, PAUSED, Task, allowing, execute, finish, keep_paused, watched
+from flujo_aros.cli.plan import check_modules, check_ready, load, load_to_run, print_plan
+from flujo_aros.cli.question import ask, at_a_terminal
+from flujo_aros.cli.render import figure, fitted_table
+from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
+from flujo_aros.errors import UsageError
 from flujo_aros.evals.many import SAME_FAILURES
+from flujo_aros.json_data import is_dict
+from flujo_aros.pipeline.results import RunStatus
+from flujo_aros.telemetry.formatting import counted
 
-if TYPE_CHECKING:  # as in `execute`
-    from flujo_aros.cli.progress import Board
+if TYPE_CHECKING:
+    from flujo_aros.cli.execute import Board
     from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.results import PausedRun, RunResult
     from flujo_aros.pipeline.runner import Runner
 
 
@@ -88,7 +99,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
     context, choice = given_pairs(pairs or []), Choice.of(models, profile)
-    loaded = load(blueprint, allow or [], folders or [], choice)
+    loaded = load(blueprint, allow, folders, choice)
     if dry_run:
         print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
         return
@@ -163,3 +174,305 @@ def _run_durably(
             f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
         )
         return execute(blueprint, pipeline, kept, as_json=as_json, engine=engine), url
+
+
+def ensemble_command(  # noqa: PLR0913 - one parameter for each option
+    blueprint: Blueprint,
+    *,
+    sources: Input = None,
+    turns: Annotated[
+        int | None, typer.Option("--turns", "-t", min=1, help="How many turns. Default: the number in the blueprint.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log", metavar="FILE|URL", help="Store the events here; a run that was stopped resumes from them."
+        ),
+    ] = None,
+    reflection: Annotated[
+        bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs from their memories.")
+    ] = True,
+    as_json: AsJson = False,
+    allow: Allow = None,
+    folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
+) -> None:
+    """Run the ensembles of a blueprint.
+
+    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON if that is not
+    a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
+    the transcript and the beliefs.
+
+    Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
+    """
+    if len(sources or ()) > 1:
+        raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
+    choice = Choice.of(models, profile)
+    pipeline = load_to_run(blueprint, allow, folders, choice)
+    where = log if log is None or "://" in log else str(Path(log).resolve())  # it may be resumed from elsewhere
+    options: dict[str, Any] = {"turns": turns, "log": where, "reflection": reflection}
+    pipeline = with_options(pipeline, blueprint, **options)
+    check_ready(blueprint, pipeline)
+    text = given_input(sources[0]) if sources else ""
+
+    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        return watched(board, lambda: runner.run(text), lambda: runner.stream(text))
+
+    result = execute(blueprint, pipeline, task, as_json=as_json)
+    if log is not None and result.status.value == "completed" and not result.usage.requests:
+        stderr_console().print(
+            f"{log} holds this run already, which has ended: nothing was asked. "
+            "If its turns had been played, a larger --turns continues it.",
+            soft_wrap=True,
+        )
+    question = keep_paused(result, blueprint, None, allowing(allow, folders, choice), ensemble=options)
+    finish(result, as_json=as_json, allow_degraded=False, question=question, show=show_figures)
+
+
+_FIGURES: Final[Mapping[str, str]] = {
+    "utterances": "lines",
+    "raw_fallback": "raw",
+    "corrected_kinds": "corrected",
+    "reasks": "re-asked",
+    "reworded": "reworded",
+    "skipped": "skipped",
+    "failed": "failed",
+    "reflections": "beliefs",
+    "reflections_refused": "refused",
+}
+"""The counts of an agent, by their headers. Columns without any count are left out."""
+
+
+def show_figures(value: Any) -> None:
+    """Print the result of an ensemble: readable figures on a terminal, JSON otherwise."""
+    console = stdout_console()
+    if not console.is_terminal or not (is_dict(value) and is_dict(value.get("stats"))):
+        print_result(value)
+        return
+    agents: dict[str, dict[str, Any]] = value["stats"]["agents"]
+    counted_ones = [key for key in _FIGURES if any(each[key] for each in agents.values())]
+    rows = [
+        {
+            "agent": Text(name),
+            **{_FIGURES[key]: figure(str(each[key] or "-")) for key in counted_ones},
+            "repetition": figure(f"{each['repetition']:.2f}"),
+            "drift": figure(f"{each['drift']:.2f}"),
+            "tokens in + out": figure(f"{each['input_tokens']:,} + {each['output_tokens']:,}"),
+        }
+        for name, each in agents.items()
+    ]
+    dropped = ("drift", "re-asked", "reworded", "tokens in + out", "corrected")
+    if rows:
+        console.print(fitted_table(rows, console.width, figures=list(rows[0])[1:], dropped_first=dropped))
+    for name, beliefs in value["beliefs"].items():
+        for belief in beliefs:
+            console.print(Text.assemble("💭 ", (name, "bold"), f" believes: {belief}"), soft_wrap=True)
+    verdict = value["verdict"]
+    if verdict is not None:
+        console.print(Text.assemble((verdict["actor"], "bold"), f": winner {verdict.get('winner') or 'open'}"))
+    stats = value["stats"]
+    shares = f"outside grants {stats['outside_grants']}, raw fallbacks {100 * stats['raw_fallback_rate']:.0f} %"
+    without = f", without {' or '.join(value['missing'])}" if value["missing"] else ""
+    after = counted(value["turns"], "turn")
+    console.print(f"ended by {value['reason']!r} after {after}{without}; {shares}", soft_wrap=True)
+
+
+def with_options(
+    pipeline: Pipeline, blueprint: Path, *, turns: int | None, log: str | None, reflection: bool
+) -> Pipeline:
+    """The pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
+    from flujo_aros.ensemble.step import Ensemble
+    from flujo_aros.pipeline.model import Pipeline
+
+    class Ended(Ensemble):
+        """An ensemble whose log contains a finished run, so that its models need not be installed."""
+
+        @property
+        def models(self) -> frozenset[str]:
+            return frozenset()
+
+    found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
+    if not found:
+        raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
+    if log is not None and len(found) > 1:
+        raise UsageError("--log is for a blueprint with one ensemble; set `log` for each of them there")
+
+    def changed(step: Ensemble) -> Ensemble:
+        kept = step.log if log is None else log
+        new = replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
+        options = {each.name: getattr(new, each.name) for each in fields(new) if each.init}
+        return Ended(**options) if kept is not None and new.has_ended() else new
+
+    steps = [changed(step) if isinstance(step, Ensemble) else step for step in pipeline.steps]
+    return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)
+
+
+_STILL_PAUSED: Final = EXIT_CODES[RunStatus.PAUSED]
+
+
+def resume_command(  # noqa: PLR0913 - one parameter for each option
+    state: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STATE",
+            show_default=False,
+            help="The state file of the paused run, the id of the run or its beginning, or `last`.",
+        ),
+    ],
+    *,
+    answer: Annotated[
+        str | None,
+        typer.Option(
+            "--answer",
+            "-a",
+            metavar="TEXT|@FILE|-",
+            show_default=False,
+            help="The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    allow: Allow = None,
+    folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
+    allow_degraded: AllowDegraded = False,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            show_default=False,
+            help="Where to save the state if the run pauses again. [default: STATE, the same file]",
+        ),
+    ] = None,
+    db: RunDb = None,
+) -> None:
+    """Answer a paused run and continue it.
+
+    Finished steps do not run again. If the run pauses again, or rejects the answer, its state is kept in the same file,
+    or in that of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
+    also added to the results of its batch. Exit codes as for `run`.
+
+    Example: aros resume last --answer yes
+    """
+    if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
+        state = _state_of(str(state)) or state
+        db = None if state.exists() else known_db()
+        if db is None and not state.exists() and not state.suffix:
+            raise UsageError(
+                f"STATE: there is no paused run {str(state)!r} in {PAUSED}; give its state file, or --db for a database"
+            )
+    if db is not None:
+        result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
+        finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        return
+    choice = Choice.of(models, profile)
+    blueprint, saved = _saved(state)
+    row, ensemble = saved.get("row"), saved.get("ensemble")
+    pipeline = load_to_run(blueprint, allow, folders, choice)
+    if ensemble is not None:
+        pipeline = with_options(pipeline, blueprint, **ensemble)
+    if answer is None and not at_a_terminal():
+        raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
+    from flujo_aros.pipeline.results import PausedRun
+
+    waiting, kept = PausedRun.from_dict(saved["paused"]), state
+    while True:
+        text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
+        result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
+        options = allowing(allow, folders, choice)
+        question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
+        _put_away(result, kept, again)
+        if answer is not None or result.paused is None:
+            break
+        waiting, kept = result.paused, again or state
+    if row is not None:
+        _write_row(row, result)
+    show = print_result if ensemble is None else show_figures
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question, show=show)
+
+
+def _state_of(run: str) -> Path | None:
+    """The file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
+    beginning = "" if run == "last" else run
+    files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
+    if len(files) > 1 and run != "last":
+        raise UsageError(
+            f"STATE: {len(files)} paused runs begin with {run!r}: {', '.join(sorted(f.stem for f in files))}"
+        )
+    return max(files, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _resume_durably(
+    run: str, answer: str | None, db: str, allow: list[str], folders: list[Path], *, as_json: bool
+) -> tuple[RunResult, str]:
+    """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
+    from flujo_aros.cli.durable import loaded_document, open_engine, question_of
+
+    with open_engine(db) as engine:
+        waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
+        row = waiting[0] if waiting else engine.store.run(run)
+        if row.status != "paused" or row.paused is None:
+            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
+        document = engine.store.document(row.version)
+        if document is None:
+            raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
+        if answer is None:
+            raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
+        text = given_input(answer, "--answer")
+
+        def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
+            return engine.answer_here(runner, row, text)
+
+        pipeline = loaded_document(document, allow, folders)
+        result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
+        return result, question_of(result, db, allowing(allow, folders, Choice()))
+
+
+def _answer_to(paused: PausedRun, kept: Path) -> str:
+    """The answer typed at the terminal; ends the command without one."""
+    text = ask(paused)
+    if text is None:
+        stderr_console().print(f"\nthe run is still waiting; its state is in {kept}", soft_wrap=True)
+        raise typer.Exit(_STILL_PAUSED)
+    return text
+
+
+def _answering(paused: PausedRun, answer: str) -> Task:
+    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        return watched(board, lambda: runner.resume(paused, answer), lambda: runner.stream_resumed(paused, answer))
+
+    return task
+
+
+def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
+    """Remove the state of a run that has ended, or whose new state is elsewhere."""
+    moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != state.resolve()
+    if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
+        state.unlink(missing_ok=True)
+
+
+def _write_row(row: dict[str, Any], result: RunResult) -> None:
+    """Replace the result of a waiting row in the results of its batch."""
+    from flujo_aros.cli.batch import ResultsFile
+    from flujo_aros.evals.cases import Case
+
+    with ResultsFile(Path(row["results"])) as results:
+        results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())
+        results.tidy()
+    stderr_console().print(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}", soft_wrap=True)
+
+
+def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
+    """The blueprint, and everything that `save_paused` saved. Raises `UsageError` for any other file."""
+    try:
+        saved = json.loads(file_text(str(state), "STATE"))
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        saved = None
+    found = cast("dict[str, Any]", saved) if isinstance(saved, dict) else {}
+    if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
+        raise UsageError(f"{str(state)!r} is not the state of a paused run; `aros run` prints where it saves one")
+    return Path(found["blueprint"]), found

@@ -1,22 +1,35 @@
-"""`aros runs`: recent runs, from the journal."""
+"""`aros runs`, `show`, `explain`, `review` and `report`: recent runs, from the journal, in detail."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.arguments import open_to_read
-from flujo_aros.cli.render import figure, fitted_table
-from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
+from flujo_aros.agreement import alike
+from flujo_aros.cli.arguments import RunArgument, open_to_read
+from flujo_aros.cli.render import figure, fitted_table, reply_parts
+from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded, write_file
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.formatting import cost_words, counted, time_words, token_words
+from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.outcome import Reason, Trust
+from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
+from flujo_aros.telemetry.reply import ShownReply
 
-if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
-    from flujo_aros.telemetry.records import JournalRun
+if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
+    from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalNote, JournalRun, JournalStep, Part, Story
+
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -69,8 +82,7 @@ def given_time(told: str, option: str) -> timedelta:
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", told.strip().lower())
     if found is None:
-        message = f"{option} {told!r}: expected a number with s, m, h, d or w, such as 24h"
-        raise UsageError(message)
+        raise UsageError(f"{option} {told!r}: expected a number with s, m, h, d or w, such as 24h")
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 
@@ -123,3 +135,483 @@ def distinct_length(ids: list[str]) -> int:
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):
         size += 2
     return size
+
+
+_BAR: Final = 24
+_NARROW_BAR: Final = 12
+_WIDE: Final = 100
+_SHOWN: Final = 60
+_TROUBLE: Final = 300
+_MOST_TROUBLES: Final = 5
+
+
+def show_command(
+    run: RunArgument = "last",
+    steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that the journal holds about the run.")
+    ] = False,
+) -> None:
+    """Show a run from the journal.
+
+    Shows its steps, their model calls, readings and stages, and when each of them ran.
+
+    RUN is the id of a run, its beginning, or `last`.
+
+    Example: aros show last
+    """
+    with open_to_read() as journal:
+        story = journal.story(run)
+    if as_json:
+        print_json(story_dict(story))
+        return
+    console = stdout_console()
+    for line in _head(story):
+        console.print(line, soft_wrap=True)
+    rows = list(_rows(story, console, steps_only=steps_only))
+    if rows:
+        console.print()
+        console.print(
+            fitted_table(rows, console.width, figures=("time",), dropped_first=("timeline",), folded={"": 24, " ": 24})
+        )
+    for line in _troubles(story):
+        console.print(line)
+
+
+def story_dict(story: Story) -> dict[str, Any]:
+    """A run with all its steps as plain JSON."""
+    chapters = [_chapter_dict(chapter) for chapter in story.chapters]
+    return {**run_dict(story.run), "steps": chapters}
+
+
+def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
+    from flujo_aros.telemetry.records import to_plain  # here: `aros --help` need not load a database
+
+    head = {} if chapter.step is None else to_plain(chapter.step)
+    parts = {
+        "asks": [to_plain(ask) for ask in chapter.asks],
+        "readings": [to_plain(reading) for reading in chapter.readings],
+        "stages": [to_plain(stage) for stage in chapter.stages],
+    }
+    return head | parts
+
+
+def _troubles(story: Story) -> Iterator[Text]:
+    """Why steps ended without a value, and the question of a paused one: the first few, each on one line."""
+    steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
+    steps = [step for step in steps if not any(_is_cause(other, step) for other in steps)]
+    if steps:
+        yield Text()
+    for step in steps[:_MOST_TROUBLES]:
+        said = (step.error or "").splitlines()
+        # An error is its first line; of a question, what it is about comes in the lines below.
+        words = clipped(" ".join(each.strip() for each in (said if step.status == "paused" else said[:1])), _TROUBLE)
+        yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
+    if len(steps) > _MOST_TROUBLES:
+        yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")
+
+
+def _is_cause(inner: JournalStep, step: JournalStep) -> bool:
+    """Whether the error of a step is that of a nested step, which shows it as well."""
+    return inner.name.startswith(f"{step.name}/") and inner.error == step.error
+
+
+def _head(story: Story) -> Iterator[Text]:
+    run = story.run
+    usage = run.usage
+    spent = [time_words(run.seconds), counted(usage.requests, "call")]
+    spent += [f"{token_words(usage)} tokens"] if usage.requests else []
+    spent += [cost_words(usage.cost)] if usage.cost is not None else []
+    when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    yield Text.assemble((run.pipeline, "bold"), "  ", worded(run.status), f"  {', '.join(spent)}")
+    yield Text(f"run {run.run_id}, {when}", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Draws bars that show when something was running, relative to the whole run."""
+
+    start: float
+    seconds: float
+    cells: int
+    block: str
+    gap: str
+
+    @classmethod
+    def of(cls, story: Story, console: Console) -> _Clock:
+        fancy = console.encoding.startswith("utf")
+        cells = _BAR if console.width >= _WIDE else _NARROW_BAR
+        block, gap = ("█", "·") if fancy else ("#", ".")
+        return cls(story.run.started, story.seconds, cells, block, gap)
+
+    def bar(self, started: float, seconds: float | None, style: str = "") -> Text:
+        """The bar of something; up to the end of the run if it has no end itself."""
+        first = min(self.cells - 1, max(0, int((started - self.start) / self.seconds * self.cells)))
+        lasted = self.seconds - (started - self.start) if seconds is None else seconds
+        size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))
+        rest = self.cells - first - size
+        return Text.assemble((self.gap * first, "dim"), (self.block * size, style), (self.gap * rest, "dim"))
+
+
+def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[str, Text]]:
+    clock = _Clock.of(story, console)
+
+    def below(parent: int, depth: int) -> Iterator[dict[str, Text]]:
+        for chapter in story.children(parent):
+            step = chapter.step
+            if step is not None:
+                ended = Text.assemble(worded(step.status), *_also(_worth(step)), *_inputs(step))
+                bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
+                yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
+            if not steps_only:
+                for name, value in chapter.values:
+                    yield _row("  " * (depth + 1) + name, Text(clipped(value, _SHOWN), style="dim"), Text(), None)
+                yield from _parts(chapter, clock, depth + (step is not None))
+            if step is not None:
+                yield from below(step.id, depth + 1)
+
+    yield from below(0, 0)
+
+
+def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:
+    turns = chapter.turns
+    for part, inside in chapter.nested_parts:
+        indent = "  " * (depth + inside)
+        yield _part_row(part, clock, indent, turns)
+        said = _said(part)
+        if said is not None:
+            yield _row(f"{indent}  {said[0]}", Text(clipped(said[1], _SHOWN), style="dim"), Text(), None)
+
+
+def _said(part: Part) -> tuple[str, str] | None:
+    """The prompt or the reply of a model, if the journal has it."""
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalAsk) and part.prompt:
+        return "asked", part.prompt
+    return ("reply", part.text) if isinstance(part, JournalReading) and part.text.strip() else None
+
+
+def _part_row(part: Part, clock: _Clock, indent: str, turns: Mapping[int, str]) -> dict[str, Text]:
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalReading):
+        return _row(
+            f"{indent}read",
+            Text.assemble(worded(part.outcome), *_also(ShownReply.of_reading(part).words)),
+            Text(),
+            None,
+        )
+    if isinstance(part, JournalAsk):
+        failed = part.fault is not None
+        spent = f"failed: {clipped(part.fault or '', _SHOWN)}" if failed else f"{token_words(part.usage)} tokens"
+        bar = clock.bar(part.started, part.seconds, "red" if failed else "blue")
+        who = " ".join(word for word in (turns.get(part.id, f"call {part.attempt}"), part.model) if word)
+        return _row(indent + who, Text(spent, style="red" if failed else ""), bar, part.seconds)
+    if part.outcome == "passed":
+        return _row(indent + part.stage, Text(f"not run: {part.why}", style="dim"), Text(), None)
+    why = f"because {part.because}" if part.because else ""
+    return _row(
+        indent + part.stage,
+        Text.assemble(worded(part.outcome), *_also(why)),
+        clock.bar(part.started, part.seconds, "magenta"),
+        part.seconds,
+    )
+
+
+def _worth(step: JournalStep) -> str | None:
+    word = step.trust or step.reason
+    return None if word == step.status else word
+
+
+def _inputs(step: JournalStep) -> tuple[Any, ...]:
+    """The input trust of a step, unless it is clean."""
+    word = step.input_trust
+    return () if word in (None, "clean") else (", from ", Text(word, style=STYLES.get(word, "")), " input")
+
+
+def _also(word: str | None) -> tuple[Any, ...]:
+    return (", ", Text(word, style=STYLES.get(word, ""))) if word else ()
+
+
+def _row(what: str, ended: Text, bar: Text, seconds: float | None, *, bold: bool = False) -> dict[str, Text]:
+    time = "" if seconds is None and not bar else time_words(seconds)
+    return {"": Text(what, style="bold" if bold else ""), " ": ended, "timeline": bar, "time": Text(time, style="dim")}
+
+
+_INDENT = 2
+_FAULT = 300
+_REPLY = 400
+
+
+def explain_command(
+    run: RunArgument = "last",
+    step: Annotated[
+        str | None, typer.Argument(metavar="STEP", show_default=False, help="Only this step, such as `reply`.")
+    ] = None,
+) -> None:
+    """Explain how each reply of a run was read.
+
+    Shows what was repaired, and why each stage of the ladder ran or did not.
+
+    Replies are shown with their repairs marked; secrets in them are masked.
+
+    Example: aros explain last triage
+    """
+    with open_to_read() as journal:
+        story = journal.story(run)
+    console = stdout_console()
+    for number, chapter in enumerate(chosen(story, step)):
+        if number:
+            console.print()
+        _explain(chapter, story, console)
+
+
+def chosen(story: Story, step: str | None) -> list[Chapter]:
+    """The steps to explain: this one and those inside it, or all. The last part of a name is enough if only one step
+    has it. Raises `UsageError` if there is no such step, or more than one.
+    """
+    names = list(dict.fromkeys(chapter.name for chapter in story.chapters if chapter.name))
+    if step is None:
+        found = list(story.chapters)
+    else:
+        ending = [name for name in names if name.endswith(f"/{step}")]
+        if step not in names and len(ending) > 1:
+            raise UsageError(f"run {story.run.run_id} has more than one step {step!r}: {', '.join(ending)}")
+        full = ending[0] if ending and step not in names else step
+        found = [chapter for chapter in story.chapters if chapter.name == full or chapter.name.startswith(f"{full}/")]
+    if not found and step is not None:
+        raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {', '.join(names) or 'none'}")
+    if not found:
+        raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before the first")
+    return found
+
+
+_LOST: Final = "The process ended before this step did; its last actions were not recorded."
+
+
+def _explain(chapter: Chapter, story: Story, console: Console) -> None:
+    console.print(_title(chapter, story), soft_wrap=True)
+    if not chapter.parts:
+        nested = any(story.children(chapter.step.id if chapter.step else 0))
+        lost = chapter.step is not None and chapter.step.status == "lost"
+        words = "" if nested else _LOST if lost else "No model was called."
+        if words:
+            _print_indented(Text(words), console)
+    for name, value in chapter.values:
+        _print_indented(Text.assemble((f"{name}: ", "bold"), clipped(value, _REPLY)), console)
+    for part, inside in chapter.nested_parts:
+        depth = 1 + inside
+        for shown in _part(part, console.width - depth * _INDENT):
+            _print_indented(shown, console, depth)
+    for line in _ending(chapter):
+        _print_indented(line, console)
+
+
+def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> None:
+    console.print(Padding(part, (0, 0, 0, depth * _INDENT), expand=False))
+
+
+def _title(chapter: Chapter, story: Story) -> Text:
+    step = chapter.step
+    if step is None:
+        return Text.assemble((story.run.pipeline, "bold"), ": ", worded(story.run.status))
+    worth = f", trust {step.trust}" if step.trust and step.trust != step.status else ""
+    worth += f", input trust {step.input_trust}" if step.input_trust not in (None, "clean") else ""
+    spent = f", {counted(step.usage.requests, 'call')}" if step.usage.requests else ""
+    return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
+
+
+def _ending(chapter: Chapter) -> Iterator[Text]:
+    step = chapter.step
+    if step is not None and step.error:
+        yield Text(step.error, style=STYLES.get(step.status, ""))
+    if step is not None and step.reason and step.reason in {reason.value for reason in Reason}:
+        issues = chapter.readings[-1].issues if chapter.readings else ()
+        yield Text(next_words(Reason(step.reason), issues), style="dim")
+
+
+def _part(part: Part, width: int) -> Iterator[RenderableType]:
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalAsk):
+        if part.prompt:
+            yield Text.assemble(("asked: ", "bold"), clipped(part.prompt, _REPLY))
+        yield _ask_words(part)
+    elif isinstance(part, JournalReading):
+        reply = ShownReply.of_reading(part)
+        yield Text.assemble("read as ", worded(reply.outcome), f": {reply.words}")
+        yield from reply_parts(reply, width)
+    elif part.outcome == "passed":
+        yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
+    else:
+        after = f", after {counted(part.calls, 'call')}" if part.calls else ""
+        cause = "the provider failed" if part.because == Reason.PROVIDER else f"the reply was {part.because}"
+        why = f" ran because {cause}" if part.because else " ran"
+        yield Text.assemble((part.stage, "bold"), f"{why}; it ended {part.outcome}{after}")
+
+
+def _ask_words(ask: JournalAsk) -> Text:
+    who = ask.model or "the model"
+    if ask.fault:
+        return Text.assemble(f"{who} did not answer: ", (clipped(ask.fault, _FAULT), "red"))
+    if ask.seconds is None:
+        return Text(f"{who} was called and had not answered when the run ended")
+    grammar = ", with the schema enforced" if ask.constrained else ""
+    end = f", finish reason {ask.finish_reason}" if ask.finish_reason else ""
+    return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")
+
+
+_ORDER = [trust.value for trust in Trust]
+_MOST = 60
+
+
+def review_command(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Its id, the beginning of one, or last. By default all runs.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many fields.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Include fields that all readings agree on.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the fields and the calibration as JSON.")] = False,
+) -> None:
+    """List the fields of agreement steps, the least trusted first.
+
+    Also shows, for each model, how often its value was the one agreed on, by the final trust of the field. A model that
+    is often outvoted is a poor choice for the task.
+
+    Example: aros review last
+    """
+    with open_to_read() as journal:
+        chosen = None if run is None else journal.story(run).run.run_id
+        notes = journal.agreements()
+    rows = [row for row in _fields(notes) if chosen in (None, row.run_id)]
+    shown = [row for row in rows if everything or not (row.agreed and row.trust == Trust.CLEAN.value)]
+    shown.sort(key=lambda row: (row.agreed, -_ORDER.index(row.trust), row.votes / max(row.of, 1)))
+    calibration = _calibration(notes)
+    if as_json:
+        print_json({"fields": [asdict(row) for row in shown[:limit]], "calibration": calibration})
+        return
+    if not rows:
+        stderr_console().print("no agreement in the journal; a step of `kind: agree` writes one")
+        return
+    console = stdout_console()
+    if shown:
+        cells, folded = [row.cells() for row in shown[:limit]], {"field": 16, "value": 20, "others": 16}
+        dropped = ("run", "step")
+        console.print(fitted_table(cells, console.width, figures=("votes",), dropped_first=dropped, folded=folded))
+    else:
+        stderr_console().print(f"all readings agree on all {len(rows)} fields; --all lists them")
+    if calibration:
+        console.print(
+            fitted_table([_cells(model) for model in calibration], console.width, figures=("fields", "agreed"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    run_id: str
+    step: str
+    path: str
+    value: str
+    votes: int
+    of: int
+    agreed: bool
+    trust: str
+    dissent: tuple[str, ...] = field(default=())
+
+    def cells(self) -> dict[str, Text]:
+        return {
+            "trust": worded(self.trust),
+            "field": Text(self.path),
+            "votes": figure(f"{self.votes}/{self.of}"),
+            "value": Text(self.value),
+            "others": Text(", ".join(self.dissent)),
+            "step": Text(self.step),
+            "run": Text(self.run_id[:8]),
+        }
+
+
+def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[_Row]:
+    for run_id, step, note in notes:
+        for each in note.data["fields"]:
+            dissent = tuple(f"{_shown(other)} ({other['votes']})" for other in each["dissent"])
+            made_up = each.get("made_up", 0)  # absent from older journals
+            dissent += (f"not in the text ({made_up})",) if made_up else ()
+            known = (each["votes"], each["of"], each["agreed"], each["trust"])
+            yield _Row(run_id, step, each["path"], _shown(each), *known, dissent)
+
+
+def _shown(said: dict[str, Any]) -> str:
+    text = json.dumps(said["value"], ensure_ascii=False) if "value" in said else "absent"
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
+
+
+def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:
+    """For each model and trust: how many fields it has read, and how many of them were agreed on as it read them."""
+    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for _, _, note in notes:
+        for reader in note.data.get("readers", []):
+            if reader["value"] is None:
+                continue
+            for each in note.data["fields"]:
+                said = _at(reader["value"], each["path"])
+                if "value" not in each or isinstance(each["value"], (dict, list)) or said is None:
+                    continue
+                known = counts[reader["model"], each["trust"]]
+                known[0] += 1
+                known[1] += each["agreed"] and alike(said, each["value"]) == 1.0
+    return [
+        {"model": model, "trust": trust, "fields": seen, "agreed": kept, "share": round(kept / seen, 4)}
+        for (model, trust), (seen, kept) in sorted(
+            counts.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))
+        )
+    ]
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.replace("[", ".").replace("]", "").split(".")[1:]:
+        key = part.strip("'\"")
+        if is_list(value):
+            value = value[int(key)] if key.isdecimal() and int(key) < len(value) else None
+        else:
+            value = value.get(key) if is_dict(value) else None
+    return value
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Text]:
+    return {
+        "model": Text(row["model"] or "-"),
+        "trust of the field": worded(row["trust"]),
+        "fields": figure(str(row["fields"])),
+        "agreed": figure(f"{100 * row['share']:.0f} %"),
+    }
+
+
+_STDOUT: Final = "-"
+
+
+def report_command(
+    run: RunArgument = "last",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout. [default: aros-RUN.html]"),
+    ] = None,
+) -> None:
+    """Write a run as an HTML file, with its replies and repairs.
+
+    Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
+    The file needs no network, and secrets in it are masked as in the journal.
+
+    Example: aros report last -o run.html
+    """
+    from flujo_aros.telemetry.report import report_html  # here: `aros --help` need not load a database
+
+    with open_to_read() as journal:
+        story = journal.story(run)
+    page = report_html(story)
+    if output == _STDOUT:
+        sys.stdout.buffer.write(page.encode())
+        return
+    file = Path(output or f"aros-{story.run.run_id[:8]}.html")
+    write_file(file, page)
+    stderr_console().print(f"{file}: the report of run {story.run.run_id}")

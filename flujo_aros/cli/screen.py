@@ -1,4 +1,4 @@
-"""The two places that the command line writes to: stdout for the result, stderr for everything else."""
+"""Where the command line writes: stdout for the result, or the file named for it; stderr for everything else."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich import text as rich_text
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible, visible_json
 
 if TYPE_CHECKING:
@@ -211,6 +212,14 @@ def print_lines(text: str) -> None:
     shown = visible(text) if sys.stdout.isatty() else text
     sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # keep carriage returns
     sys.stdout.buffer.flush()
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write a file in UTF-8. Raises `UsageError` when that cannot be."""
+    try:
+        file.write_bytes(text.encode())  # line ends stay what they are
+    except OSError as error:
+        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -15,40 +15,39 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from flujo_aros.host import instrument_agents
+from flujo_aros.telemetry.otel import OpenTelemetry
+
 _PATIENCE: Final = 2.0
 """Seconds to wait for a collector that does not answer, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise: a command
 that has done its work should end.
 """
 
 
-def traces_to_otlp() -> TracerProvider:
-    """A provider whose spans are sent in batches."""
-    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
-    if _wanted("OTEL_TRACES_EXPORTER"):
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
-    return provider
+class Exporting:
+    """An `OpenTelemetry` that exports over OTLP while the block runs, and flushes at its end."""
 
+    def __init__(self, *, content: bool) -> None:
+        # Only what was finally lost is logged, not each attempt to reach a collector.
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+        resource = _resource()
+        self._traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        if _wanted("OTEL_TRACES_EXPORTER"):
+            self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
+        wanted = _wanted("OTEL_METRICS_EXPORTER")
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience()))] if wanted else []
+        self._meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+        instrument_agents(self._traces, self._meters, content=content)
+        self.observer = OpenTelemetry(self._traces, self._meters, content=content)
 
-def meters_to_otlp() -> MeterProvider:
-    """A provider whose metrics are sent periodically and at the end."""
-    readers = (
-        [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience()))]
-        if _wanted("OTEL_METRICS_EXPORTER")
-        else []
-    )
-    return MeterProvider(readers, resource=_resource(), shutdown_on_exit=False)
+    def __enter__(self) -> OpenTelemetry:
+        return self.observer
 
-
-def send_the_rest(traces: TracerProvider, meters: MeterProvider) -> None:
-    """Send what is left of both concurrently, and shut down."""
-    with ThreadPoolExecutor(2) as pool:
-        pool.submit(traces.shutdown)
-        pool.submit(meters.shutdown)
-
-
-def quieten() -> None:
-    """Log only what was finally lost, not each attempt to reach a collector."""
-    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+    def __exit__(self, *_raised: object) -> None:
+        """Send what is left of both concurrently, and shut down."""
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(self._traces.shutdown)
+            pool.submit(self._meters.shutdown)
 
 
 def _patience() -> float | None:

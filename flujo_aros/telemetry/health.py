@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
 
-from flujo_aros.telemetry.queries import is_gone
-from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, usage_in
+from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, is_gone, usage_in
 from flujo_aros.usage import Usage
 
 

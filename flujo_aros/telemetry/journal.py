@@ -2,34 +2,349 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, func, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    Select,
+    Table,
+    and_,
+    case,
+    delete,
+    func,
+    inspect,
+    literal,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
-from flujo_aros.database import cause, shown
+from flujo_aros.database import cause, database_url, open_engine, refusal, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
-from flujo_aros.recovery import Evidence
-from flujo_aros.telemetry import queries
-from flujo_aros.telemetry.engine import DEFAULT, open_database
+from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.recorder import Recorder
-from flujo_aros.telemetry.records import RUNS, WITH_IDS, JournalNote, JournalRun, Story
-from flujo_aros.telemetry.writer import Left, Writer
+from flujo_aros.telemetry.records import (
+    ABOUT,
+    ASKS,
+    BY_NAME,
+    CONTRACTS,
+    MASKED,
+    METADATA,
+    NOTES,
+    OF_A_RUN,
+    READINGS,
+    REPAIRS,
+    RUNS,
+    STAGES,
+    STEPS,
+    TABLES,
+    VALUES,
+    VERSION,
+    WITH_IDS,
+    Chapter,
+    JournalAsk,
+    JournalNote,
+    JournalReading,
+    JournalRepair,
+    JournalRun,
+    JournalStage,
+    JournalStep,
+    JournalValue,
+    Record,
+    RecordT,
+    Story,
+    from_row,
+    is_gone,
+    to_row,
+)
 
 _log: Final = logging.getLogger("flujo_aros.journal")
+
+
+DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
+"""The default journal of a folder."""
+
+_TRIES: Final = 20
+_WAIT: Final = 5.0
+"""How many seconds a run waits for the file of its journal: a run is worth more than its record."""
+_LOCK: Final = 4_711_042
+"""The key of the advisory lock that guards the creation of tables in PostgreSQL."""
+
+
+def open_database(source: str | Path, *, create: bool = True) -> Engine:
+    """The engine of a journal. Missing tables are created.
+
+    Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
+    """
+    missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
+    engine = open_engine(source, "journal", missing=missing, wait=_WAIT)
+    try:
+        _make_tables(engine)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise UsageError(f"the journal {shown(engine.url)} {refusal(error, engine.url)}") from error
+    return engine
+
+
+def file_of(source: str | Path) -> Path | None:
+    """The file that a journal is kept in; None for a database that is not a file."""
+    url = database_url(source, "journal")
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _make_tables(engine: Engine) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            with engine.begin() as connection:
+                _make_in(connection)
+            return
+        except OperationalError as error:
+            # Two processes that make the same new file at once: SQLite does not wait for a change of journal mode.
+            if not left or "locked" not in str(error):
+                raise
+            time.sleep(0.05)
+
+
+def _make_in(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    for table in METADATA.sorted_tables:
+        connection.execute(CreateTable(table, if_not_exists=True))
+        _add_columns(connection, table)
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            connection.execute(CreateIndex(index, if_not_exists=True))
+    found = connection.execute(select(ABOUT.c.version)).scalars().all()
+    if not found:
+        # Somebody else may just have done so.
+        connection.execute(
+            text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
+        )
+    elif max(found) > VERSION:
+        raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
+
+
+def _add_columns(connection: Connection, table: Table) -> None:
+    """Add the columns that a journal of an earlier version lacks. Its existing rows have NULL there."""
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    for column in table.columns:
+        if column.name not in there:
+            kind = column.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+
+
+_Row: TypeAlias = dict[str, Any]
+_Key: TypeAlias = tuple[Any, ...]
+
+_KEYS: Final = {
+    kind: (table.name, tuple(column.name for column in table.primary_key.columns)) for kind, table in TABLES.items()
+}
+"""The table and the key of each kind of record."""
+
+_PAUSE: Final = 0.1
+"""The number of seconds for which records are batched before they are written, and so the most that a crash can
+lose."""
+_AGAIN: Final = 1.0
+_KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
+"""The columns that a later record of the same key does not change: a resumed run keeps its first start time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Not a row but a change of rows: a run is resumed, and everything that it left open before this id has ended."""
+
+    run_id: str
+    before: int
+
+
+_LEFT: Final = "left"
+_CLOSED: Final = (
+    (STEPS, STEPS.c.status, {"running": "lost", "paused": "resumed"}),
+    (STAGES, STAGES.c.outcome, {"running": "interrupted"}),
+)
+
+
+class Writer:
+    """Takes records, keeps the newest for each key, and writes them a moment later.
+
+    `put` never waits and never raises. While the database cannot be written, up to `most` records are kept; beyond that
+    the oldest are dropped. A warning is logged when writing begins to fail, and another when records are given up at
+    the end; `dropped` counts those that are lost.
+    """
+
+    def __init__(self, engine: Callable[[], Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
+        self.dropped = 0
+        self._engine = engine
+        self._mask = mask
+        self._most = most
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._rows: dict[tuple[str, _Key], Record | Left] = {}
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._hurry = self._closing = self._writing = False
+        self._failing = ""
+        """Why the database could not be written the last time."""
+
+    def put(self, record: Record | Left, *, soon: bool = False) -> None:
+        """Have a record written, in place of any earlier one with its key; `soon`: without waiting for more."""
+        if os.getpid() != self._pid:
+            self._begin()  # a forked child: neither the thread nor what it held has come along
+        with self._wake:
+            if len(self._rows) >= self._most:
+                self._rows.pop(next(iter(self._rows)))
+                self.dropped += 1
+            first = not self._rows
+            self._rows[_key(record)] = record
+            if self._thread is None:
+                self._start()
+            elif first or (soon and not self._hurry):  # waking the thread costs more than all the rest
+                self._wake.notify_all()
+            self._hurry = self._hurry or soon
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until everything that was put so far is written; False if that did not happen in time."""
+        with self._wake:
+            self._hurry = True
+            self._wake.notify_all()
+            return self._wake.wait_for(self._is_idle, timeout)
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Write what is left and end the thread. A later `put` starts it again."""
+        thread = self._thread
+        if thread is None or os.getpid() != self._pid:
+            return
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        thread.join(timeout)
+        atexit.unregister(self.close)
+
+    def _is_idle(self) -> bool:
+        return not self._writing and (self._thread is None or not self._rows)
+
+    def _start(self) -> None:
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="aros-journal", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._rows or self._closing)
+                self._wake.wait_for(lambda: self._hurry or self._closing, _AGAIN if self._failing else _PAUSE)
+                rows, self._rows, self._hurry, self._writing = self._rows, {}, False, True
+            written = self._write(rows)
+            with self._wake:
+                self._writing = False
+                if not written:
+                    self._rows = {**rows, **self._rows}
+                done = self._closing and (not self._rows or not written)
+                if done:
+                    self._give_up()
+                    self._thread = None
+                self._wake.notify_all()
+            if done:
+                return
+
+    def _give_up(self) -> None:
+        """Count and log what could not be written."""
+        self.dropped += len(self._rows)
+        self._rows = {}
+        if self.dropped:
+            where, why = shown(self._engine().url), self._failing or "it could not be written for too long"
+            _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
+
+    def _write(self, rows: Mapping[tuple[str, _Key], Record | Left]) -> bool:
+        left = [record for record in rows.values() if isinstance(record, Left)]
+        tables: dict[str, list[_Row]] = {}
+        for (table, _), record in rows.items():
+            if not isinstance(record, Left):
+                tables.setdefault(table, []).append(self._masked(table, to_row(record)))
+        try:
+            with self._engine().begin() as connection:
+                for each in left:
+                    _close_left(connection, each)
+                for table, batch in tables.items():
+                    write_rows(connection, BY_NAME[table], batch)
+        except SQLAlchemyError as error:
+            if not self._failing:
+                words = "the journal %s cannot be written: %s; the run continues, and its record waits in memory"
+                _log.warning(words, shown(self._engine().url), cause(error))
+            self._failing = cause(error)
+            return False
+        self._failing = ""
+        return True
+
+    def _masked(self, table: str, row: _Row) -> _Row:
+        for name in MASKED[table]:
+            value = row.get(name)
+            if value:
+                row[name] = _storable(self._mask(value))
+        return row
+
+
+def _key(record: Record | Left) -> tuple[str, _Key]:
+    if isinstance(record, Left):
+        return _LEFT, (record.run_id,)
+    table, keys = _KEYS[type(record)]
+    return table, tuple(getattr(record, key) for key in keys)
+
+
+def _close_left(connection: Connection, left: Left) -> None:
+    for table, column, words in _CLOSED:
+        for old, new in words.items():
+            which = (table.c.run_id == left.run_id, table.c.id < left.before, column == old)
+            connection.execute(update(table).where(*which).values({column.name: new}))
+
+
+def write_rows(connection: Connection, table: Table, rows: list[_Row]) -> None:
+    """Insert rows, or write them over those with the same keys."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert  # here: a journal in a file need not load it
+
+        statement: Any = insert(table)
+    else:
+        statement = sqlite.insert(table)
+    keys = [column.name for column in table.primary_key.columns]
+    kept = (*keys, *_KEPT_ON_UPDATE.get(table.name, ()))
+    changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in kept}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), rows)
+
+
+def _storable(text: str) -> str:
+    """A string that every database takes, of the same length: without NUL and lone surrogates."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+T = TypeVar("T")
 
 
 class Journal:
@@ -127,8 +442,16 @@ class Journal:
         pipeline: str | None = None,
     ) -> list[JournalRun]:
         """The runs, newest first."""
+        query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
+        if since is not None:
+            query = query.where(RUNS.c.started >= since.timestamp())
+        if status is not None:  # whether one is lost is seen below, by its process
+            query = query.where(RUNS.c.status == ("running" if status == "lost" else status))
+        if pipeline is not None:
+            query = query.where(RUNS.c.pipeline == pipeline)
         with self._reading() as connection:
-            return queries.runs(connection, limit=limit, since=since, status=status, pipeline=pipeline)
+            found = [_run(row) for row in connection.execute(query)]
+        return [run for run in found if status in (None, run.status)]
 
     def story(self, run: str = "last") -> Story:
         """Everything recorded about one run. `run` is its id, the beginning of an id, or `last`.
@@ -136,7 +459,7 @@ class Journal:
         Raises `UsageError` when there is no such run, or more than one.
         """
         with self._reading() as connection:
-            return queries.story(connection, run)
+            return _story(connection, run)
 
     def health(
         self,
@@ -156,18 +479,40 @@ class Journal:
 
     def agreements(self, *, limit: int = 1_000) -> list[tuple[str, str, JournalNote]]:
         """The latest results of agreement steps, newest first, each with its run and the name of its step."""
+        query = select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
         with self._reading() as connection:
-            return queries.agreements(connection, limit=limit)
+            found = [from_row(JournalNote, row) for row in connection.execute(query)]
+        return [(note.run_id, note.step_place, note) for note in found if note.data]
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
         """The record of each stage for each model and contract, which a ladder with `adaptive` uses."""
+        when = true() if since is None else STAGES.c.started >= since.timestamp()
+        keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
+        saved = func.sum(case((STAGES.c.outcome == "accepted", 1), else_=0))
+        ran = and_(
+            when, STAGES.c.outcome.not_in(("passed", "running", "interrupted")), STAGES.c.schema_hash.is_not(None)
+        )
+        query = select(*keys, func.count(), saved, func.sum(STAGES.c.calls)).where(ran).group_by(*keys).order_by(*keys)
         with self._reading() as connection:
-            return queries.evidence(connection, since=since)
+            return Evidence.of(
+                (model or "", schema, stage, Achieved(tries, int(successes), int(calls or 0)))
+                for model, schema, stage, tries, successes, calls in connection.execute(query)
+            )
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
         """Remove runs older than that, and all but the newest `max_runs`. Returns how many were removed."""
+        gone: set[str] = set()
         with self._reading(change=True) as connection:
-            return queries.prune(connection, older_than=older_than, max_runs=max_runs)
+            if older_than is not None:
+                before = (datetime.now(UTC) - older_than).timestamp()
+                gone.update(connection.execute(select(RUNS.c.run_id).where(RUNS.c.started < before)).scalars())
+            if max_runs is not None:
+                too_many = select(RUNS.c.run_id).order_by(RUNS.c.started.desc()).limit(2**31 - 1).offset(max_runs)
+                gone.update(connection.execute(too_many).scalars())
+            for table in OF_A_RUN:
+                for batch in _batches(sorted(gone), 500):
+                    connection.execute(delete(table).where(table.c.run_id.in_(batch)))
+        return len(gone)
 
     @contextmanager
     def _reading(self, *, change: bool = False) -> Generator[Connection]:
@@ -201,11 +546,129 @@ class Journal:
         if event.settled is not None:
             try:
                 with self._reading(change=True) as connection:
-                    left = queries.reopen(connection, event.run_id, {self._mask(name) for name in event.settled})
+                    left = _reopen(connection, event.run_id, {self._mask(name) for name in event.settled})
                 self._recorder.recover(event.run_id, left, event.settled)
             except UsageError as error:
                 _log.warning("%s; steps of run %s may be in it twice", error, event.run_id)
         self._writer.put(Left(event.run_id, next(self._ids)))
+
+
+_SHOWN_MATCHES: Final = 5
+_PAUSED: Final = ("paused", "resumed")
+
+
+def _find(connection: Connection, run: str) -> str:
+    """The id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
+    newest = select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
+    if run == "last":
+        found = connection.execute(newest.limit(1)).scalars().all()
+        if not found:
+            raise UsageError("the journal is empty: run a blueprint first")
+        return str(found[0])
+    begins = RUNS.c.run_id.startswith(run, autoescape=True)
+    found = connection.execute(newest.where(begins).limit(_SHOWN_MATCHES + 1)).scalars().all()
+    if run in found or len(found) == 1:
+        return run if run in found else str(found[0])
+    if not found:
+        raise UsageError(f"there is no run {run!r} in the journal; `aros runs` lists them")
+    several = ", ".join(found[:_SHOWN_MATCHES])
+    raise UsageError(f"{run!r} matches more than one run: {several}; give more characters")
+
+
+def _story(connection: Connection, run: str) -> Story:
+    """The whole story of one run, in the order of events."""
+    run_id = _find(connection, run)
+    head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
+    repairs: dict[int, list[JournalRepair]] = defaultdict(list)
+    for repair in _records(connection, JournalRepair, run_id):
+        repairs[repair.reading_id].append(repair)
+    values = {value.id: value for value in _records(connection, JournalValue, run_id)}
+    steps = [_step(step, head, values.get(step.id)) for step in _records(connection, JournalStep, run_id)]
+    stages = _by_step(_records(connection, JournalStage, run_id))
+    asks = _by_step(_records(connection, JournalAsk, run_id))
+    readings = _by_step(
+        replace(reading, repairs=tuple(repairs[reading.id])) for reading in _records(connection, JournalReading, run_id)
+    )
+    notes = _by_step(note for note in _records(connection, JournalNote, run_id) if note.data)
+    gone_on = _gone_on(steps)
+
+    def chapter(step: JournalStep | None, keys: Iterable[int]) -> Chapter:
+        return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys), _of(notes, keys))
+
+    def within(step: JournalStep) -> Chapter:
+        before = [old for old, new in gone_on.items() if new == step.id]
+        return chapter(replace(step, parent_id=gone_on.get(step.parent_id, step.parent_id)), (*before, step.id))
+
+    outside = [chapter(None, [0])] if stages[0] or asks[0] or readings[0] else []
+    chapters = (*outside, *(within(step) for step in steps if step.id not in gone_on))
+    hashes = {reading.schema_hash for each in chapters for reading in each.readings if reading.schema_hash}
+    return Story(head, chapters, _contracts(connection, hashes))
+
+
+def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
+    return tuple(part for step in steps for part in parts.get(step, ()))
+
+
+def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
+    """The steps that paused and have continued since, each with the row that continues it."""
+    newest = {step.name: step.id for step in steps}
+    return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
+
+
+def _reopen(connection: Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
+    """The ids of the unsettled steps of a run, by name, after removing what had happened inside them. Paused steps are
+    left alone, because they continue in another row (see `_gone_on`).
+    """
+    query = select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
+    found = connection.execute(query.order_by(STEPS.c.id))
+    left = {str(name): int(own) for name, own in found if name not in settled}
+    for batch in _batches(sorted(left.values()), 500):
+        for table in (REPAIRS, READINGS, ASKS, STAGES, NOTES):
+            connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
+        connection.execute(delete(VALUES).where(VALUES.c.run_id == run_id, VALUES.c.id.in_(batch)))
+    return left
+
+
+def _batches(values: list[T], size: int) -> Iterable[list[T]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def _counted() -> Select[Any]:
+    """Runs with the number of their steps and repairs."""
+    steps = select(func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
+    repairs = select(func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()
+    return select(RUNS, steps.label("steps"), repairs.label("repairs"))
+
+
+def _records(connection: Connection, kind: type[RecordT], run_id: str) -> Iterator[RecordT]:
+    """The records of a run, in the order in which they happened."""
+    table = TABLES[kind]
+    for row in connection.execute(select(table).where(table.c.run_id == literal(run_id)).order_by(table.c.id)):
+        yield from_row(kind, row)
+
+
+def _by_step(records: Iterable[T]) -> defaultdict[int, list[T]]:
+    found: defaultdict[int, list[T]] = defaultdict(list)
+    for record in records:
+        found[getattr(record, "step_id", 0)].append(record)
+    return found
+
+
+def _contracts(connection: Connection, hashes: set[str]) -> dict[str, str]:
+    query = select(CONTRACTS.c.schema_hash, CONTRACTS.c.spec).where(CONTRACTS.c.schema_hash.in_(sorted(hashes)))
+    return {known: spec or "" for known, spec in connection.execute(query)}
+
+
+def _run(row: Row[Any]) -> JournalRun:
+    run = from_row(JournalRun, row, steps=row.steps, repairs=row.repairs)
+    return replace(run, status="lost") if run.status == "running" and is_gone(run.host, run.pid) else run
+
+
+def _step(step: JournalStep, run: JournalRun, value: JournalValue | None) -> JournalStep:
+    status = "lost" if step.status == "running" and run.status != "running" else step.status
+    if value is None:
+        return replace(step, status=status)
+    return replace(step, status=status, input=value.input, output=value.output)
 
 
 def is_off(named: str | None) -> bool:

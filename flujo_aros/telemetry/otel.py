@@ -6,28 +6,476 @@ pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and only those
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias
 
+from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import TracerProvider
+from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider
+from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer, TracerProvider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
 
-from flujo_aros.errors import UsageError
-from flujo_aros.events import Event, ReadFinished
+from flujo_aros.events import (
+    AgentFinished,
+    AskFinished,
+    AskStarted,
+    Event,
+    FunctionCalled,
+    ReadFinished,
+    RunFinished,
+    RunStarted,
+    Scope,
+    StageFinished,
+    StagePassed,
+    StageStarted,
+    StepFinished,
+    StepStarted,
+)
 from flujo_aros.telemetry import names
+from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.metrics import Measures
-from flujo_aros.telemetry.spans import Spans
+
+_MOST_TRANSFORMS: Final = 20
+_MOST_TEXT: Final = 32_000
+_RAISED: Final = re.compile(r"^([A-Z]\w*(?:Error|Exception|Exceeded|Timeout|Exit|Stop))(?::|$)")
+_FAILED: Final = ("failed", "cancelled")
+_W3C: Final = TraceContextTextMapPropagator()
+
+Tags = dict[str, AttributeValue]
+
+
+class Held:
+    """Makes a span current until the block ends, then ends it. The previous span is restored directly and not by a
+    token, because a stream may be closed in a different context from the one in which it was opened.
+    """
+
+    __slots__ = ("_before", "_close", "_span")
+
+    def __init__(self, span: Span, close: Callable[[], object]) -> None:
+        self._span = span
+        self._close = close
+        self._before = otel_context.get_current()
+
+    def __enter__(self) -> Span:
+        otel_context.attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        otel_context.attach(self._before)
+        self._span.end()
+        self._close()
+
+
+class Spans:
+    """Turns events into spans. Strings from users go through `mask`; texts are included only with `content`."""
+
+    def __init__(self, tracer: Tracer, mask: Callable[[str], str], *, content: bool) -> None:
+        self._tracer = tracer
+        self._mask = mask
+        self._content = content
+        self._spans: dict[int, Span] = {}
+        self._faulty: set[int] = set()
+        """The steps in which a provider call failed."""
+
+        self._takes: Mapping[type[Event], Callable[[Any], AbstractContextManager[object] | None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            FunctionCalled: self._function_called,
+            AgentFinished: self._agent_finished,
+            StageStarted: self._stage_started,
+            StageFinished: self._stage_finished,
+            StagePassed: self._stage_passed,
+            AskStarted: self._ask_started,
+            AskFinished: self._ask_finished,
+            ReadFinished: self._read_finished,
+        }
+
+    def take(self, event: Event) -> AbstractContextManager[object] | None:
+        """Receive one event; the caller keeps the span of a start event open."""
+        take = self._takes.get(type(event))
+        return None if take is None else take(event)
+
+    def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
+        """A resumed run is a separate trace with a link to the span that paused."""
+        pipeline = self._mask(event.pipeline)
+        before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
+        held = self._held(
+            event,
+            f"{names.INVOKE_WORKFLOW} {pipeline}",
+            {
+                names.OPERATION: names.INVOKE_WORKFLOW,
+                names.WORKFLOW_NAME: pipeline,
+                names.RUN_ID: event.run_id,
+                names.RESUMED: event.resumed,
+            },
+            links=[Link(before)] if before.is_valid else [],
+        )
+        span = self._own(event)
+        if span is not None:
+            _W3C.inject(event.carrier, trace.set_span_in_context(span))
+            self._put_value(span, names.INPUT_VALUE, event.input)
+        return held
+
+    def _run_finished(self, event: RunFinished) -> None:
+        span = self._own(event)
+        if span is not None:
+            span.set_attribute(names.STATUS, event.status)
+            self._put_value(span, names.OUTPUT_VALUE, event.output)
+            if event.status in (*_FAILED, "degraded"):
+                _fail(span, event.status)
+            elif event.status == "completed":
+                span.set_status(Status(StatusCode.OK))
+
+    def _step_started(self, event: StepStarted) -> AbstractContextManager[object]:
+        name = self._mask(event.name)
+        return self._held(event, f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
+
+    def _step_finished(self, event: StepFinished) -> None:
+        faulty = event.scope.id in self._faulty
+        self._faulty.discard(event.scope.id)
+        span = self._own(event)
+        if span is None:
+            return
+        span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
+        span.set_attribute(names.SPAN_PROVIDER_ERROR, faulty)
+        self._put_value(span, names.OUTPUT_VALUE, event.output)
+        _set(span, {names.TRUST: event.trust, names.REASON: event.reason})
+        if self._content and event.error:
+            span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
+        if event.status in _FAILED:
+            raised = _RAISED.match(event.error or "")
+            _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
+
+    def _function_called(self, event: FunctionCalled) -> None:
+        span = self._own(event)
+        if span is not None:
+            self._put_value(span, names.INPUT_VALUE, event.input)
+
+    def _agent_finished(self, event: AgentFinished) -> None:
+        if not event.scope.step:  # the span of an agent outside of any pipeline is its host's
+            self._faulty.discard(event.scope.id)
+            _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
+
+    def _stage_started(self, event: StageStarted) -> AbstractContextManager[object]:
+        around = self._around(event)
+        if around.is_recording():
+            tags = self._repair_tags(event)
+            if event.stage not in names.GIVES_TEXT:
+                around.add_event(names.REPAIR_STARTED, tags)
+            if event.stage not in names.REPAIRS_OF_A_REPLY:
+                around.add_event(names.FALLBACK_STAGE, tags)
+        attributes: Tags = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason}
+        _also(attributes, {names.SPAN_SCHEMA_HASH: event.schema_hash})
+        return self._held(event, f"stage {event.stage}", attributes)
+
+    def _stage_finished(self, event: StageFinished) -> None:
+        span = self._own(event)
+        if span is None:
+            return
+        span.set_attributes({names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls})
+        _set(span, {names.REASON: event.reason})
+        if event.stage in names.GIVES_TEXT:
+            return
+        success = event.outcome == "accepted"
+        tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
+        self._around(event, beyond=event.scope.id).add_event(
+            names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags
+        )
+
+    def _stage_passed(self, event: StagePassed) -> None:
+        span = self._around(event)
+        if span.is_recording():
+            span.add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
+
+    def _ask_started(self, event: AskStarted) -> None:
+        span = self._around(event)
+        if not span.is_recording():
+            return
+        tags: Tags = {names.STAGE: event.stage, "attempt": event.attempt}
+        if event.constrained:
+            span.add_event(names.GRAMMAR_APPLIED, tags)
+        content = self._content or event.capture
+        system = {names.SYSTEM: self._text(event.system)} if content and event.system else {}
+        span.add_event(names.AGENT_SYSTEM, {**tags, names.CHARS: len(event.system), **system})
+        prompt = {names.PROMPT: self._text(event.prompt)} if content and event.prompt else {}
+        span.add_event(names.AGENT_INPUT, {**tags, names.CHARS: len(event.prompt), **prompt})
+        if event.stage == names.FIRST and self._spans.get(event.scope.id) is not span:
+            self._put_value(span, names.INPUT_VALUE, event.prompt)
+
+    def _ask_finished(self, event: AskFinished) -> None:
+        failed = event.fault is not None or event.finish_reason == "error"
+        if failed:
+            self._faulty.add(_step_or_owner(event.scope))
+        span = self._around(event)
+        if not span.is_recording():
+            return
+        used, model = event.usage, self._mask(event.model)
+        tags: Tags = {
+            names.STAGE: event.stage,
+            "attempt": event.attempt,
+            "requests": used.requests,
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            names.PROVIDER_ERROR: failed,
+        }
+        tags |= {"cost_usd": float(used.cost)} if used.cost is not None else {}
+        tags |= {"unmeasured_requests": used.unmeasured_requests} if used.unmeasured_requests else {}
+        tags |= {"finish_reason": event.finish_reason} if event.finish_reason else {}
+        if model:
+            tags["model_id"] = model
+            span.set_attribute(names.MODEL_ID, model)
+        span.add_event(names.AGENT_USAGE, tags)
+
+    def _read_finished(self, event: ReadFinished) -> None:
+        span = self._around(event)
+        if not span.is_recording():
+            return
+        tags = self._repair_tags(event)
+        _also(tags, {names.TRUST_TAG: event.trust})
+        if event.schema_hash:
+            span.set_attribute(names.SPAN_SCHEMA_HASH, event.schema_hash)
+        if event.stage == names.FIRST and (event.repairs or event.outcome == "rejected"):
+            span.add_event(names.REPAIR_STARTED, tags)
+            span.add_event(names.REPAIR_FAILED if event.outcome == "rejected" else names.REPAIR_SUCCESS, tags)
+        codes = [repair.code for repair in event.repairs]
+        if event.outcome == "rejected":
+            issues = {names.ISSUE_CODES: sorted({issue.code for issue in event.issues})[:_MOST_TRANSFORMS]}
+            span.add_event(names.COERCION_FAIL, {**tags, **issues})
+        elif codes:
+            transforms = sorted(set(codes))[:_MOST_TRANSFORMS]
+            span.add_event(names.COERCION_SUCCESS, {**tags, names.REPAIR_CODES: transforms})
+            span.set_attributes({names.COERCION_TOTAL: len(codes), names.COERCION_TRANSFORMS: transforms})
+        content = self._content or event.capture
+        reply = {names.REPLY: self._text(event.text), **self._messages(event)} if content and event.text else {}
+        span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
+
+    def _repair_tags(self, event: StageStarted | StageFinished | ReadFinished) -> Tags:
+        """The attributes of every span event about a repair."""
+        faulty = _step_or_owner(event.scope) in self._faulty
+        kind = names.STAGE_KINDS.get(event.stage, names.ASKS_A_MODEL)
+        tags: Tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
+        _also(tags, {names.SCHEMA_HASH: event.schema_hash, names.REASON_TAG: event.reason})
+        return tags
+
+    def _put_value(self, span: Span, name: str, value: object) -> None:
+        if self._content and value is not None:
+            span.set_attribute(name, self._text(value_words(value)))
+
+    def _messages(self, event: ReadFinished) -> Tags:
+        told = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
+        return {names.ISSUE_MESSAGES: told} if told else {}
+
+    def _text(self, text: str) -> str:
+        return self._mask(text)[:_MOST_TEXT]
+
+    def _held(
+        self, event: Event, name: str, attributes: Tags, links: Sequence[Link] = ()
+    ) -> AbstractContextManager[object]:
+        scope = event.scope.id
+        marked = {**attributes, names.SPAN_KIND: names.CHAIN}
+        span = self._tracer.start_span(name, attributes=marked, links=links, record_exception=False)
+        self._spans[scope] = span
+        return Held(span, lambda: self._spans.pop(scope, None))
+
+    def _own(self, event: Event) -> Span | None:
+        """The span for the scope of an event, if it is recorded."""
+        span = self._spans.get(event.scope.id)
+        return span if span is not None and span.is_recording() else None
+
+    def _around(self, event: Event, beyond: int | None = None) -> Span:
+        """Our innermost span around an event, else the current one; `beyond` a scope: the one around that."""
+        for scope in reversed(event.scope.path):
+            span = self._spans.get(scope)
+            if span is not None and scope != beyond:
+                return span
+        return trace.INVALID_SPAN if beyond is not None else trace.get_current_span()
+
+
+def _step_or_owner(scope: Scope) -> int:
+    """What the failure of a provider is held against."""
+    return scope.step or scope.owner
+
+
+def _set(span: Span, tags: dict[str, str | None]) -> None:
+    span.set_attributes({name: value for name, value in tags.items() if value is not None})
+
+
+def _also(tags: Tags, more: dict[str, str | None]) -> None:
+    tags.update({name: value for name, value in more.items() if value is not None})
+
+
+def _fail(span: Span, kind: str) -> None:
+    span.set_attribute(names.ERROR_TYPE, kind)
+    span.set_status(Status(StatusCode.ERROR, kind))
+
+
+Labels: TypeAlias = Mapping[str, str | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its name, kind, unit and labels."""
+
+    name: str
+    kind: Literal["counter", "histogram"]
+    unit: str
+    labels: tuple[str, ...]
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 180.0)
+_CALLS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 25.0)
+_TOKENS: Final = (100.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 50_000.0, 250_000.0)
+_DOLLARS: Final = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0)
+
+_STEP: Final = ("pipeline", "step", "status")
+
+
+METRICS: Final = (
+    Metric("aros.runs", "counter", "{run}", ("pipeline", "status"), "Runs that ended."),
+    Metric("aros.run.duration", "histogram", "s", ("pipeline", "status"), "How long runs took.", _SECONDS),
+    Metric("aros.steps", "counter", "{step}", (*_STEP, "kind", "trust"), "Steps that settled."),
+    Metric("aros.step.duration", "histogram", "s", (*_STEP, "kind"), "How long steps took.", _SECONDS),
+    Metric("aros.step.calls", "histogram", "{call}", _STEP, "Model calls of a step, repairs included.", _CALLS),
+    Metric("aros.step.tokens", "histogram", "{token}", _STEP, "Input and output tokens of a step.", _TOKENS),
+    Metric("aros.step.cost", "histogram", "USD", _STEP, "Cost of a step, where prices are known.", _DOLLARS),
+    Metric(
+        "aros.readings",
+        "counter",
+        "{reading}",
+        ("stage", "outcome", "trust", "reason", "model"),
+        "Replies that were read.",
+    ),
+    Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a reply and its value."),
+    Metric("aros.stages", "counter", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
+    Metric(
+        "aros.fallback.stage",
+        "counter",
+        "{stage}",
+        ("stage", "because"),
+        "Stages started after the reply could not be repaired.",
+    ),
+    Metric("aros.stage.duration", "histogram", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
+    Metric("aros.calls", "counter", "{call}", ("stage", "model", "fault"), "Model calls."),
+    Metric("agent.usage", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
+    Metric("aros.cost", "counter", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
+    Metric(
+        "aros.time_to_first_partial",
+        "histogram",
+        "s",
+        ("model",),
+        "Time from a call to the first part shown.",
+        _SECONDS,
+    ),
+    Metric("aros.gate.violations", "counter", "{violation}", ("pipeline",), "Completed runs with an unsettled step."),
+)
+
+
+class Measures:
+    """Counts and measures events. Names go through `mask`."""
+
+    def __init__(self, meter: Meter, mask: Callable[[str], str]) -> None:
+        self._counters: dict[str, Counter] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for metric in METRICS:
+            if metric.kind == "counter":
+                self._counters[metric.name] = meter.create_counter(metric.name, metric.unit, metric.description)
+            else:
+                self._histograms[metric.name] = meter.create_histogram(
+                    metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.bounds
+                )
+        self._mask = mask
+        self._unsettled: dict[int, int] = {}
+        """The number of open steps of each run."""
+        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            StageStarted: self._stage_started,
+            StageFinished: self._stage_finished,
+            AskFinished: self._ask_finished,
+            ReadFinished: self._read_finished,
+        }
+
+    def take(self, event: Event) -> None:
+        """Receive one event."""
+        take = self._takes.get(type(event))
+        if take is not None:
+            take(event)
+
+    def _run_started(self, event: RunStarted) -> None:
+        self._unsettled[event.scope.id] = 0
+
+    def _run_finished(self, event: RunFinished) -> None:
+        pipeline = self._mask(event.pipeline)
+        labels = {"pipeline": pipeline, "status": event.status}
+        self._counters["aros.runs"].add(1, labels)
+        self._histograms["aros.run.duration"].record(event.seconds, labels)
+        unsettled = self._unsettled.pop(event.scope.id, 0)
+        self._counters["aros.gate.violations"].add(
+            int(event.status == "completed" and unsettled != 0), {"pipeline": pipeline}
+        )
+
+    def _step_started(self, event: StepStarted) -> None:
+        self._settle(event, +1)
+
+    def _step_finished(self, event: StepFinished) -> None:
+        self._settle(event, -1)
+        used, name = event.usage, step_place(self._mask(event.name))
+        labels = {"pipeline": self._mask(event.scope.pipeline), "step": name, "status": event.status}
+        self._counters["aros.steps"].add(1, {**labels, "kind": event.kind, "trust": event.trust or ""})
+        self._histograms["aros.step.duration"].record(event.seconds, {**labels, "kind": event.kind})
+        if used.requests:
+            self._histograms["aros.step.calls"].record(used.requests, labels)
+            self._histograms["aros.step.tokens"].record(used.input_tokens + used.output_tokens, labels)
+        if used.cost is not None:
+            self._histograms["aros.step.cost"].record(float(used.cost), labels)
+
+    def _stage_started(self, event: StageStarted) -> None:
+        if event.stage not in names.REPAIRS_OF_A_REPLY:
+            self._counters["aros.fallback.stage"].add(1, {"stage": event.stage, "because": event.reason})
+
+    def _stage_finished(self, event: StageFinished) -> None:
+        labels = {"stage": event.stage, "outcome": event.outcome}
+        self._counters["aros.stages"].add(1, {**labels, "because": event.because})
+        self._histograms["aros.stage.duration"].record(event.scope.seconds, labels)
+
+    def _ask_finished(self, event: AskFinished) -> None:
+        used, model = event.usage, self._mask(event.model)
+        labels = {"stage": event.stage, "model": model}
+        self._counters["aros.calls"].add(used.requests, {**labels, "fault": event.fault is not None})
+        self._counters["agent.usage"].add(used.input_tokens, {**labels, "direction": "input"})
+        self._counters["agent.usage"].add(used.output_tokens, {**labels, "direction": "output"})
+        if used.cost is not None:
+            self._counters["aros.cost"].add(float(used.cost), labels)
+        if event.first_seconds is not None:
+            self._histograms["aros.time_to_first_partial"].record(event.first_seconds, {"model": model})
+
+    def _read_finished(self, event: ReadFinished) -> None:
+        model = self._mask(event.model)
+        worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
+        self._counters["aros.readings"].add(1, {"stage": event.stage, **worth, "model": model})
+        for repair in event.repairs:
+            labels = {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
+            self._counters["aros.repairs"].add(1, labels)
+
+    def _settle(self, event: StepStarted | StepFinished, change: int) -> None:
+        if event.scope.run in self._unsettled:
+            self._unsettled[event.scope.run] += change
+
 
 _PLACEHOLDERS: Final = ("opentelemetry.trace", "opentelemetry.metrics")
-_ENDPOINTS: Final = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-)
 
 
 class OpenTelemetry:
@@ -71,41 +519,3 @@ class OpenTelemetry:
 def _heard(provider: object) -> bool:
     """Whether a global provider is a real one, not the placeholder of the API."""
     return not type(provider).__module__.startswith(_PLACEHOLDERS)
-
-
-class Exporting:
-    """An `OpenTelemetry` that exports over OTLP while the block runs, and flushes at its end."""
-
-    def __init__(self, *, content: bool) -> None:
-        from flujo_aros.host import instrument_agents
-        from flujo_aros.telemetry import exporting
-
-        exporting.quieten()
-        self._send_the_rest = exporting.send_the_rest
-        self._traces = exporting.traces_to_otlp()
-        self._meters = exporting.meters_to_otlp()
-        instrument_agents(self._traces, self._meters, content=content)
-        self.observer = OpenTelemetry(self._traces, self._meters, content=content)
-
-    def __enter__(self) -> OpenTelemetry:
-        return self.observer
-
-    def __exit__(self, *_raised: object) -> None:
-        self._send_the_rest(self._traces, self._meters)
-
-
-def from_environment(
-    environment: Mapping[str, str] = os.environ, *, content: bool = False
-) -> AbstractContextManager[OpenTelemetry] | None:
-    """What the `OTEL_EXPORTER_OTLP_*` variables ask for: a context manager that gives the observer; None if nothing.
-
-    Raises `UsageError` when they ask for it and the extra `otel` is not installed.
-    """
-    off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    if off or not any(environment.get(name) for name in _ENDPOINTS):
-        return None
-    try:
-        return Exporting(content=content)
-    except ModuleNotFoundError as error:
-        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
-        raise UsageError(message) from error

@@ -9,6 +9,8 @@ before they are written.
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -487,6 +489,24 @@ class Chapter:
         return tuple(sorted(parts, key=lambda part: part.id))
 
     @property
+    def ran(self) -> frozenset[str]:
+        """The stages that ran."""
+        return frozenset(stage.stage for stage in self.stages if stage.outcome != "passed")
+
+    @property
+    def nested_parts(self) -> Iterator[tuple[Part, bool]]:
+        """Its parts, and whether each is the call or the reading of a stage that ran."""
+        for part in self.parts:
+            yield part, not isinstance(part, JournalStage) and part.stage in self.ran
+
+    @property
+    def values(self) -> Iterator[tuple[str, str]]:
+        """The argument of a function, and the output of a step without a reading, as `input` and `output`."""
+        for name, value in () if self.step is None else (("input", self.step.input), ("output", self.step.output)):
+            if value is not None:
+                yield name, value
+
+    @property
     def final(self) -> JournalReading | None:
         """The decisive reading: the accepted one, or else the last."""
         accepted = [reading for reading in self.readings if reading.outcome != "rejected"]
@@ -514,6 +534,15 @@ class Story:
     contracts: dict[str, str] = field(default_factory=dict[str, str])
     """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
 
+    @property
+    def seconds(self) -> float:
+        """The duration of the whole run, even if it has not ended."""
+        ends = [self.run.started + (self.run.seconds or 0.0)]
+        for chapter in self.chapters:
+            timed = (*chapter.asks, *chapter.stages, *((chapter.step,) if chapter.step else ()))
+            ends += [each.started + (each.seconds or 0.0) for each in timed]
+        return max(max(ends) - self.run.started, 1e-6)
+
     def so_far(self, now: float) -> Story:
         """The same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
         if self.run.status != "running":
@@ -535,3 +564,16 @@ class Story:
                     yield chapter
             elif chapter.step.parent_id == parent_id:
                 yield chapter
+
+
+def is_gone(host: str | None, pid: int | None) -> bool:
+    """Whether the process of a run is known to have ended, which can be seen only on its own host."""
+    if not pid or host != socket.gethostname():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

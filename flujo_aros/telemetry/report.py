@@ -350,6 +350,7 @@ def _pretty(spec: str) -> str:
 
 _NARROWEST: Final = 0.5
 _Timed: TypeAlias = JournalStep | JournalAsk | JournalStage
+_Kind: TypeAlias = Literal["step", "call", "stage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,35 +360,26 @@ class Bar:
     name: str
     anchor: str
     depth: int
-    kind: Literal["step", "call", "stage"]
+    kind: _Kind
     ended: str
     left: float
     width: float
     seconds: float | None
 
 
-def seconds_of(story: Story) -> float:
-    """The duration of the whole run, even if it has not ended."""
-    ends = [story.run.started + (story.run.seconds or 0.0)]
-    for chapter in story.chapters:
-        ends += [each.started + (each.seconds or 0.0) for each in _timed(chapter)]
-    return max(max(ends) - story.run.started, 1e-6)
-
-
 def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
     """One for each step, and under it one for each of its calls and the stages that ran; up to the end of the run
     where something did not end itself.
     """
-    total = seconds_of(story)
+    total = story.seconds
     for section in sections:
-        ran = {stage.stage for stage in section.chapter.stages if stage.outcome != "passed"}
         asked = section.chapter.turns
         for each in _timed(section.chapter):
             since = each.started - story.run.started
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)
             lasted = total - since if each.seconds is None else each.seconds
             width = min(max(lasted / total * 100, _NARROWEST), 100 - left)
-            name, kind, ended = _told(each, ran, asked)
+            name, kind, ended = _told(each, section.chapter.ran, asked)
             depth = section.depth + (kind != "step")
             yield Bar(name, section.anchor, depth, kind, ended, round(left, 2), round(width, 2), each.seconds)
 
@@ -398,7 +390,7 @@ def _timed(chapter: Chapter) -> list[_Timed]:
     return [*([chapter.step] if chapter.step else []), *sorted(within, key=attrgetter("id"))]
 
 
-def _told(each: _Timed, ran: set[str], asked: Mapping[int, str]) -> tuple[str, Literal["step", "call", "stage"], str]:
+def _told(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple[str, _Kind, str]:
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):
@@ -444,7 +436,7 @@ def report_html(run: Story, *, served: bool = False) -> str:
         run=run.run,
         sections=steps,
         bars=list(bars(run, steps)),
-        seconds=seconds_of(run),
+        seconds=run.seconds,
         trust=_worst_outcome(run.chapters),
         few=len(steps) <= _FEW,
         troubles=[section for section in steps if _is_trouble(section)],

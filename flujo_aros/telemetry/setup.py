@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import os
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from flujo_aros.errors import UsageError
 from flujo_aros.events import BufferedObserver, Event, Observer
 from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
-from flujo_aros.telemetry.engine import DEFAULT, file_of
-from flujo_aros.telemetry.journal import is_off, open_journal
-from flujo_aros.telemetry.otel import from_environment
+from flujo_aros.telemetry.journal import DEFAULT, file_of, is_off, open_journal
+from flujo_aros.telemetry.otel import OpenTelemetry
+
+_ENDPOINTS: Final = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+
+
+def from_environment(
+    environment: Mapping[str, str] = os.environ, *, content: bool = False
+) -> AbstractContextManager[OpenTelemetry] | None:
+    """What the `OTEL_EXPORTER_OTLP_*` variables ask for: a context manager that gives the observer; None if nothing.
+
+    Raises `UsageError` when they ask for it and the extra `otel` is not installed.
+    """
+    off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if off or not any(environment.get(name) for name in _ENDPOINTS):
+        return None
+    try:
+        from flujo_aros.telemetry.exporting import Exporting  # here: it needs the extra `otel`
+
+        return Exporting(content=content)
+    except ModuleNotFoundError as error:
+        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
+        raise UsageError(message) from error
 
 
 @contextmanager

@@ -65,8 +65,7 @@ def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] |
     names = list(NOISES if noises is None else noises)
     unknown = [name for name in names if name not in NOISES]
     if unknown or not names:
-        message = f"unknown noise {', '.join(map(repr, unknown))}; known: {', '.join(NOISES)}"
-        raise UsageError(message)
+        raise UsageError(f"unknown noise {', '.join(map(repr, unknown))}; known: {', '.join(NOISES)}")
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     made = 0
     while made < count:
@@ -77,8 +76,7 @@ def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] |
                 made, applied = made + 1, applied + 1
                 yield reply
         if not applied and made < count:
-            message = f"none of these noises applies to {value!r}: {', '.join(names)}"
-            raise UsageError(message)
+            raise UsageError(f"none of these noises applies to {value!r}: {', '.join(names)}")
 
 
 # How the answer is written before noise is added

@@ -103,7 +103,7 @@ def test_the_list_of_commands_is_printed_without_loading_one() -> None:
 
 def test_a_command_starts_without_what_only_runs_need() -> None:
     """The agent framework alone takes longer to load than all that `aros show` does."""
-    loaded = loaded_by("import flujo_aros.cli.show")
+    loaded = loaded_by("import flujo_aros.cli.runs")
     assert {"pydantic", "rich", "typer"} <= loaded
     assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai"} & loaded
 

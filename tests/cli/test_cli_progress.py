@@ -8,7 +8,7 @@ import io
 from rich.console import Console
 
 from flujo_aros import Usage, observing
-from flujo_aros.cli.progress import Board, progress
+from flujo_aros.cli.execute import Board, progress
 from flujo_aros.events import AskStarted, StageFinished, StageStarted, StepFinished, StepStarted, emit, span
 
 

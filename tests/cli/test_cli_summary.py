@@ -27,7 +27,7 @@ from flujo_aros import (
     Trust,
     Usage,
 )
-from flujo_aros.cli.summary import print_summary
+from flujo_aros.cli.render import print_summary
 from flujo_aros.host import StageRecord
 from flujo_aros.pipeline.results import run_status
 

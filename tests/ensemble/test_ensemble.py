@@ -37,9 +37,9 @@ from flujo_aros import (
     fold,
 )
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.cli.ensemble import show_figures
-from flujo_aros.cli.progress import PlainProgress
-from flujo_aros.cli.show import show_command
+from flujo_aros.cli.execute import PlainProgress
+from flujo_aros.cli.run import show_figures
+from flujo_aros.cli.runs import show_command
 from flujo_aros.ensemble.manifest import read_manifest
 from flujo_aros.ensemble.memory import MOST_BELIEFS, Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
 from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript

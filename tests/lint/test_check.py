@@ -9,11 +9,11 @@ import pytest
 
 from flujo_aros import UsageError
 from flujo_aros.lint import Applicability, Finding, Options, Report, Severity, check, lint_files, lint_text
+from flujo_aros.lint.check import read_baseline, write_baseline
 from flujo_aros.lint.context import Subject
 from flujo_aros.lint.edits import fix_text, unified_diff
 from flujo_aros.lint.formats import summary_line, write_text
 from flujo_aros.lint.rule import Rule
-from flujo_aros.lint.suppress import read_baseline, write_baseline
 
 HEAD = """\
 agents:

@@ -28,7 +28,7 @@ from pydantic_ai import Agent, PromptedOutput
 from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Aros, Call, Ladder, OpenTelemetry, Output, Runner, Step, observing
-from flujo_aros.telemetry.metrics import METRICS
+from flujo_aros.telemetry.otel import METRICS
 from flujo_aros.testing import ScriptedModel
 
 from .scripted import BAD, GOOD, MESSY, Boat, pipeline

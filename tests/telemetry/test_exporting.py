@@ -16,8 +16,7 @@ import pytest
 
 from flujo_aros import Journal, Runner, Settings, Usage, observing
 from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, span
-from flujo_aros.telemetry.otel import from_environment
-from flujo_aros.telemetry.setup import Together, listening
+from flujo_aros.telemetry.setup import Together, from_environment, listening
 
 from .conftest import Told
 from .scripted import GOOD, boat_step, pipeline

@@ -10,7 +10,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Aros, Call, Runner, Usage, observing
 from flujo_aros.events import RunFinished, RunStarted, StepStarted, emit, span
-from flujo_aros.telemetry.metrics import METRICS
+from flujo_aros.telemetry.otel import METRICS
 
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline

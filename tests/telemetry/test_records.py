@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import create_engine, inspect, select
 
 from flujo_aros import Issue, Journal, Usage
+from flujo_aros.telemetry.journal import write_rows
 from flujo_aros.telemetry.records import (
     METADATA,
     TABLES,
@@ -20,7 +21,6 @@ from flujo_aros.telemetry.records import (
     to_plain,
     to_row,
 )
-from flujo_aros.telemetry.writer import write_rows
 
 _VALUES: dict[str, Any] = {
     "usage": Usage(2, 30, 4, Decimal("0.0125"), 1),

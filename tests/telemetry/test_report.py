@@ -359,4 +359,4 @@ def test_the_command_writes_the_file_or_stdout_and_says_what_cannot_be_written(
     assert say(monkeypatch, "report", "last", "-o", "-") == 0
     assert "<title>orders: completed</title>" in capsys.readouterr().out
     assert say(monkeypatch, "report", "last", "-o", "no/such/folder.html") == 2
-    assert "--output 'no/such/folder.html' cannot be written: No such file or directory" in capsys.readouterr().err
+    assert "cannot write 'no/such/folder.html': No such file or directory" in capsys.readouterr().err

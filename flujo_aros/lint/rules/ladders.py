@@ -7,9 +7,8 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.lint.context import Outline, Subject
+from flujo_aros.lint.context import Outline, Subject, entry_reads, iteration_reads, reads_of, under
 from flujo_aros.lint.finding import Finding, Severity
-from flujo_aros.lint.inference import entry_reads, iteration_reads, reads_of, under
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.outcome import Reason
 from flujo_aros.pipeline.facts import DEGRADED_KEY, Facts

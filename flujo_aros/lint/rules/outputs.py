@@ -16,9 +16,8 @@ from flujo_aros.contract import Contract, JsonSchema, TaggedContract, fold
 from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
-from flujo_aros.lint.context import Subject
+from flujo_aros.lint.context import Subject, WrittenSchema, schemas_of, under
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.inference import WrittenSchema, schemas_of, under
 from flujo_aros.lint.providers import Loss, refused_for_size, schema_losses, schema_mode
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
 from flujo_aros.pipeline.facts import Facts

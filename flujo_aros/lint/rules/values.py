@@ -11,10 +11,17 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.host import mistaken_local, nearest_local
 from flujo_aros.json_data import follow_refs, is_list
-from flujo_aros.lint.context import Outline, Subject
+from flujo_aros.lint.context import (
+    Outline,
+    Subject,
+    made_step,
+    reads_of,
+    takes_previous,
+    template_nodes,
+    text_or_schema,
+)
 from flujo_aros.lint.edits import Written
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.inference import made_step, reads_of, takes_previous, template_nodes, text_or_schema
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
 from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.branch import Branch

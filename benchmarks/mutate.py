@@ -31,7 +31,7 @@ GROUPS = {
     "recovery": (["flujo_aros/recovery"], ["tests/recovery"]),
     "host": (["flujo_aros/host"], ["tests/host"]),
     "ledger": (["flujo_aros/pipeline/ledger.py"], ["tests/pipeline"]),
-    "budget": (["flujo_aros/pipeline/budget.py"], ["tests/pipeline"]),
+    "budget": (["flujo_aros/pipeline/execution.py"], ["tests/pipeline"]),
     "reading": (["flujo_aros/reading"], ["tests/reading"]),
     "contract": (["flujo_aros/contract"], ["tests/contract", "tests/reading"]),
     "redaction": (["flujo_aros/redaction"], ["tests/recovery", "tests/security", "tests/host/test_private.py"]),

@@ -42,16 +42,16 @@ from flujo_aros.outcome import (
 )
 from flujo_aros.pipeline.agree import Agree as Agree
 from flujo_aros.pipeline.bound import Bound as Bound, bound as bound
-from flujo_aros.pipeline.branch import Branch as Branch
+from flujo_aros.pipeline.control import Branch as Branch
 from flujo_aros.pipeline.cached import Cached as Cached
 from flujo_aros.pipeline.condition import check as check
 from flujo_aros.pipeline.human import Human as Human
-from flujo_aros.pipeline.idempotency import idempotency_key as idempotency_key
+from flujo_aros.pipeline.execution import idempotency_key as idempotency_key
 from flujo_aros.pipeline.imports import Import as Import, OutputMapping as OutputMapping
-from flujo_aros.pipeline.loop import Loop as Loop, StateUpdate as StateUpdate
-from flujo_aros.pipeline.map import Map as Map
+from flujo_aros.pipeline.control import Loop as Loop, StateUpdate as StateUpdate
+from flujo_aros.pipeline.fanout import Map as Map
 from flujo_aros.pipeline.model import Pipeline as Pipeline, StepLimits as StepLimits
-from flujo_aros.pipeline.parallel import Parallel as Parallel
+from flujo_aros.pipeline.fanout import Parallel as Parallel
 from flujo_aros.pipeline.results import PausedRun as PausedRun
 from flujo_aros.pipeline.processing import Processing as Processing
 from flujo_aros.pipeline.results import (
@@ -62,7 +62,7 @@ from flujo_aros.pipeline.results import (
 )
 from flujo_aros.pipeline.runner import Runner as Runner
 from flujo_aros.pipeline.step import Call as Call, Step as Step
-from flujo_aros.pipeline.streaming import StreamEvent as StreamEvent
+from flujo_aros.pipeline.runner import StreamEvent as StreamEvent
 from flujo_aros.reading.partial import Partial as Partial
 from flujo_aros.reading.read import (
     Limits as Limits,

@@ -15,7 +15,7 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member, problem
 from flujo_aros.blueprint.references import Making, as_template
 from flujo_aros.errors import Hint
-from flujo_aros.pipeline.loop import StateUpdate
+from flujo_aros.pipeline.control import StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.template import InputLike

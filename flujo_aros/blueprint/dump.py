@@ -10,9 +10,8 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.blueprint.blocks import KINDS, VERSION, condition_keys
+from flujo_aros.blueprint.blocks import FIRST_LINE, KINDS, VERSION, condition_keys
 from flujo_aros.blueprint.document import write_document
-from flujo_aros.blueprint.editor import FIRST_LINE
 from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract import WrittenContract
@@ -23,8 +22,8 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.builtins import EXTRACT, Extraction
 from flujo_aros.pipeline.condition import Expressed
+from flujo_aros.pipeline.control import Loop
 from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import REFERENCE, Call, Step

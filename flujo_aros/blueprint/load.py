@@ -16,10 +16,9 @@ from typing import Final
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import Node, parse_document
-from flujo_aros.blueprint.environment import Environment
+from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text, told_of
-from flujo_aros.blueprint.models import Chosen, ModelChoice
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
@@ -144,7 +143,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
     except BlueprintError as error:
         nowhere = Place(1, 1)
         return Inspected(Node(nowhere, nowhere, None), None, error.findings, text=text)
-    environment = Environment(os.environ, loading.note, loading.warn, loading.unset, loading.environment)
+    environment = Environment(os.environ, loading.note, loading.warn, loading.lacks, loading.environment)
     try:
         filled = environment.filled(root) if "${" in text else root
         pipeline = _pipeline(filled, loading, files)

@@ -282,7 +282,7 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
     )
     pipeline = inspected.loaded(source)
     if "ladder" in document:
-        from flujo_aros.pipeline.changed import with_ladder
+        from flujo_aros.pipeline.step import with_ladder
 
         pipeline = with_ladder(pipeline, document["ladder"])
     return pipeline

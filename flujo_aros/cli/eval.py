@@ -217,7 +217,7 @@ def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[P
     """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
     written = ladder_in(str(file), "--against")
     if is_dict(written) and "steps" not in written and "stages" in written:
-        from flujo_aros.pipeline.changed import with_ladder
+        from flujo_aros.pipeline.step import with_ladder
 
         return with_ladder(pipeline, written)
     return _loaded(file, allow, folders, choice)

@@ -60,8 +60,7 @@ from flujo_aros.telemetry.formatting import counted, seconds_words
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.runner import Engine, Runner
-    from flujo_aros.pipeline.streaming import StreamEvent
+    from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
     from flujo_aros.telemetry.setup import Together
 
 

@@ -135,7 +135,7 @@ def schema_command(
 
     Example: aros schema -o blueprint.schema.json
     """
-    from flujo_aros.blueprint.editor import blueprint_schema
+    from flujo_aros.blueprint.blocks import blueprint_schema
 
     if output is None:
         print_json(blueprint_schema())
@@ -147,6 +147,6 @@ def schema_command(
 
 def write_schema(file: Path) -> None:
     """Write the schema to a file. Raises `UsageError` if that fails."""
-    from flujo_aros.blueprint.editor import blueprint_schema
+    from flujo_aros.blueprint.blocks import blueprint_schema
 
     write_file(file, json.dumps(blueprint_schema(), indent=2) + "\n")

@@ -303,7 +303,7 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
 @cache
 def _whole_schema() -> Mapping[str, Any]:
     """The schema of blueprints, cached because generating it takes longer than a keystroke."""
-    from flujo_aros.blueprint.editor import blueprint_schema
+    from flujo_aros.blueprint.blocks import blueprint_schema
 
     return blueprint_schema()
 

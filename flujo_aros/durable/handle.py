@@ -19,8 +19,7 @@ from flujo_aros.events import (
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.pause import slots_of
 from flujo_aros.pipeline.results import PausedRun, RecordedStep, RunResult, RunStatus, StepResult, StepStatus, in_order
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.streaming import StreamEvent
+from flujo_aros.pipeline.runner import Runner, StreamEvent
 from flujo_aros.usage import Usage
 
 ENDED: Final = ("completed", "degraded", "failed", "cancelled")

@@ -30,13 +30,11 @@ from flujo_aros.durable.recorder import Keep, Row, RunRecording
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
-from flujo_aros.pipeline.changed import changed
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import RunResult
-from flujo_aros.pipeline.runner import Runner, RunTask
-from flujo_aros.pipeline.step import Call
-from flujo_aros.pipeline.streaming import StreamEvent
+from flujo_aros.pipeline.runner import Runner, RunTask, StreamEvent
+from flujo_aros.pipeline.step import Call, changed
 
 try:
     from temporalio import activity, workflow

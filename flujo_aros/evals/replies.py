@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host import CallMade, CallsPerMinute, Question, Record
-from flujo_aros.pipeline.idempotency import current_step
+from flujo_aros.pipeline.execution import current_step
 from flujo_aros.usage import Usage
 
 _TABLE: Final = """

@@ -20,12 +20,10 @@ from flujo_aros.contract import JsonSchema, compile_contract
 from flujo_aros.errors import ContractError, Place, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.edits import Editor, Positions
-from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.facts import Facts
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
-from flujo_aros.pipeline.step import Call, Step, is_agent_step
+from flujo_aros.pipeline.step import Call, Facts, Step, effective, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 
 _LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
@@ -173,7 +171,7 @@ class Subject:
     def facts(self, located: Located, step: Step) -> Facts:
         """The effective options of an agent step, computed once."""
         if located.path not in self._facts:
-            self._facts[located.path] = facts.effective(step)
+            self._facts[located.path] = effective(step)
         return self._facts[located.path]
 
     def end_of(self, place: Place) -> Place:

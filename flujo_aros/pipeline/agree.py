@@ -17,7 +17,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
-from flujo_aros.pipeline.concurrency import FanOut
+from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body

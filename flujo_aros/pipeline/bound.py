@@ -8,9 +8,8 @@ from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from flujo_aros.host import AgentSpec, counted, most_for_call
-from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.control import Branch, Loop
+from flujo_aros.pipeline.fanout import Map
 from flujo_aros.pipeline.model import PipelineStep, StepLimits
 from flujo_aros.pipeline.step import Step, is_agent_step
 from flujo_aros.recovery import Resume

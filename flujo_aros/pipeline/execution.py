@@ -1,42 +1,236 @@
-"""One run of one pipeline: the only place where steps start, at any depth, and where their events are emitted."""
+"""One run of one pipeline: the only place where steps start, at any depth, and where their events are emitted.
+
+With what surrounds each step while it runs: the key of its side effects, the limits on its usage, and the record of a
+durable run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+from uuid import UUID, uuid5
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.idempotency import keyed_by
 from flujo_aros.pipeline.instrumentation import step_span, tell_step
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
-from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
+from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, handed_on
 from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.events import LiveEvent
     from flujo_aros.host import Conversation, ModelSource
     from flujo_aros.pipeline.condition import Condition
-    from flujo_aros.pipeline.recording import Recording
     from flujo_aros.pipeline.template import InputTemplate
     from flujo_aros.recovery import Evidence
+
+_NAMESPACE: Final = UUID("a9c05a3e-5d0f-4a3c-9d6b-6d1f6e2a7c41")
+_step: ContextVar[tuple[str, str] | None] = ContextVar("flujo_aros_step", default=None)
+
+
+def idempotency_key(*parts: object) -> str:
+    """The idempotency key of the current step for a side effect, such as a payment: a UUID.
+
+    It is derived from the id of the run and the name of the step, so a step that runs again, after a crash or for a
+    retry, uses the same key, and the receiver does not perform the effect twice. `parts` distinguish the effects of one
+    step; a tool of an agent passes `ctx.tool_call_id`. Raises `UsageError` outside a run.
+
+    >>> from flujo_aros import Call, Runner
+    >>> pay = Call("pay", function=lambda order: idempotency_key() == idempotency_key())
+    >>> Runner(pay).run_sync("order 17").output
+    True
+    """
+    step = _step.get()
+    if step is None:
+        raise UsageError("idempotency_key() was called outside a run: only a running step has a key")
+    return str(uuid5(_NAMESPACE, "\0".join((*step, *map(str, parts)))))
+
+
+def current_step() -> str:
+    """The name of the current step; empty outside a step."""
+    step = _step.get()
+    return "" if step is None else step[1]
+
+
+@contextmanager
+def keyed_by(run_id: str, step: str) -> Generator[None]:
+    """Use this step for the keys inside the block."""
+    token = _step.set((run_id, step))
+    try:
+        yield
+    finally:
+        _step.reset(token)
+
+
+@dataclass(slots=True)
+class Budget:
+    """The limits of one step or run, and the usage so far; `outer` are the limits of the enclosing step or run.
+
+    The usage of a call is known only afterwards. If tokens or cost are limited, a call is therefore assumed to need as
+    much as the largest one so far, and has to wait for calls of other steps while that might be too much. Together they
+    exceed a limit by less than one call, and no call begins once a limit is used up. A call whose tokens or price the
+    provider does not report counts as zero.
+    """
+
+    limits: StepLimits
+    what: str
+    outer: Budget | None = None
+    spent: Usage = field(default_factory=Usage)
+    open: int = 0
+    most_tokens: int = 0
+    most_cost: Decimal = Decimal(0)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+
+    @property
+    def chain(self) -> tuple[Budget, ...]:
+        """This budget and all enclosing ones."""
+        return (self,) if self.outer is None else (self, *self.outer.chain)
+
+    def refusal(self, *, within: bool = False) -> str | None:
+        """Why no further call may be made, or None. `within`: the call cannot wait for open calls."""
+        spent, limits = self.spent, self.limits
+        requests = spent.requests + self.open if within else spent.requests
+        if limits.max_requests is not None and requests >= limits.max_requests:
+            return self._used_up(f"{limits.max_requests} model calls", "max_requests")
+        if limits.max_tokens is not None and _tokens(spent) >= limits.max_tokens:
+            return self._used_up(f"{limits.max_tokens} tokens", "max_tokens")
+        if limits.max_cost is not None and limits.max_cost <= (spent.cost or 0):
+            return self._used_up(f"${limits.max_cost}", "max_cost")
+        return None
+
+    def might_exceed(self) -> bool:
+        """Whether one more call in addition to the open ones might exceed the limits."""
+        if self.open == 0:
+            return False
+        spent, limits, calls = self.spent, self.limits, self.open + 1
+        if limits.max_requests is not None and spent.requests + calls > limits.max_requests:
+            return True
+        tokens, cost = calls * self.most_tokens, calls * self.most_cost
+        if limits.max_tokens is not None and (not tokens or _tokens(spent) + tokens > limits.max_tokens):
+            return True
+        return limits.max_cost is not None and (not cost or (spent.cost or 0) + cost > limits.max_cost)
+
+    def reserve(self) -> None:
+        """Count a call that is about to start."""
+        self.open += 1
+
+    def settle(self, usage: Usage) -> None:
+        """Count the usage of a call that has ended."""
+        self.open -= 1
+        self.spent += usage
+        self.most_tokens = max(self.most_tokens, _tokens(usage))
+        self.most_cost = max(self.most_cost, usage.cost or Decimal(0))
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def changed(self) -> None:
+        """Wait until a call has settled."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _used_up(self, limit: str, key: str) -> str:
+        return f"no further model call: {self.what} may use {limit}, all of which are used; raise usage_limits.{key}"
+
+
+@dataclass(slots=True)
+class StepAllowance:
+    """The allowance of one attempt of one step. It consults every budget that applies to the step."""
+
+    budget: Budget
+    own: int = 0
+
+    async def reserve(self) -> Callable[[Usage], None]:
+        """Wait until a call may start. Raises `LimitReached` if no further call is allowed.
+
+        A step that already has an open call, such as one whose stream is repaired before its end, never waits, because
+        two such steps would wait for each other.
+        """
+        chain = self.budget.chain
+        while True:
+            for budget in chain:
+                refusal = budget.refusal(within=self.own > 0)
+                if refusal is not None:
+                    raise LimitReached(refusal)
+            tight = next((budget for budget in chain if budget.might_exceed()), None)
+            if tight is None or self.own:
+                break
+            await tight.changed()
+        for budget in chain:
+            budget.reserve()
+        self.own += 1
+        return self._settle
+
+    def _settle(self, usage: Usage) -> None:
+        self.own -= 1
+        for budget in self.budget.chain:
+            budget.settle(usage)
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
+class Recording(Protocol):
+    """Records one run: the start and the end of each step, and each model call.
+
+    A run without one is not durable, and has no overhead.
+    """
+
+    @property
+    def recorded(self) -> Mapping[str, Slot]:
+        """The steps that settled before this process took over the run, by name. They do not run again."""
+        ...
+
+    async def started(self, name: str, step: PipelineStep) -> None:
+        """Record that a step starts."""
+        ...
+
+    def calls_of(self, slot: Slot) -> AbstractContextManager[object]:
+        """Record every model call inside the block as one of this step."""
+        ...
+
+    def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
+        """The settlement with a value that the record can restore unchanged. Raises `UsageError`."""
+        ...
+
+    async def settled(self, slot: Slot, ledger: RunLedger) -> None:
+        """Record how a step settled, and how that changes its nested steps."""
+        ...
+
+    async def live(self, step: str, event: LiveEvent) -> None:
+        """Record a part of a reply while it streams."""
+        ...
+
+    @property
+    def is_live(self) -> bool:
+        """Whether replies are to be streamed, so that others can watch them while they are written."""
+        ...
+
+    async def wait(self, name: str, seconds: float) -> None:
+        """Wait before a retry. After a crash, only the remaining time is waited for."""
+        ...
+
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"

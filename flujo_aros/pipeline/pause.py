@@ -17,7 +17,6 @@ from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.host import with_live_content, with_saved_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.results import (
@@ -31,7 +30,7 @@ from flujo_aros.pipeline.results import (
     StepResult,
     StepStatus,
 )
-from flujo_aros.pipeline.step import is_agent_step
+from flujo_aros.pipeline.step import effective, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 

@@ -76,7 +76,7 @@ def test_sums_that_never_add_up_fail_the_run_with_the_check_that_did_not_hold():
 
 def test_the_schema_beside_the_blueprints_is_the_one_that_is_printed():
     """With the latest pydantic: another one words the schemas of some types differently."""
-    from flujo_aros.blueprint.editor import SCHEMA_FILE, blueprint_schema
+    from flujo_aros.blueprint.blocks import SCHEMA_FILE, blueprint_schema
 
     assert json.loads((FOLDER / SCHEMA_FILE).read_text(encoding="utf-8")) == blueprint_schema(), "run: aros schema -o …"
 
@@ -85,8 +85,8 @@ def test_the_schema_beside_the_blueprints_is_the_one_that_is_printed():
 def test_a_shipped_blueprint_names_its_schema_and_satisfies_it(file: Path):
     from jsonschema_rs import Draft202012Validator
 
+    from flujo_aros.blueprint.blocks import FIRST_LINE, blueprint_schema
     from flujo_aros.blueprint.document import parse_document
-    from flujo_aros.blueprint.editor import FIRST_LINE, blueprint_schema
 
     text = file.read_text(encoding="utf-8")
     assert text.splitlines()[0] == f"# {FIRST_LINE}"

@@ -13,7 +13,7 @@ import pytest
 
 from flujo_aros import BlueprintError, Processing, Runner, UsageError, load_blueprint
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.editor import blueprint_schema
+from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.lint import lint_text
 from flujo_aros.testing import ScriptedModel
 

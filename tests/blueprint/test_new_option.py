@@ -11,9 +11,8 @@ import pytest
 from pydantic import Field
 
 from flujo_aros import BlueprintError, Call, Parallel, Pipeline, UsageError
-from flujo_aros.blueprint.blocks import BLOCKS, KINDS, Kind
+from flujo_aros.blueprint.blocks import BLOCKS, KINDS, Kind, blueprint_schema
 from flujo_aros.blueprint.dump import dump
-from flujo_aros.blueprint.editor import blueprint_schema
 from flujo_aros.blueprint.kinds import add_kind
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.pipeline.options import known_options

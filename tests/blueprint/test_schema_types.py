@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from flujo_aros import BlueprintError, Pipeline, Runner, UsageError
+from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.blueprint.dump import dump
-from flujo_aros.blueprint.editor import blueprint_schema
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.lint import lint_text
 from flujo_aros.testing import ScriptedModel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Runner, RunStatus, Step, load_blueprint
 from flujo_aros.contract import Valid, compile_contract
-from flujo_aros.pipeline.facts import effective
+from flujo_aros.pipeline.step import effective
 
 FILE = Path(__file__).parents[2] / "blueprints" / "ticket_triage.yaml"
 PIPELINE = load_blueprint(FILE)

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from flujo_aros import Step, load_blueprint
-from flujo_aros.pipeline.facts import effective
+from flujo_aros.pipeline.step import effective
 
 from .conftest import COMMAND, Aros
 

@@ -14,7 +14,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, Usage, UsageError
 from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync
-from flujo_aros.pipeline.changed import with_ladder
+from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.testing import ScriptedModel
 
 SCHEMA = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flujo_aros import StepLimits, Usage
-from flujo_aros.pipeline.budget import Budget
+from flujo_aros.pipeline.execution import Budget
 
 CENT = Decimal("0.01")
 

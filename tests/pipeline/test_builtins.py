@@ -13,7 +13,7 @@ from pydantic_ai.models import Model
 
 from flujo_aros import AgentSpec, ContractError, Runner, Step, UsageError
 from flujo_aros.pipeline.builtins import BUILTINS, built_in, built_in_step, check_user_confirmation, ensure_object
-from flujo_aros.pipeline.facts import effective, mergeable
+from flujo_aros.pipeline.step import effective, mergeable
 from flujo_aros.testing import ScriptedModel
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from flujo_aros import Call, Parallel, Runner, RunStatus
-from flujo_aros.pipeline.concurrency import FanOut
+from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.results import BodyResult
 
 

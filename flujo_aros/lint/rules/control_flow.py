@@ -12,9 +12,8 @@ from flujo_aros.json_data import is_list
 from flujo_aros.lint.context import Subject, under, value_schema
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, key_span, span_of
-from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.control import Branch, Loop
 
 
 class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):

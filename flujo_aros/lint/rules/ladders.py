@@ -11,9 +11,8 @@ from flujo_aros.lint.context import Outline, Subject, entry_reads, iteration_rea
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.outcome import Reason
-from flujo_aros.pipeline.facts import DEGRADED_KEY, Facts
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import DEGRADED_KEY, Facts, Step
 from flujo_aros.recovery import AnyStage, Ladder, Rung
 
 _LAST: Final = ("degrade", "synthesize")

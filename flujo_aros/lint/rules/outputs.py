@@ -10,8 +10,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import Located
-from flujo_aros.blueprint.schemas import parts_of
+from flujo_aros.blueprint.loading import Located, parts_of
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract, fold
 from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
@@ -20,8 +19,7 @@ from flujo_aros.lint.context import Subject, WrittenSchema, schemas_of, under
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.providers import Loss, refused_for_size, schema_losses, schema_mode
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
-from flujo_aros.pipeline.facts import Facts
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Facts, Step
 
 
 class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable=Applicability.SAFE):

@@ -23,15 +23,12 @@ from flujo_aros.lint.context import (
 from flujo_aros.lint.edits import Written
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
-from flujo_aros.pipeline import facts
-from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.control import Branch, Loop
+from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.imports import Import
-from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, nearest
-from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.step import Step, is_agent_step
+from flujo_aros.pipeline.step import Step, is_agent_step, mergeable
 from flujo_aros.redaction import Vault
 
 
@@ -315,7 +312,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
             step = located.step
             if step is None or not step.updates_context or "updates_context" not in located.node.members:
                 continue
-            merges = facts.mergeable(step)
+            merges = mergeable(step)
             if merges:
                 if step.on_degraded == "accept":
                     yield self._may_degrade(located)
@@ -390,7 +387,7 @@ def _is_mapping(step: PipelineStep) -> bool:
         return contract is not None and _describes_objects(contract.json_schema, contract.json_schema, 0)
     ends = [body.steps[-1] for body in step.bodies.values() if body.steps]
     if step.kind in ("conditional", "cache") and ends:
-        return all(facts.mergeable(end) or _is_mapping(end) for end in ends)
+        return all(mergeable(end) or _is_mapping(end) for end in ends)
     return False
 
 

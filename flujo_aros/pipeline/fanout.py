@@ -1,0 +1,477 @@
+"""Steps that run bodies side by side: `Parallel` runs several on the same input, `Map` one for each element of a list.
+
+Bounded, in order, and with none left running when their step ends; then their results are merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from annotated_types import Ge
+
+from flujo_aros import host
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Degraded, Trust
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, TakesInput, as_body
+from flujo_aros.pipeline.modules import called, resolved
+from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where, nearest
+from flujo_aros.pipeline.options import Option, anything, function_option, known_options
+from flujo_aros.pipeline.results import BodyResult
+from flujo_aros.pipeline.sandbox import kind_of
+from flujo_aros.pipeline.shared import Path, SharedContext, Write, members_of
+from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
+from flujo_aros.pipeline.template import InputLike, InputTemplate
+from flujo_aros.pipeline.values import as_json
+
+BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
+
+
+@dataclass(slots=True)
+class FanOut:
+    """The results of concurrent bodies in order; None for one that was cancelled or never started.
+
+    `first_failed` is the index of the body that failed first in time, `pause` the pause of the first one that paused.
+    """
+
+    results: list[BodyResult | None]
+    first_failed: int | None = None
+    pause: PauseRun | None = None
+    _stopped: str | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    @classmethod
+    async def run(cls, calls: Sequence[BodyCall], *, at_once: int, stop_on_failure: bool) -> FanOut:
+        """Run all bodies, at most so many at a time.
+
+        With `stop_on_failure` the first one that fails cancels the others. A pause stops no other body; they all finish
+        first. Anything else that ends one of them, or this call, cancels all and waits for them.
+        """
+        ended = cls([None] * len(calls))
+        places = iter(range(len(calls)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(calls))):
+                    ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
+        except BaseExceptionGroup as several:  # one for all of them: the steps themselves have settled by now
+            raise min(several.exceptions, key=lambda raised: isinstance(raised, Exception)) from None
+        if ended._stopped is not None and ended.first_failed is None:
+            raise asyncio.CancelledError(ended._stopped)  # a task group does not report a task cancelled from within
+        return ended
+
+    async def _work(self, calls: Sequence[BodyCall], places: Iterator[int], *, stop_on_failure: bool) -> None:
+        for place in places:
+            try:
+                result = await calls[place]()
+            except PauseRun as pause:
+                self.pause = self.pause or pause
+                continue
+            except asyncio.CancelledError:
+                if self._stopped is None:
+                    self._stop_others("a concurrent step was cancelled")
+                raise
+            self.results[place] = result
+            if result.ok or not (stop_on_failure or self.first_failed is None):
+                continue
+            if self.first_failed is None:
+                self.first_failed = place
+            if stop_on_failure:
+                self._stop_others(f"{result.scope!r} has failed")
+                return
+
+    def _stop_others(self, why: str) -> None:
+        self._stopped = why
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel(why)
+
+
+MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overwrite", "keep_first", "no_merge"]
+
+
+def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
+    """The writes of all branches as one list, in the order of the branches.
+
+    Raises `UsageError` if two branches write different values to one path, or one inside the value of the other, and
+    the strategy does not decide between them.
+    """
+    if strategy == "no_merge":
+        return ()
+    kept: list[tuple[str, Write]] = []
+    for branch, writes in by_branch.items():
+        others = [(name, write) for name, write in kept if name != branch]
+        for write in writes:
+            clash = next(_clashes(write, others), None)
+            if clash is not None and strategy == "keep_first":
+                continue
+            if clash is not None and strategy != "overwrite":
+                raise UsageError(_conflict(*clash, branch, write))
+            kept.append((branch, write))
+    return tuple(write for _, write in kept)
+
+
+def _clashes(write: Write, others: Iterable[tuple[str, Write]]) -> Iterator[tuple[str, Write]]:
+    path, value = write
+    for name, other in others:
+        if _overlap(path, other[0]) and not (path == other[0] and _same(value, other[1])):
+            yield name, other
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and as_json(one) == as_json(other))
+
+
+def _conflict(first: str, one: Write, second: str, other: Write) -> str:
+    place = ".".join(one[0] if len(one[0]) < len(other[0]) else other[0])
+    return (
+        f"{first!r} and {second!r} both write different values to context.{place}; let only one of them "
+        "write it, or set a merge_strategy: overwrite, keep_first or no_merge"
+    )
+
+
+def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
+    """The trust of a value made from theirs: the lowest of them."""
+    return Trust.lowest(
+        body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
+    )
+
+
+def reduced(how: str, values: Mapping[str, Any]) -> Any:
+    """One value made from those of all branches. Raises `UsageError` for values that cannot be combined this way.
+
+    >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
+    ([1, 2, 3], 'y')
+    """
+    return REDUCERS[how](values)
+
+
+def _union(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All members of all values. A member that two branches have must be the same value in both."""
+    made: dict[str, Any] = {}
+    by_branch: dict[str, list[Write]] = {}
+    for name, value in values.items():
+        members = members_of(value)
+        if members is None:
+            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave {kind_of(value)}")
+        by_branch[name] = members
+    for path, member in merged_writes(by_branch, "error_on_conflict"):
+        made[path[0]] = member
+    return made
+
+
+def _concat(values: Mapping[str, Any]) -> Any:
+    """All lists as one list, or all strings as one string."""
+    parts = list(values.values())
+    if all(isinstance(part, str) for part in parts):
+        return "".join(parts)
+    if all(isinstance(part, (list, tuple)) for part in parts):
+        return [each for part in parts for each in part]
+    raise UsageError("reduce: concat needs a list from each branch, or a string from each")
+
+
+def _majority(values: Mapping[str, Any]) -> Any:
+    """The most frequent value; in a tie, that of the earliest branch."""
+    parts = list(values.values())
+    keys = [as_json(part) for part in parts]
+    return parts[keys.index(max(keys, key=keys.count))]
+
+
+REDUCERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "keys": list,
+    "values": lambda values: list(values.values()),
+    "union": _union,
+    "concat": _concat,
+    "first": lambda values: next(iter(values.values())),
+    "last": lambda values: list(values.values())[-1],
+    "majority_vote": _majority,
+}
+"""The ways to reduce `{branch: value}` to one value."""
+
+
+OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
+
+
+_FIELD_MAPPING: Final = Option(words="a mapping from branches to lists of names")
+
+
+@known_options
+@dataclass(frozen=True)
+class Parallel(TakesInput):
+    """Runs all branches concurrently on the same input; its value is `{branch: value}`, or the result of `reduce`.
+
+    A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
+    all; the writes of its steps are merged when all have ended, in the order of the branches. Two branches that write
+    different values to one path are an error, unless `merge_strategy` decides: "overwrite" (the later branch),
+    "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a `field_mapping` of the names
+    that each branch may write. With `on_branch_failure="ignore"` a failing branch has no value and does not fail the
+    run, unless a limit is used up; otherwise it cancels the others and fails the step. `reduce` is "keys", "values",
+    "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With `updates_context` and
+    `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> fan = Parallel("sizes", {"chars": Call("count", function=len), "words": Call("split", function=str.split)})
+    >>> sorted(fan.bodies)
+    ['chars', 'words']
+    """
+
+    name: str
+    branches: Branches
+    _: KW_ONLY
+    merge_strategy: MergeStrategy = "error_on_conflict"
+    on_branch_failure: OnBranchFailure = "propagate"
+    context_include_keys: Sequence[str] | None = None
+    field_mapping: Annotated[Mapping[str, Sequence[str]], _FIELD_MAPPING] | None = None
+    ignore_branch_names: bool = False
+    reduce: Annotated[Callable[..., Any] | str, function_option("reducer")] | None = None
+    input: InputLike = PREVIOUS
+    max_concurrency: Annotated[int, Ge(1)] | None = None
+    kind: str = field(default="parallel", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bodies = {name: as_body(body, name=name) for name, body in self.branches.items()}
+        object.__setattr__(self, "branches", bodies)
+        _ = self._given  # so that an invalid template fails now
+        for key, problem in self._problems():
+            self.refuse(problem, key)
+        if self.context_include_keys is not None:  # lists and tuples of the same names are the same
+            object.__setattr__(self, "context_include_keys", tuple(self.context_include_keys))
+        if self.field_mapping is not None:
+            kept = {branch: tuple(keys) for branch, keys in self.field_mapping.items()}
+            object.__setattr__(self, "field_mapping", kept)
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The branches."""
+        return cast("Mapping[str, Pipeline]", self.branches)
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """True, unless `reduce` returns something else."""
+        if self.reduce is None or self.reduce == "union":
+            return True
+        return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
+
+    def prepare(self) -> None:
+        """Import what `reduce` names. Raises `UsageError`."""
+        super().prepare()
+        if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
+            resolved(self.reduce, step=self.name)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the branches and merge their results."""
+        previous = self._given.value(context.names())
+        names = list(self.bodies)
+        calls = [partial(self._branch, name, previous, context, self._fork(context)) for name in names]
+        stop = self.on_branch_failure == "propagate"
+        ended = await FanOut.run(calls, at_once=self.max_concurrency or len(calls), stop_on_failure=stop)
+        if ended.first_failed is not None and stop:
+            failed = cast("BodyResult", ended.results[ended.first_failed])
+            return Settlement[Any].of(failed, what=f"branch {names[ended.first_failed]!r}")
+        if ended.pause is not None:
+            ended.pause.excused = tuple(body.scope for body in ended.results if body is not None and not body.ok)
+            raise ended.pause
+        return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
+
+    def _fork(self, context: StepContext) -> SharedContext | None:
+        return None if context.shared is None else context.shared.fork(self.context_include_keys)
+
+    async def _branch(self, name: str, previous: Any, context: StepContext, shared: SharedContext | None) -> BodyResult:
+        return await context.run_body(self.bodies[name], scope=name, kind="branch", previous=previous, shared=shared)
+
+    async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
+        for name, body in ended.items():
+            if body.failed is not None and isinstance(body.failed.exception, host.USED_UP):
+                return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget applies to all branches
+        good = {name: body for name, body in ended.items() if body.ok}
+        excused = tuple(body.scope for body in ended.values() if not body.ok)
+        if not good:
+            first = next(iter(ended.values()))
+            return Settlement[Any].of(first, what="every branch has failed; the first")
+        values = {name: body.value for name, body in good.items()}
+        writes = merged_writes({name: self._writes(name, body) for name, body in good.items()}, self.merge_strategy)
+        if self.updates_context and self.ignore_branch_names:
+            writes = (*writes, *self._members(values))
+        value = await self._reduced(values)
+        degraded = next((body.degraded for body in good.values() if body.degraded), None)
+        return Settlement(
+            Accepted(value, worst_trust(good.values()), "first", (), ""),
+            cause=degraded,
+            writes=writes,
+            excused=excused,
+            merges_value=not self.ignore_branch_names,
+        )
+
+    async def _reduced(self, values: Mapping[str, Any]) -> Any:
+        if self.reduce is None:
+            return dict(values)
+        if isinstance(self.reduce, str) and self.reduce in REDUCERS:
+            return reduced(self.reduce, values)
+        return await called(self.reduce, dict(values), step=self.name)
+
+    def _writes(self, name: str, body: BodyResult) -> tuple[Write, ...]:
+        if self.field_mapping is None:
+            return body.writes
+        allowed = self.field_mapping.get(name, ())
+        return tuple((path, value) for path, value in body.writes if path[0] in allowed or ".".join(path) in allowed)
+
+    def _members(self, values: Mapping[str, Any]) -> tuple[Write, ...]:
+        by_branch: dict[str, tuple[Write, ...]] = {}
+        for name, value in values.items():
+            members = members_of(value)
+            if members is None:
+                raise UsageError(f"branch {name!r} gave {kind_of(value)}, which cannot be merged into the context")
+            by_branch[name] = tuple(members)
+        return merged_writes(by_branch, self.merge_strategy)
+
+    def _problems(self) -> Iterator[tuple[str, str]]:
+        if not self.branches:
+            yield "name", "it has no branches"
+        yield from (("name", problem) for problem in check_scopes(self.branches))
+        for name in self.field_mapping or ():
+            if name not in self.branches:
+                near = nearest(name, self.branches)
+                yield "field_mapping", near.after(f"field_mapping: there is no branch {name!r}")
+        if isinstance(self.reduce, str) and self.reduce not in REDUCERS and not REFERENCE.fullmatch(self.reduce):
+            yield "name", nearest(self.reduce, REDUCERS).after(f"unknown value for reduce: {self.reduce!r}")
+
+
+_SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
+
+
+def check_scopes(names: Mapping[str, object]) -> list[str]:
+    """Errors in the names of branches."""
+    from flujo_aros.pipeline.model import STEP_NAME
+
+    return [
+        f"not a valid branch name: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
+    ]
+
+
+_ROOT: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+@known_options
+@dataclass(frozen=True)
+class Map(Common):
+    """Runs its body once for each element of a list, and returns the list of results in the same order.
+
+    `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a
+    member of the context. The body sees the element as `previous_step`, `item` and `this`, and its position as `index`.
+    At most `max_concurrency` elements run at once; the first that fails cancels the others and fails the step. `init`
+    runs once before, `finalize` once after on the list of results, whose value is then the value of the step. Writes to
+    the context are merged as for the branches of a `Parallel` step.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Map("lengths", Call("count", function=len), iterable_input="previous_step").kind
+    'map'
+    """
+
+    name: str
+    body: BodyLike
+    _: KW_ONLY
+    iterable_input: Annotated[str, Option(words="a template, or a path such as previous_step.lines")]
+    init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
+    finalize: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
+    max_concurrency: Annotated[int, Ge(1)] = 8
+    merge_strategy: MergeStrategy = "error_on_conflict"
+    kind: str = field(default="map", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("body", "init", "finalize"):
+            given = getattr(self, key)
+            if given is not None:
+                object.__setattr__(self, key, as_body(given, name=key))
+        _ = self._items  # so that a wrong template is found now
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The body, with `init` and `finalize` if given; the scopes of the items in the ledger are numbers."""
+        parts = {"init": self.init, "body": self.body, "finalize": self.finalize}
+        return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Where the list is."""
+        return (self._items,)
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """False, unless `finalize` returns a mapping."""
+        return False if self.finalize is None else None
+
+    @cached_property
+    def _items(self) -> InputTemplate:
+        return InputTemplate(_as_template(self.iterable_input), where=Where("iterable_input", self.name))
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the body for every element."""
+        shared = context.own_shared()
+        if self.init is not None:
+            began = await context.run_body(self.bodies["init"], scope="init", previous=context.previous, shared=shared)
+            if not began.ok:
+                return Settlement[Any].of(began, what="init")
+        items = self._list(context, shared)
+        calls = [partial(self._item, index, item, context, shared.fork()) for index, item in enumerate(items)]
+        ended = await FanOut.run(calls, at_once=self.max_concurrency, stop_on_failure=True)
+        if ended.first_failed is not None:
+            failed = cast("BodyResult", ended.results[ended.first_failed])
+            return Settlement[Any].of(failed, what=f"item {ended.first_failed}")
+        if ended.pause is not None:
+            raise ended.pause
+        return await self._settled(cast("list[BodyResult]", ended.results), context, shared)
+
+    async def _settled(self, ended: list[BodyResult], context: StepContext, shared: SharedContext) -> Settlement[Any]:
+        by_item = {f"item {index}": body.writes for index, body in enumerate(ended)}
+        worth = Trust.lowest(body.shared.trust_at() for body in ended)
+        shared.write(merged_writes(by_item, self.merge_strategy), worth)
+        values = [body.value for body in ended]
+        degraded = next((body.degraded for body in ended if body.degraded), None)
+        if self.finalize is None:
+            accepted = Accepted(values, worst_trust(ended), "first", (), "")
+            return Settlement(accepted, cause=degraded, writes=shared.writes)
+        last = await context.run_body(self.bodies["finalize"], scope="finalize", previous=values, shared=shared)
+        if not last.ok:
+            return Settlement[Any].of(last, what="finalize")
+        return Settlement(last.outcome, cause=last.degraded or degraded, writes=shared.writes)
+
+    async def _item(self, index: int, item: Any, context: StepContext, shared: SharedContext) -> BodyResult:
+        return await context.run_body(
+            self.bodies["body"],
+            scope=str(index),
+            kind="item",
+            previous=item,
+            variables={"this": item, "item": item, "index": index},
+            shared=shared,
+        )
+
+    def _list(self, context: StepContext, shared: SharedContext) -> list[Any]:
+        names = {**context.names(), "context": {"initial_prompt": context.input, **shared.isolated()}}
+        found = self._items.value(names)
+        if isinstance(found, (list, tuple)):
+            return list(cast("list[Any]", found))
+        hint = "; let an earlier step parse the text" if isinstance(found, str) else ""
+        raise UsageError(
+            f"iterable_input of step {self.name!r} must be a list; {self.iterable_input!r} is {kind_of(found)}{hint}"
+        )
+
+
+def _as_template(source: str) -> str:
+    """A template for the list: an expression as it is; a name that is not a variable of templates refers to the
+    context."""
+    if "{{" in source or "{%" in source:
+        return source
+    root = _ROOT.match(source)
+    known = root is None or root[0] in (*ROOTS, *VARIABLES)
+    return f"{{{{ {source} }}}}" if known else f"{{{{ context.{source} }}}}"

@@ -244,7 +244,7 @@ class JsonContract(Generic[T_co]):
     counts: Counts | None = field(default=None, kw_only=True)
     """The required keys of the root object, if all others are optional; None if every key is required."""
 
-    @property
+    @cached_property
     def json_schema(self) -> JsonSchema:
         """The JSON Schema of the payload; empty if any value is allowed."""
         return self.values.json_schema
@@ -348,7 +348,7 @@ class BlockContract(JsonContract[Block]):
     block_key: str = ""
     required: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def json_schema(self) -> JsonSchema:
         """The schema of the block; empty if the block key is blank."""
         if not self.keys:
@@ -416,13 +416,9 @@ class EventContract(JsonContract[Event]):
         return "winner" in self.fields
 
     @cached_property
-    def _model_schema(self) -> JsonSchema:
-        return self.model.model_json_schema()
-
-    @property
     def json_schema(self) -> JsonSchema:
         """The schema of `model`."""
-        return self._model_schema
+        return self.model.model_json_schema()
 
     def where(self) -> JsonSchema:
         """The kinds and the fallback kind."""

@@ -28,8 +28,6 @@ class Effort:
 
         What is tried a few times at each place, as any union is, does not count, however large the value.
         """
-        if not self.grows:
-            return False
         total = allowed = 0
         pending: list[tuple[Any, dict[int, tuple[Shape, int]]]] = [(value, {0: (self.shape, 1)})]
         while pending:

@@ -240,7 +240,7 @@ class TypeValues(Generic[T]):
 
     def strict(self, value: object) -> Valid[T] | None:
         """The value of plain JSON that needs no lax conversion and has no ignored keys, or None."""
-        if self._effort.exceeds(_MOST_TRIED, value):
+        if self._effort.grows and self._effort.exceeds(_MOST_TRIED, value):
             return None
         try:
             data = to_json(value, inf_nan_mode="constants")
@@ -259,7 +259,7 @@ class TypeValues(Generic[T]):
 
     def validate(self, value: object) -> Verdict[T]:
         """Validate a JSON value, strictly first; lax conversions by pydantic are then listed in `conversions`."""
-        if self._effort.exceeds(_MOST_TRIED, value):
+        if self._effort.grows and self._effort.exceeds(_MOST_TRIED, value):
             return _TOO_COMPLEX
         try:
             data = to_json(value, inf_nan_mode="constants")
@@ -330,7 +330,7 @@ class SchemaValues:
 
     def validate(self, value: object) -> Verdict[Any]:
         """Validate a JSON value by the schema, formats included."""
-        if self._effort.exceeds(_MOST_EXPLAINED, value):
+        if self._effort.grows and self._effort.exceeds(_MOST_EXPLAINED, value):
             return self.strict(value) or _NO_ALTERNATIVE
         try:
             errors = list(islice(self.validator.iter_errors(value), _MAX_ISSUES))

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from flujo_aros.durable.store import LIMITS, Store
 from flujo_aros.host import CallMade, PerMinute
-from flujo_aros.host.limits import WINDOW, Reserved
+from flujo_aros.host.recorded import WINDOW, Reserved
 
 _LONGEST_NAP: Final = 5.0
 

@@ -15,15 +15,14 @@ There are two paths, and one place where they part (`run.run_agent`):
 From there on both are the same. `run_state` holds the state of a run: its options, a tally of its calls, and the
 `Exchange`, which is the latest request with everything that came of it. `ladder_run.recover` reads the reply; if it
 cannot be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct
-request (`nested_call`). `ladder_run.Run` is the run that is under way, and is passed to whatever needs it.
+request (`Run.ask_directly`). `ladder_run.Run` is the run that is under way, and is passed to whatever needs it.
 
 Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in the prompt, or
 as a tool), and refuses what cannot work; `direct` reports the call and reserves it from the caller's allowance; `model`
-watches a stream and ends it when the rest is worthless; `model_names` judges the name of a model, and `model_facts`
+shows a stream and ends it when the rest is worthless; `model_names` judges the name of a model, and `model_facts`
 knows its profile and prices. `spec` and `model_names` import no pydantic-ai: a blueprint is loaded and linted without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
-error, or says why there is none; `envelope` converts between the user's value and the JSON that pydantic-ai validates;
-`reporting` writes events and metadata; `live` shows a reply while it streams.
+error, or says why there is none; `envelope` converts between the user's value and the JSON that pydantic-ai validates.
 
 Laws, and where they hold:
 

@@ -20,7 +20,7 @@ from flujo_aros.host.content import (
     with_live_content as with_live_content,
     with_saved_content as with_saved_content,
 )
-from flujo_aros.host.deferral import (
+from flujo_aros.host.run import (
     Approval as Approval,
     CallsDeferred as CallsDeferred,
     Decision as Decision,
@@ -32,7 +32,7 @@ from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by,
 from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.ladder_run import fitted as fitted
-from flujo_aros.host.limits import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
+from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.model_facts import (
     counted as counted,
     made_model as made_model,
@@ -46,8 +46,8 @@ from flujo_aros.host.model_names import (
     nearest_local as nearest_local,
     unowned as unowned,
 )
-from flujo_aros.host.nested_call import (
-    ModelAnswers as ModelAnswers,
+from flujo_aros.host.ladder_run import (
+    Run as Run,
     adrive as adrive,
     drive as drive,
     native_of as native_of,
@@ -75,6 +75,7 @@ from flujo_aros.host.run import (
 )
 from flujo_aros.host.run_state import (
     AgentOutputError as AgentOutputError,
+    RunOptions as RunOptions,
     RunRecord as RunRecord,
     StageRecord as StageRecord,
     recording as recording,

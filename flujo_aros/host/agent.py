@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
@@ -16,11 +18,12 @@ from pydantic_ai.settings import ModelSettings
 from flujo_aros.contract import Check, Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
-from flujo_aros.host.deferral import without_deferral
+from flujo_aros.host.direct import TEXT, with_instructions
 from flujo_aros.host.direct_run import DirectAgent
 from flujo_aros.host.envelope import object_schema
 from flujo_aros.host.model_facts import made_model, profile_of
-from flujo_aros.host.schema_request import SchemaRequest, schema_request
+from flujo_aros.host.output_types import without_deferral
+from flujo_aros.host.schema_request import schema_request
 from flujo_aros.host.spec import AgentSpec, OutputMode
 from flujo_aros.recovery import Ladder
 
@@ -34,12 +37,6 @@ class ModelSource(Protocol):
     async def model(self, name: str) -> Model:
         """Return the model of this name, ready for requests."""
         ...
-
-
-def _serves(models: ModelSource, name: str) -> bool:
-    """Whether a source is asked for a name: `LocalModels` only for its own prefix, any other source for all names."""
-    only = getattr(models, "only", "")
-    return isinstance(only, str) and name.startswith(only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ async def direct_agent(
     `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
     """
     model = await named_model(spec.model, models, repeated=repeated)
-    return _kept().once(_of_spec, spec, model, contract, ladder)
+    return _once(_of_spec, spec, model, contract, ladder)
 
 
 async def agent_with_tools(
@@ -84,7 +81,7 @@ async def agent_with_tools(
 ) -> HostedAgent[T]:
     """The agent of a spec that has `tools` or capabilities, for pydantic-ai to run. Raises as `direct_agent`."""
     model = await named_model(spec.model, models, repeated=repeated)
-    return hosted_agent(_kept().once(_with_tools, spec, model, *tools), contract, ladder, spec.output_mode)
+    return hosted_agent(_once(_with_tools, spec, model, *tools), contract, ladder, spec.output_mode)
 
 
 def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
@@ -103,22 +100,19 @@ async def named_model(name: str, models: ModelSource | None, *, repeated: bool =
 
     With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
     """
-    if models is not None and _serves(models, name):
-        return await models.model(name)
+    if models is not None:
+        only = getattr(models, "only", "")  # `LocalModels` has only those of its own prefix, any other source all names
+        if isinstance(only, str) and name.startswith(only):
+            return await models.model(name)
     if name.startswith("local:"):
         message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
         raise UsageError(message)
-    kept = _kept().models
-    key = name, repeated
-    if key not in kept:
-        _make_room(kept)
-        made = made_model(name)
-        kept[key] = _asking_once(made) if repeated else made
-    return kept[key]
+    return _once(_made_once if repeated else made_model, sys.intern(name))
 
 
-def _asking_once(model: Model) -> Model:
+def _made_once(name: str) -> Model:
     """The model without the retries of its provider's client."""
+    model = made_model(name)
     client = getattr(model, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
         cast("Any", client).max_retries = 0
@@ -126,72 +120,55 @@ def _asking_once(model: Model) -> Model:
 
 
 _MOST_KEPT: Final = 128
+_kept: Final[dict[asyncio.AbstractEventLoop, dict[tuple[object, ...], tuple[object, Any]]]] = {}
 
 
-def _make_room(kept: dict[Any, Any]) -> None:
-    """Drop the oldest entries of a cache that is too large. A local model is a new one in each run."""
-    if len(kept) >= _MOST_KEPT:
-        del kept[next(iter(kept))]
+def _once(make: Callable[..., MadeT], *parts: object) -> MadeT:
+    """The result of `make` for these very objects, made once in an event loop: its connections work in no other.
 
-
-@dataclass(slots=True)
-class _Kept:
-    """The models and agents created in one event loop, because their connections work in no other.
-
-    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
+    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections. The objects
+    are kept beside the result, so that their identities stay valid.
     """
-
-    models: dict[tuple[str, bool], Model] = field(default_factory=dict[tuple[str, bool], Model])
-    made: dict[tuple[object, ...], tuple[object, Any]] = field(
-        default_factory=dict[tuple[object, ...], tuple[object, Any]]
-    )
-    """Keyed by the identities of the inputs, which are stored too so that the identities stay valid."""
-
-    def once(self, make: Callable[..., MadeT], *parts: object) -> MadeT:
-        """The result of `make` for these very objects, created once."""
-        key = (make, *map(id, parts))
-        known = self.made.get(key)
-        if known is None:
-            _make_room(self.made)
-            known = self.made[key] = parts, make(*parts)
-        made: MadeT = known[1]
-        return made
-
-
-_by_loop: Final[dict[asyncio.AbstractEventLoop, _Kept]] = {}
+    loop = asyncio.get_running_loop()
+    if loop not in _kept:
+        for other in list(_kept):
+            if other.is_closed():
+                _kept.pop(other, None)
+    kept = _kept.setdefault(loop, {})
+    key = (make, *map(id, parts))
+    known = kept.get(key)
+    if known is None:
+        if len(kept) >= _MOST_KEPT:  # a local model is a new one in each run
+            del kept[next(iter(kept))]
+        known = kept[key] = parts, make(*parts)
+    made: MadeT = known[1]
+    return made
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
     """The contract with further checks: the same object each time, so that caches keyed by it work."""
-    return _kept().once(_with_checks, contract, *checks) if checks else contract
+    return _once(_with_checks, contract, *checks) if checks else contract
 
 
 def _with_checks(contract: Contract[T], *checks: Check) -> Contract[T]:
     return with_checks(contract, checks)
 
 
-def _kept() -> _Kept:
-    """The cache of the running event loop; caches of closed loops are dropped."""
-    loop = asyncio.get_running_loop()
-    kept = _by_loop.get(loop)
-    if kept is None:
-        for other in list(_by_loop):
-            if other.is_closed():
-                _by_loop.pop(other, None)
-        kept = _by_loop[loop] = _Kept()
-    return kept
-
-
 def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    request = None if contract is None else _request(contract, mode)
+    request = None
+    if contract is not None and not _is_asked_in_words(contract, mode):
+        with suppress(UsageError):  # a recursive schema
+            request = schema_request(contract, mode)
     instructions = spec.system_prompt
     if contract is not None and request is None:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
-    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
+    parameters = with_instructions(TEXT if request is None else request.parameters, instructions)
+    key = None if request is None else request.key
+    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, parameters, key)
 
 
 def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any, Any]:
@@ -208,16 +185,6 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
         )
     except (UserError, ValueError, TypeError, ImportError) as error:  # as it refuses tools, options and what is missing
         raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
-
-
-def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
-    """How to ask for the schema of the contract, or None if it is described in the instructions."""
-    if _is_asked_in_words(contract, mode):
-        return None
-    try:
-        return schema_request(contract, mode)
-    except UsageError:  # a recursive schema
-        return None
 
 
 def hosted_agent(

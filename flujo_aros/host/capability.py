@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
@@ -22,8 +22,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import from_json, to_json
+from typing_extensions import TypeIs
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
@@ -35,18 +37,17 @@ from flujo_aros.host.ladder_run import (
     Question,
     Run,
     Validate,
-    answer,
-    is_plain_json,
+    annotate_run,
+    clean_history,
+    is_repaired,
     put_behind,
     recover,
     recover_text,
-    run_of,
+    summary_of,
+    was_cut,
 )
 from flujo_aros.host.model import WatchedModel, WatchedStream
-from flujo_aros.host.nested_call import was_cut
-from flujo_aros.host.output_types import agent_contract, contract_of, model_contract, settled_as
-from flujo_aros.host.partial_output import PartialOutput
-from flujo_aros.host.reporting import agent_span, annotate_run, clean_history, summary_of
+from flujo_aros.host.output_types import PartialOutput, agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.host.response import (
     CallsMeant,
     allows_nothing,
@@ -56,8 +57,9 @@ from flujo_aros.host.response import (
     thought_in,
     with_blank,
 )
-from flujo_aros.host.run_state import AgentOutputError, RunRecord, claim_record, output_error
+from flujo_aros.host.run_state import AgentOutputError, RunRecord, agent_span, claim_record, output_error
 from flujo_aros.host.schema_request import refuse_misfit, run_context
+from flujo_aros.host.spans import instrumentation_of
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings
@@ -249,7 +251,7 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         """Read the output. Pass an accepted value to the host and run the ladder for anything else."""
         record, with_context = self._record(ctx), ctx.validation_context is not None
-        wanted = self._contract(record) or model_contract(output_context.output_type)
+        wanted = self.contract or record.options.contract or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
             record.exchange.partial_output = so_far = record.exchange.partial_output or PartialOutput()
@@ -273,20 +275,25 @@ class Aros(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
     ) -> Any:
         """Read a text output if it has a contract, and pass the accepted value to the host or the function."""
-        own, record = contract_of(output_context.function_name), self._record(ctx)
-        wanted = own or self._contract(record)
+        name = output_context.function_name
+        own = None if name is None else contract_of(name)
         plain = output_context.mode == "text" or own is not None
         # A text where tools could have been called instead has the mode of the tools.
         is_text = plain or (output_context.output_type is str and output_context.tool_call is None)
-        if wanted is None and is_text and isinstance(output, str) and not ctx.partial_output:
+        if not is_text or not isinstance(output, str) or ctx.partial_output:
+            return await handler(output)
+        record = self._record(ctx)
+        wanted = own or self.contract or record.options.contract
+        if wanted is None:
             return await handler(await self._whole_text(ctx, record, output))
-        if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
+        if not plain:
             return await handler(output)
         wire = Wire.of(wanted, wanted=True)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
-                return await handler(output if is_plain_json(accepted, output, wire) else wire.text_of(accepted))
+                as_written = wire.contract.mode == "json" and not is_repaired(accepted, output)
+                return await handler(output if as_written else wire.text_of(accepted))
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
@@ -296,7 +303,8 @@ class Aros(AbstractCapability[Any]):
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
         """Make one model call of a ladder. For a durable engine it is a separate step, never paid for twice."""
-        return await answer(ctx, self._record(ctx), question, capture=self.capture_content)
+        settings = cast("ModelSettings", question.settings)
+        return await self._run(ctx, self._record(ctx)).ask_directly(question.ask, question.conversation, settings)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Add the reason to an error about a reply without output. Re-raise any other error, our own as the host's."""
@@ -324,12 +332,9 @@ class Aros(AbstractCapability[Any]):
     def _record(self, ctx: RunContext[Any]) -> RunRecord:
         return self._runs.get(ctx.run_id or "") or RunRecord()  # a durable engine may call hooks outside of a run
 
-    def _contract(self, record: RunRecord) -> Contract[Any] | None:
-        return self.contract if self.contract is not None else record.options.contract
-
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
-        return agent_contract(ctx) or self._contract(record)
+        return agent_contract(ctx) or self.contract or record.options.contract
 
     def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
         """Whether an empty reply is not an answer here."""
@@ -344,13 +349,31 @@ class Aros(AbstractCapability[Any]):
         return self.ladder or record.options.ladder or ladder_for(contract, current_settings())
 
     def _run(self, ctx: RunContext[Any], record: RunRecord) -> Run:
+        """The run of the host, as the ladder sees it."""
+        model = ctx.model
+        if not _takes_requests(model):  # a realtime session, which has no structured output that we would see
+            raise UsageError(f"Aros cannot ask {model.model_name!r} again: it does not take single requests")
+
         async def put(ask: Ask) -> Reply:
             return await self.ask(ctx, Question.of(ask, run))
 
         def context() -> dict[str, Any]:
             return _context(ctx, self._wanted(ctx, record))
 
-        run = run_of(ctx, record, context, put, capture=self.capture_content, clean_history=self.clean_history)
+        run = Run(
+            record,
+            model.wrapped if isinstance(model, WatchedModel) else model,
+            ctx.usage,
+            ctx.usage_limits,
+            ctx.messages,
+            ctx.deps,
+            partial(instrumentation_of, ctx),
+            context,
+            put,
+            capture=self.capture_content,
+            clean_history=self.clean_history,
+            annotate=True,
+        )
         return run
 
     async def _recovered(
@@ -418,6 +441,10 @@ class Aros(AbstractCapability[Any]):
 _ANY: Final = compile_contract({})
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is being prepared. The host does not name it when it asks for the wrapper of a model."""
+
+
+def _takes_requests(model: object) -> TypeIs[Model[Any]]:
+    return isinstance(model, Model)
 
 
 def _context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:

@@ -141,12 +141,11 @@ async def make_call(call: Call) -> ModelResponse:
     return await _made_by.get()(call)
 
 
-def with_instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMessage]) -> ModelRequestParameters:
-    """The parameters with the instructions of the latest request, where providers look for them."""
-    last = messages[-1] if messages else None
-    if not isinstance(last, ModelRequest) or not last.instructions:
-        return parameters
-    return replace(parameters, instruction_parts=[InstructionPart(content=last.instructions)])
+def with_instructions(parameters: ModelRequestParameters, instructions: str | None) -> ModelRequestParameters:
+    """The parameters with the instructions of a request, where providers look for them."""
+    return (
+        replace(parameters, instruction_parts=[InstructionPart(content=instructions)]) if instructions else parameters
+    )
 
 
 def count(response: ModelResponse, usage: RunUsage, own: RunUsage, limits: UsageLimits | None) -> None:
@@ -310,7 +309,7 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
         granted = True
     finally:
         if not granted and record is not None:
-            record.tally.take_back_own()
+            record.tally.count_own(-1)
     return settle
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -110,14 +111,11 @@ class Wire:
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """The wire for a user's contract (`wanted`) or the host's own."""
-        known = _wires.get((id(contract), wanted, key))
-        if known is not None:
-            return known[1]
-        wire = replace(cls._made(contract.at_once, wanted=wanted, key=key), awaited=contract.awaited)
-        if len(_wires) >= _MOST_WIRES:
-            _wires.clear()
-        _wires[id(contract), wanted, key] = contract, wire
-        return wire
+
+        def make() -> Wire:
+            return replace(cls._made(contract.at_once, wanted=wanted, key=key), awaited=contract.awaited)
+
+        return _once((id(contract), wanted, key), contract, make)
 
     @classmethod
     def _made(cls, contract: Contract[Any], *, wanted: bool, key: str | None) -> Wire:
@@ -176,9 +174,18 @@ class Wire:
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
 
-_wires: Final[dict[tuple[int, bool, str | None], tuple[Contract[Any], Wire]]] = {}
-"""The wires created so far, by the identity of the contract, which is stored too so that the identity stays valid."""
+_wires: Final[dict[tuple[object, ...], tuple[object, Wire]]] = {}
 _MOST_WIRES: Final = 256
+
+
+def _once(key: tuple[object, ...], parts: object, make: Callable[[], Wire]) -> Wire:
+    """The wire made earlier for this key, or a new one. The key names objects by identity; `parts` keeps them alive."""
+    known = _wires.get(key)
+    if known is None:
+        if len(_wires) >= _MOST_WIRES:
+            _wires.clear()
+        known = _wires[key] = parts, make()
+    return known[1]
 
 
 def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
@@ -205,17 +212,28 @@ def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_conte
     validators count; and only its JSON Schema where the type is not known, or where it can be judged by the host
     alone (`with_context`: its validators want the validation context of the run).
     """
-    schema = _host_schema(output)
-    if wanted is not None and wanted.mode in _TYPED:
-        return Wire.of(wanted, wanted=True)
-    if wanted is not None:
-        return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
-    known = None if with_context else _type_contract(output.output_type)
-    if known is not None and _same_shape(known.json_schema, schema):
-        return Wire.of(known, wanted=False)
-    if known is not None and not output.has_function and _is_envelope_of(schema, known.json_schema):
-        return Wire.of(known, wanted=False, key=ENVELOPE)
-    return Wire(compile_contract(schema))
+    if output.tool_def is not None:
+        schema = output.tool_def.parameters_json_schema
+    else:
+        schema = _ANY if output.object_def is None else output.object_def.json_schema
+    like, has_function = output.output_type, output.has_function
+
+    def make() -> Wire:
+        if wanted is not None and wanted.mode in _TYPED:
+            return Wire.of(wanted, wanted=True)
+        if wanted is not None:
+            return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
+        known = None if with_context else _type_contract(like)
+        if known is not None and _same_shape(known.json_schema, schema):
+            return Wire.of(known, wanted=False)
+        if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
+            return Wire.of(known, wanted=False, key=ENVELOPE)
+        return Wire(compile_contract(schema))
+
+    return _once((id(schema), id(like), id(wanted), has_function, with_context), (schema, like, wanted), make)
+
+
+_ANY: Final[JsonSchema] = {}
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
@@ -232,12 +250,6 @@ def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
         if name in schema:
             outer[name] = schema[name]
     return outer
-
-
-def _host_schema(output: OutputContext) -> JsonSchema:
-    if output.tool_def is not None:
-        return output.tool_def.parameters_json_schema
-    return output.object_def.json_schema if output.object_def is not None else {}
 
 
 def _type_contract(like: Any) -> Contract[Any] | None:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import monotonic, perf_counter
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
+from uuid import uuid4
 
 from pydantic import ValidationError
 from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
-from pydantic_ai.models import Model
+from pydantic_ai.messages import (
+    FinishReason,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.instrumented import InstrumentationSettings
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from pydantic_core import to_json
-from typing_extensions import TypeIs
 
 from flujo_aros.contract import (
     NOT_JSON,
@@ -30,6 +40,7 @@ from flujo_aros.contract import (
     Contract,
     Event,
     EventContract,
+    JsonSchema,
     Judgement,
     compile_contract,
     judge_awaiting,
@@ -37,21 +48,36 @@ from flujo_aros.contract import (
     path_of,
 )
 from flujo_aros.errors import LimitReached, UsageError
-from flujo_aros.events import observing
-from flujo_aros.host.direct import text_of, usage_of
-from flujo_aros.host.envelope import Wire
-from flujo_aros.host.model import WatchedModel, WatchedStream
-from flujo_aros.host.nested_call import ModelAnswers, adrive, limits_left, native_of, was_cut
-from flujo_aros.host.reporting import annotate_message, clean_history, is_repaired, summary_of
-from flujo_aros.host.response import no_output_in, reply_of
+from flujo_aros.events import AskFinished, AskStarted, observing, span
+from flujo_aros.host.direct import TEXT, Call, count, make_call, text_in, text_of, usage_of, with_instructions
+from flujo_aros.host.envelope import ENVELOPE, Wire, object_schema
+from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
+from flujo_aros.host.model import WatchedStream
+from flujo_aros.host.model_facts import made_model, profile_of
+from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in
 from flujo_aros.host.run_state import RunRecord, difference, output_error
-from flujo_aros.host.schema_request import is_refused, prompt_cut
-from flujo_aros.host.spans import instrumentation_of
+from flujo_aros.host.schema_request import better_mode, is_refused, prompt_cut, remember, schema_request
+from flujo_aros.host.spans import AgentSpan
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import cut_prose, is_settled, prose_of, with_judgement
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first, read_reply
+from flujo_aros.recovery import (
+    PLAIN_TEXT,
+    Ask,
+    Degrade,
+    Examples,
+    Ladder,
+    Native,
+    Plan,
+    Reply,
+    Task,
+    Way,
+    advance,
+    form_prompt,
+    read_first,
+    read_reply,
+)
 from flujo_aros.redaction import secrets_among, secrets_in, secrets_of
 from flujo_aros.usage import Usage
 
@@ -86,6 +112,8 @@ class Run:
     put: Callable[[Ask], Awaitable[Reply]] | None = None
     capture: bool = False
     clean_history: bool = False
+    annotate: bool = False
+    """Describe what was repaired in the metadata of the messages."""
 
     async def answer(self, ask: Ask) -> Reply:
         """The reply to one ask: by `put`, or by a separate request."""
@@ -97,19 +125,108 @@ class Run:
         conversation: Sequence[ModelMessage] | None = None,
         settings: ModelSettings | None = None,
     ) -> Reply:
-        """Make the one model call of an ask, with the usage, the limits and the instruments of the run."""
-        answers = ModelAnswers(
-            self.model,
-            self.usage,
-            limits_left(self.limits, self.uncounted, self.record.tally.failed),
-            self.record,
-            self.instruments(),
-            self.record.exchange.settings if settings is None else settings,
-            (self.asked if ask.in_conversation else ()) if conversation is None else tuple(conversation),
-            resolve=self.record.options.resolve,
+        """Make the one model call of an ask: no tools, no `Aros`, and history only if the ask needs it.
+
+        Uses the usage, the limits and the instrumentation of the run: a limit that would be exceeded raises
+        `UsageLimitExceeded` before the call. A provider error becomes a `Reply` with a fault, and an unusable model one
+        with the reason why no call was made; everything else passes through.
+        """
+        record, resolve = self.record, self.record.options.resolve
+        if conversation is None:
+            conversation = self.asked if ask.in_conversation else ()
+        try:
+            if ask.model is None:
+                model = self.model
+            else:
+                model = made_model(ask.model) if resolve is None else await resolve(ask.model)
+            parameters = _parameters(ask, model, conversation)
+        except UsageError as error:
+            return Reply("", unmade=str(error))
+        limits = limits_left(self.limits, self.uncounted, record.tally.failed)
+        if limits is not None:
+            limits.check_before_request(self.usage)
+        if settings is None:
+            settings = record.exchange.settings
+        messages = _messages(ask, conversation)
+        last = messages[-1]
+        call = Call(
+            model,
+            messages,
+            with_instructions(parameters, last.instructions if isinstance(last, ModelRequest) else None),
+            _settings(ask, merge_model_settings(model.settings, settings)),
+            instrument=self.instruments(),
+            agent=f"aros_{ask.stage}",
+            stage=ask.stage,
+            attempt=ask.attempt,
+        )
+        reply = await self._reported(ask, call, messages, limits)
+        record.texts.append(reply.text)
+        return reply
+
+    async def _reported(self, ask: Ask, call: Call, messages: list[ModelMessage], limits: UsageLimits | None) -> Reply:
+        """The call between its two events. Its usage is reported in any case."""
+        before, began = copy(self.usage), perf_counter()
+        stage, attempt, model = ask.stage, ask.attempt, call.model.model_name
+        fault: str | None = "interrupted"
+        finish: str | None = None
+        self.record.tally.calls += 1
+        started = AskStarted(
+            stage=stage,
+            attempt=attempt,
+            model=model,
+            constrained=ask.enforced,
+            prompt=ask.prompt,
             capture=self.capture,
         )
-        return await answers(ask)
+        with span(started) as finish_ask:
+            try:
+                reply = await self._reply(ask, call, messages, limits)
+                fault, finish = reply.fault, reply.finish_reason
+            finally:
+                seconds = perf_counter() - began
+                used = difference(self.usage, before)
+                if not used.requests:  # the host does not count calls that failed
+                    self.record.tally.failed += 1
+                    used = replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
+                ended = AskFinished(
+                    stage=stage,
+                    attempt=attempt,
+                    usage=used,
+                    model=model,
+                    seconds=seconds,
+                    finish_reason=finish,
+                    fault=fault,
+                )
+                finish_ask(ended)
+        return replace(reply, usage=used, seconds=seconds, model=model)
+
+    async def _reply(self, ask: Ask, call: Call, messages: list[ModelMessage], limits: UsageLimits | None) -> Reply:
+        own = RunUsage()
+
+        async def body() -> ModelResponse:
+            response = await make_call(call)
+            messages.append(response)
+            count(response, self.usage, own, limits)
+            return response
+
+        try:
+            if call.instrument is None:
+                response = await body()
+            else:  # each ask has its own `invoke_agent` span, as a nested agent would
+                run_id = str(uuid4())
+                around = AgentSpan(call.instrument, call.agent, call.model, self.usage, own, messages, run_id, run_id)
+                response = await around.around(body, text_in)
+        except PROVIDER_FAULTS as error:
+            refused = ask.enforced and remember(error, call.model, ask.contract, self.record)
+            fault = fault_in(error, TEXT, form_sent=refused)
+            return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
+        finish, text = response.finish_reason, text_in(response)
+        thought = thought_in(response, TEXT, ask.contract)
+        if thought is not None:
+            return Reply(thought.text or "", thought=True, finish_reason=finish)
+        if ask.enforced:
+            text = _unwrapped(text, ask.contract.json_schema)
+        return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 
     @property
     def asked(self) -> tuple[ModelMessage, ...]:
@@ -149,31 +266,6 @@ class Run:
         if self.record.exchange.fault is not None:
             found.__cause__ = self.record.exchange.fault.error
         return found
-
-
-def run_of(
-    ctx: RunContext[Any],
-    record: RunRecord,
-    context: Callable[[], dict[str, Any]] = dict[str, Any],
-    put: Callable[[Ask], Awaitable[Reply]] | None = None,
-    *,
-    capture: bool = False,
-    clean_history: bool = False,
-) -> Run:
-    """The agent run that this host context belongs to."""
-    return Run(
-        record,
-        run_model(ctx),
-        ctx.usage,
-        ctx.usage_limits,
-        ctx.messages,
-        ctx.deps,
-        partial(instrumentation_of, ctx),
-        context,
-        put,
-        capture,
-        clean_history,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +309,6 @@ class Question:
         return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
 
 
-async def answer(ctx: RunContext[Any], record: RunRecord, question: Question, *, capture: bool) -> Reply:
-    """Make the one model call of a question, with the usage, limits and instrumentation of the run."""
-    run = run_of(ctx, record, capture=capture)
-    settings = cast("ModelSettings", question.settings)
-    return await run.ask_directly(question.ask, question.conversation, settings)
-
-
 @dataclass(frozen=True, slots=True)
 class Climb:
     """Runs replies through a ladder, within the limits of the run."""
@@ -237,19 +322,25 @@ class Climb:
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """The outcome of a reply, through the ladder if needed."""
         record = self.run.record
-        fault = record.exchange.fault
-        if fault is None:
-            refused, thought = finish == "content_filter", record.exchange.thought
-            reply = Reply(text, was_cut(finish), objections=objections, refused=refused, thought=thought)
-        else:
-            reply = replace(reply_of(fault, text), objections=objections)
-        reply = replace(reply, model=self.run.model.model_name, finish_reason=finish)
-        unknown = record.exchange.unknown_tool
+        fault, unknown = record.exchange.fault, record.exchange.unknown_tool
         if unknown is not None and not objections:
-            reply = replace(reply, objections=(unknown,))
+            objections = (unknown,)
+        model = self.run.model.model_name
+        if fault is None:
+            reply = Reply(
+                text,
+                was_cut(finish),
+                objections=objections,
+                refused=finish == "content_filter",
+                thought=record.exchange.thought,
+                model=model,
+                finish_reason=finish,
+            )
+        else:
+            reply = replace(reply_of(fault, text), objections=objections, model=model, finish_reason=finish)
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
-        examples = Examples(self._prompt)
+        examples = Examples(partial(text_of, self.run.messages))
         read = read_first(reply, self.contract, self.ladder, examples, capture=self.run.capture)
         if self.ladder.ends_with(read):  # a usable reply needs no plan
             return read
@@ -279,9 +370,6 @@ class Climb:
         """The same, with only the stages that make no call."""
         stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
         return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
-
-    def _prompt(self) -> str:
-        return text_of(self.run.messages)
 
     def _task(self, examples: Examples) -> Task[Any]:
         run = self.run
@@ -314,20 +402,15 @@ class Climb:
         except LimitReached as error:
             return Reply("", unmade=str(error), used_up=True)
         try:
-            return await self._put(ask)
+            reply = await self.run.answer(ask)
+            if record.tally.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+                record.tally.calls += 1
+                record.texts.append(reply.text)
+            return reply
         finally:
             if settle is not None:
                 used = difference(usage, before)  # without the calls that failed: the host counts none of them
                 settle(replace(used, requests=max(used.requests, record.tally.calls - calls)))
-
-    async def _put(self, ask: Ask) -> Reply:
-        record = self.run.record
-        calls = record.tally.calls
-        reply = await self.run.answer(ask)
-        if record.tally.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
-            record.tally.calls += 1
-            record.texts.append(reply.text)
-        return reply
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
@@ -356,7 +439,7 @@ async def recover(
 
     `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
-    record, finish = run.record, run.finish
+    record, exchange, finish = run.record, run.record.exchange, run.finish
     awaited = None
     if wire.awaited or (record.options.checks and not output_function):
         theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
@@ -364,16 +447,18 @@ async def recover(
     climb = Climb(run, ladder, wire.contract, awaited)
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     record.texts.append(text)
-    seen = record.exchange.settled
-    known = None if seen is None or seen[0] != text else seen[1]
+    known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
     outcome = await climb.outcome(text, finish) if known is None else known
     settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-    record.exchange.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
-    record.exchange.schema_ignored = False
-    if not refusal and isinstance(settled, Accepted) and not is_repaired(outcome, text):  # there is no more to report
-        record.exchange.outcome = settled
+    passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read
+    exchange.judged = () if output_function else passed if awaited is None else (*passed, *awaited.checks)
+    exchange.schema_ignored = False
+    as_written = isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN and outcome.text == text
+    if as_written and not refusal and isinstance(settled, Accepted):  # there is no more to report
+        exchange.outcome = settled
         return Recovered(settled, value)
-    record.exchange.schema_ignored = _ignores_schema(record, text, finish) and not is_plain_json(outcome, text, wire)
+    plain = as_written and wire.contract.mode == "json"
+    exchange.schema_ignored = not plain and _ignores_schema(record, text, finish)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
         # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
         outcome = await climb.outcome(text, finish, refusal)
@@ -385,9 +470,15 @@ async def recover(
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
-    record.exchange.outcome = settled = _with_why(settled, text, record) if isinstance(settled, Rejected) else settled
+    exchange.outcome = settled = _with_why(settled, text, record) if isinstance(settled, Rejected) else settled
     if is_repaired(outcome, text):
-        _annotate(run, outcome, call_id, wire)
+        if run.annotate:
+            exchange.summary = summary_of(settled, record, content=run.capture)
+            annotate_message(record, run.messages, exchange.summary)
+        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
+        # what was thought is there already.
+        if run.clean_history or wire.contract.mode == "block" or exchange.thought:
+            clean_history(record, run.messages, wire.text_of(outcome), call_id)
     return Recovered(settled, value)
 
 
@@ -432,18 +523,6 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
     return record.exchange.appended
 
 
-def _annotate(run: Run, repaired: Accepted[Any], call_id: str | None, wire: Wire) -> None:
-    """Write the result into the response."""
-    record = run.record
-    if record.exchange.outcome is not None:
-        record.exchange.summary = summary_of(record.exchange.outcome, record, content=run.capture)
-        annotate_message(record, run.messages, record.exchange.summary)
-    # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
-    # what was thought is there already.
-    if run.clean_history or wire.contract.mode == "block" or record.exchange.thought:
-        clean_history(record, run.messages, wire.text_of(repaired), call_id)
-
-
 def _used(record: RunRecord) -> Usage:
     """The usage of the call whose reply is being read."""
     own, known = record.exchange.response, record.exchange.used
@@ -462,18 +541,6 @@ def _taken(record: RunRecord) -> float:
     return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
 
 
-def run_model(ctx: RunContext[Any]) -> Model:
-    """The model of the run. A realtime session has another kind, but no structured output that we would see."""
-    if not _asks(ctx.model):
-        message = f"Aros cannot ask {ctx.model.model_name!r} again: it does not take single requests"
-        raise UsageError(message)
-    return ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model
-
-
-def _asks(model: object) -> TypeIs[Model[Any]]:
-    return isinstance(model, Model)
-
-
 def _size_of(messages: Sequence[ModelMessage]) -> int:
     """The approximate number of characters needed to send these messages again."""
     return sum(
@@ -489,12 +556,6 @@ def _chars(content: object) -> int:
     if isinstance(content, (list, tuple)):
         return sum(map(_chars, cast("Sequence[object]", content)))
     return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
-
-
-def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> tuple[Check, ...]:
-    """The checks that an outcome has passed; those of its contract only if all of it was read."""
-    read = (wire.wanted or wire.contract).checks if is_read else ()
-    return read if awaited is None else (*read, *awaited.checks)
 
 
 async def _validated(
@@ -536,11 +597,6 @@ def _with_why(rejected: Rejected, text: str, record: RunRecord) -> Rejected:
         issues = issues if silent is None else silent.issues
     cut = prompt_cut(exchange)
     return replace(rejected, issues=(*issues, Issue("$", "prompt_cut", cut)) if cut else issues)
-
-
-def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
-    """Whether a text is JSON that satisfies its contract as written."""
-    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_repaired(outcome, text)
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
@@ -656,3 +712,193 @@ class SecretsAtHand:
             *secrets_of(text_of(self.messages)),
         )
         return tuple(dict.fromkeys(secrets))
+
+
+T = TypeVar("T")
+
+_TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
+
+
+def drive(plan: Plan[T], answer: Callable[[Ask], Reply]) -> Outcome[T]:
+    """Run a plan to its outcome, with a function that answers each ask. Catches nothing."""
+    with closing(plan):
+        step = advance(plan)
+        while isinstance(step, Ask):
+            step = advance(plan, answer(step))
+        return step
+
+
+async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Outcome[T]:
+    """Run a plan to its outcome, with an async function that answers each ask. Catches nothing."""
+    with closing(plan):
+        step = advance(plan)
+        while isinstance(step, Ask):
+            step = advance(plan, await answer(step))
+        return step
+
+
+def was_cut(finish: FinishReason | None) -> bool | None:
+    """Whether the provider reports that a reply was cut: True, False, or None if it does not say.
+
+    Unknown for a tool call: some servers (vLLM with a forced tool) report "tool_call" for arguments that they cut.
+    """
+    if finish in ("length", "content_filter"):
+        return True
+    return False if finish == "stop" else None
+
+
+def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages for the model: the prompt alone, or the question of the run, what was said since, and the prompt."""
+    if not ask.in_conversation:
+        return [ModelRequest(parts=[UserPromptPart(ask.prompt)])]
+    last = conversation[-1]
+    instructed = last.instructions if isinstance(last, ModelRequest) else None
+    # The question alone does not contain the output format: pydantic-ai sends it next to the messages.
+    form = form_prompt(ask.contract) if not ask.prompt and not ask.enforced and ask.contract.json_schema else None
+    instructions = "\n\n".join(filter(None, (instructed, form))) or None
+    messages = [*conversation]
+    for index, text in enumerate(ask.said):  # replies of the model and, between them, recovery prompts
+        if index % 2 == 0:
+            messages.append(ModelResponse(parts=[TextPart(text)]))
+        else:
+            messages.append(ModelRequest(parts=[UserPromptPart(text)], instructions=instructed))
+    if ask.prompt:
+        return [*messages, ModelRequest(parts=[UserPromptPart(ask.prompt)], instructions=instructions)]
+    question = messages[-1]
+    if isinstance(question, ModelRequest):
+        messages[-1] = replace(question, instructions=instructions)
+    return messages
+
+
+def _parameters(ask: Ask, model: Model, conversation: Sequence[ModelMessage]) -> ModelRequestParameters:
+    """The request parameters. Raises `UsageError` if the model cannot be asked this way."""
+    if ask.in_conversation and not conversation:
+        raise UsageError("the messages of the run are unknown, so its question cannot be asked again")
+    if not ask.enforced:
+        return TEXT
+    if not profile_of(model).get("supports_json_schema_output"):
+        raise UsageError(f"the model {model.model_name} has no mode that enforces a schema")
+    return schema_request(ask.contract, "native").parameters
+
+
+def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
+    """The settings of the run (temperature, limits, timeouts) without those that only make sense with tools."""
+    kept: dict[str, Any] = {name: value for name, value in (settings or {}).items() if name not in _TOOL_SETTINGS}
+    if ask.max_tokens is not None:
+        kept["max_tokens"] = ask.max_tokens
+    return cast("ModelSettings", kept) if kept else None
+
+
+def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
+    """Whether the provider of a run enforces the schema of the contract, or could."""
+    if sent is not None and sent.output_mode == "native":
+        return "on"
+    return "can" if profile_of(model).get("supports_json_schema_output") and _can_be_enforced(contract) else "no"
+
+
+def _can_be_enforced(contract: Contract[Any]) -> bool:
+    if not contract.json_schema or contract.mode != "json":
+        return False
+    try:
+        schema_request(contract, "native")
+    except UsageError:
+        return False
+    return True
+
+
+def _unwrapped(text: str, schema: JsonSchema) -> str:
+    """The reply without the object around a schema of another type, which providers require."""
+    if object_schema(schema) == schema:
+        return text
+    whole: Any = parse_json(text)
+    return to_json(whole[ENVELOPE]).decode() if is_dict(whole) and whole.keys() == {ENVELOPE} else text
+
+
+def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None, failed: int = 0) -> UsageLimits | None:
+    """The limits for a call, minus what the host does not count: a reply that is still streaming, and failed calls."""
+    if limits is None or (uncounted is None and not failed):
+        return limits
+    streams, uncounted = uncounted is not None, uncounted or RequestUsage()
+    less = {
+        "request_limit": streams + failed,
+        "input_tokens_limit": uncounted.input_tokens,
+        "output_tokens_limit": uncounted.output_tokens,
+        "total_tokens_limit": uncounted.total_tokens,
+    }
+    known = {name: getattr(limits, name) for name in less}
+    return replace(limits, **{name: max(0, most - less[name]) for name, most in known.items() if most is not None})
+
+
+KEY: Final = "aros"
+"""The key in the metadata of a run and of a message."""
+
+
+def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> dict[str, Any]:
+    """The outcome as plain JSON, without value and texts. The text of repairs is included only with `content`."""
+    summary: dict[str, Any] = {"outcome": outcome.kind}
+    if isinstance(outcome, Accepted):
+        repairs = [
+            {"code": repair.code, "risk": repair.risk.name.lower(), "path": repair.path, "span": list(repair.span)}
+            | ({"before": repair.before, "after": repair.after} if content else {})
+            for repair in outcome.repairs
+        ]
+        summary |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
+    else:
+        rejected = outcome if outcome.kind == "rejected" else outcome.because
+        summary |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
+    stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
+    if record.exchange.schema_ignored:
+        summary["schema_enforced"] = False
+    if record.exchange.schema_refused:
+        summary["schema_refused"] = record.exchange.schema_refused
+    cut = prompt_cut(record.exchange)
+    if cut:
+        summary["prompt_cut"] = cut
+    better = better_mode(record.exchange) if record.stages or not isinstance(outcome, Accepted) else None
+    if better:
+        summary["better_mode"] = better
+    return summary | {"stages": stages, "calls": record.tally.calls}
+
+
+def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
+    """Add it to the metadata of the run, next to the caller's entries."""
+    # The host has no public way for a capability to add metadata, and writing to the caller's own dict would leak into
+    # other runs.
+    state = result._state  # pyright: ignore[reportPrivateUsage]
+    state.metadata = {**(state.metadata or {}), KEY: summary}
+
+
+def annotate_message(record: RunRecord, messages: list[ModelMessage], summary: dict[str, Any]) -> None:
+    """Add it to the metadata of the response that the output came from."""
+    last = messages[-1] if messages else None
+    if isinstance(last, ModelResponse):
+        last.metadata = {**(last.metadata or {}), KEY: summary}
+    elif isinstance(record.exchange.stream, WatchedStream):  # not in the history before its stream has ended
+        record.exchange.stream.revise(metadata={KEY: summary})
+
+
+def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
+    """Whether a value differs from what the model wrote."""
+    return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
+
+
+def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, call_id: str | None) -> None:
+    """Replace what the model wrote with the accepted JSON."""
+    last = messages[-1] if messages else None
+    if isinstance(last, ModelResponse):
+        messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
+    elif isinstance(record.exchange.stream, WatchedStream):
+        record.exchange.stream.revise(parts=_cleaned(record.exchange.stream.so_far().parts, json, call_id))
+
+
+def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:
+    if call_id is not None:
+        return [
+            replace(part, args=json) if isinstance(part, ToolCallPart) and part.tool_call_id == call_id else part
+            for part in parts
+        ]
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    if not texts:
+        return [*parts, TextPart(json)]
+    kept = [part for part in parts if part not in texts[:-1]]
+    return [replace(part, content=json) if part is texts[-1] else part for part in kept]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar, cast, get_args
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
 from pydantic_ai import (
+    DeferredToolRequests,
     ModelRetry,
     NativeOutput,
     PromptedOutput,
@@ -21,6 +22,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
+from pydantic_core import to_json
 
 from flujo_aros.contract import (
     OF_CONTRACT,
@@ -36,11 +38,10 @@ from flujo_aros.contract import (
     name_of,
 )
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.deferral import without_deferral
 from flujo_aros.host.envelope import object_schema
 from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.payload import judged_awaiting
-from flujo_aros.reading.read import read
+from flujo_aros.reading.read import StreamReader, read
 
 T = TypeVar("T")
 
@@ -145,6 +146,15 @@ def shown_contract(like: Any) -> Contract[Any] | None:
     return contract if object_schema(contract.json_schema) == contract.json_schema else None  # else in an envelope
 
 
+def without_deferral(like: Any) -> Any:
+    """An output type without `DeferredToolRequests`, or the type itself if nothing else would be left."""
+    several = cast("Sequence[Any]", like) if isinstance(like, (list, tuple)) else get_args(like)
+    if DeferredToolRequests not in several:
+        return cast("Any", like)
+    others = [each for each in several if each is not DeferredToolRequests]
+    return others[0] if len(others) == 1 else others
+
+
 def _single(like: Any) -> Any:
     """The type without the host's markers for output modes and without deferred calls."""
     like = without_deferral(like)
@@ -161,3 +171,29 @@ def settled_as(accepted: Outcome[Any]) -> Generator[None]:
         yield
     finally:
         _settled.reset(token)
+
+
+_NOTHING: Final = " "
+"""Not JSON. An empty string would mean an empty object to the host."""
+
+
+class PartialOutput:
+    """An output that the host validates again and again while it streams. Each piece of it is read once."""
+
+    def __init__(self) -> None:
+        self._contract: Contract[Any] | None = None
+        self._text = ""
+        self._json = _NOTHING
+        self._reader: StreamReader[Any] | None = None
+
+    def json_of(self, text: str, contract: Contract[Any]) -> str:
+        """The value so far as JSON, even if the reply is damaged or begins with prose."""
+        if self._reader is None or contract is not self._contract or not text.startswith(self._text):
+            self._contract, self._reader = contract, StreamReader(contract)
+            self._text, self._json = "", _NOTHING
+        partial = self._reader.feed(text[len(self._text) :])
+        self._text = text
+        if partial is not None:
+            shown = partial.value
+            self._json = _NOTHING if shown is None else to_json(shown, inf_nan_mode="constants").decode()
+        return self._json

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_jsonable_python
 
@@ -29,17 +31,14 @@ from flujo_aros.host.agent import (
     named_model,
 )
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.deferral import CallsDeferred, Decision, Deferral, deferring
 from flujo_aros.host.direct_run import DirectAgent, DirectRun
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
-from flujo_aros.host.live import Live, Showing
-from flujo_aros.host.model import WatchedStream
-from flujo_aros.host.nested_call import adrive, drive
+from flujo_aros.host.ladder_run import adrive, drive
+from flujo_aros.host.model import Live, Showing, WatchedStream
 from flujo_aros.host.output_types import shown_contract
 from flujo_aros.host.recorded import recorded_run
-from flujo_aros.host.reporting import agent_span
 from flujo_aros.host.response import no_output_in
-from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
+from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, agent_span, awaited_record
 from flujo_aros.host.spans import is_instrumented
 from flujo_aros.host.spec import AgentSpec
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
@@ -140,10 +139,15 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     for a decision on tool calls. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
-    every = checks if contract is None else (*contract.awaited, *checks)
-    wanted = None if contract is None else checked_contract(contract, [each for each in checks if not is_async(each)])
+    wanted, every = contract, tuple(checks)
+    beyond = every
+    if contract is not None:
+        beyond = contract.awaited
+        if checks:
+            wanted = checked_contract(contract, [check for check in checks if not is_async(check)])
+            beyond = (*beyond, *(check for check in checks if is_async(check)))
+        every = (*contract.awaited, *checks)
     resolve = partial(named_model, models=models, repeated=repeated)
-    beyond = tuple(each for each in every if wanted is None or is_async(each))
     options = RunOptions(
         wanted,
         ladder,
@@ -169,21 +173,22 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     else:
         hosted = await agent_with_tools(agent, tools, wanted, ladder, models, repeated=repeated)
         path = partial(_hosted, hosted, ask, record)
+    awaited = awaited_record.set(record)
     try:
-        with recording(record):
-            outcome = await (path() if timeout is None else _in_time(path, timeout, record))
-            # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
-            # twice, because it would clean its own result again.
-            left = [check for check in every if check not in record.exchange.judged] if every else ()
-            if left:
-                outcome = await judged_awaiting(outcome, left)
+        outcome = await (path() if timeout is None else _in_time(path, timeout, record))
+        # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
+        # twice, because it would clean its own result again.
+        left = [check for check in every if check not in record.exchange.judged] if every else ()
+        if left:
+            outcome = await judged_awaiting(outcome, left)
         if ask.showing is not None:
             await ask.showing.end(outcome)
     finally:
+        awaited_record.reset(awaited)
         spent = record.spent(ask.usage)
         if usage_sink is not None:
             usage_sink(spent)
-    return AgentRun(outcome, tuple(record.stages), spent, record.calls, record.messages)
+    return AgentRun(outcome, tuple(record.stages), spent, record.tally.calls, record.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +248,7 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
         with agent_span(run.run_id, agent.name, record, ask.usage, ask.deps, agent.settings):
             outcome = await run.outcome()
     except PROVIDER_FAULTS as error:
-        sent = agent.request is not None and agent.request.mode == "native"
-        return _failed(error, record, schema_sent=sent)
+        return _failed(error, record, schema_sent=agent.parameters.output_mode == "native")
     except UserError as error:
         message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
         hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
@@ -260,7 +264,7 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
     if hosted.output_type is not None:
         extra["output_type"] = [hosted.output_type, DeferredToolRequests]
     extra.update(recorded_run(hosted.agent, hosted.add))
-    if ask.showing is not None and await _graph_streams(hosted.agent):
+    if ask.showing is not None and _graph_streams(hosted.agent):
         extra["event_stream_handler"] = ask.showing
     else:
         record.viewer = ask.showing
@@ -291,14 +295,14 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
     return _ended(result, record, hosted.contract)
 
 
-async def _graph_streams(agent: Agent[Any, Any]) -> bool:
+def _graph_streams(agent: Agent[Any, Any]) -> bool:
     """Whether the agent graph has to stream the replies itself, because others use its events or spans. That takes
     twice the time of a stream that is read below the graph.
     """
     root = agent.root_capability
     if agent.event_stream_handler is not None or root.has_wrap_run_event_stream or root.has_on_event:
         return True
-    return await is_instrumented(agent)
+    return is_instrumented(agent)
 
 
 def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Rejected:
@@ -359,3 +363,105 @@ def plain_conversation(said: Conversation) -> list[Any]:
 def conversation_of(plain: Sequence[Any]) -> Conversation:
     """Restore a conversation saved by `plain_conversation`."""
     return tuple(ModelMessagesTypeAdapter.validate_python(list(plain)))
+
+
+Decision: TypeAlias = "Approval | Result"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's decision on a tool call: whether it may run, with which arguments, and if not, why."""
+
+    approve: bool
+    args: Mapping[str, Any] | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a tool call that was executed elsewhere."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCall:
+    """One deferred tool call, waiting for an approval or for a result from elsewhere.
+
+    `schema` is that of the arguments, where the tool is known; `metadata` is what the tool says about the call.
+    """
+
+    id: str
+    tool: str
+    args: Mapping[str, Any]
+    kind: Literal["approval", "result"]
+    schema: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """The calls that a run of an agent waits for, and its conversation so far as plain JSON.
+
+    `before` counts the messages that the run was given as its history.
+    """
+
+    calls: tuple[DeferredCall, ...]
+    messages: list[Any]
+    before: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        requests: DeferredToolRequests,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[ToolDefinition],
+        before: int,
+    ) -> Deferral:
+        """The deferral of a run that pydantic-ai ended with these requests."""
+        schemas = {tool.name: tool.parameters_json_schema for tool in tools}
+
+        def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
+            said = requests.metadata.get(call.tool_call_id)
+            plain = None if said is None else cast("dict[str, Any]", to_jsonable_python(said, fallback=str))
+            schema = schemas.get(call.tool_name)
+            return DeferredCall(call.tool_call_id, call.tool_name, call.args_as_dict(), kind, schema, plain)
+
+        calls = [waiting(call, "approval") for call in requests.approvals]
+        calls += [waiting(call, "result") for call in requests.calls]
+        plain = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+        return cls(tuple(calls), plain, before)
+
+    def resumed(self, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+        """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
+        results = DeferredToolResults()
+        for call, said in decisions.items():
+            if isinstance(said, Result):
+                results.calls[call] = said.value
+            elif said.approve:
+                results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
+            else:
+                results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
+        history = ModelMessagesTypeAdapter.validate_python(self.messages)
+        return {"message_history": history, "deferred_tool_results": results}
+
+
+class CallsDeferred(Exception):
+    """Raised when a run of an agent waits for decisions on its tool calls. Control flow, not an error."""
+
+    def __init__(self, deferral: Deferral) -> None:
+        super().__init__("the agent waits for deferred tool calls")
+        self.deferral = deferral
+
+
+def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
+    """The agent, allowed to end with deferred tool calls whatever its output type."""
+    # A custom `output_type` for the run would do the same, but builds a new schema for each run, and is rejected where
+    # the agent has output validators.
+    schema = getattr(agent, "_output_schema", None)
+    if schema is None or schema.allows_deferred_tools:
+        return agent
+    able, allowing = copy(agent), copy(schema)
+    allowing.allows_deferred_tools = True
+    able._output_schema = allowing  # pyright: ignore[reportPrivateUsage]
+    return able

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager
-from contextvars import ContextVar, Token
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
@@ -18,12 +20,13 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.contract import Check, Contract
-from flujo_aros.events import AskFinished, Event, StageFinished
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
 from flujo_aros.host.faults import Fault
 from flujo_aros.host.model_facts import is_form_sent, wants_output
-from flujo_aros.host.partial_output import PartialOutput
-from flujo_aros.outcome import Attempt, Degraded, Issue, Outcome, OutputError, Rejected
+from flujo_aros.host.output_types import PartialOutput
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder
+from flujo_aros.redaction import secrets_among
 from flujo_aros.usage import Allowance, Usage
 
 
@@ -86,15 +89,10 @@ class Tally:
     failed: int = 0
     """Calls of stages that returned no reply, which pydantic-ai does not count."""
 
-    def count_own(self) -> None:
-        """The agent is about to ask its model."""
-        self.calls += 1
-        self.own_calls += 1
-
-    def take_back_own(self) -> None:
-        """The call was not allowed."""
-        self.calls -= 1
-        self.own_calls -= 1
+    def count_own(self, calls: int = 1) -> None:
+        """The agent is about to ask its model; -1 takes back a call that was not allowed."""
+        self.calls += calls
+        self.own_calls += calls
 
 
 @dataclass(slots=True)
@@ -106,10 +104,6 @@ class Exchange:
     """The contract named for its output."""
     context: RunContext[Any] | None = None
     """pydantic-ai's context of the request; None on the direct path."""
-    is_read: bool = False
-    """Whether the reply is to be read: a contract was named, or more than plain text was requested."""
-    form_sent: bool = False
-    """Whether the provider is asked to enforce a format: a schema, a tool call, or any JSON."""
     schema_refused: str = ""
     """Why the schema was put in the prompt, in one sentence; empty while the provider accepts it."""
 
@@ -147,6 +141,19 @@ class Exchange:
     """The outcome of the reply, or None while unknown or if there was nothing to read."""
     summary: dict[str, Any] | None = None
     """That outcome as stored in the metadata of the message, or None for a reply that is valid as written."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the reply is to be read: a contract was named, or more than plain text was requested."""
+        return self.wanted is not None or (
+            self.request is not None and wants_output(self.request.model_request_parameters)
+        )
+
+    @property
+    def form_sent(self) -> bool:
+        """Whether the provider is asked to enforce a format: a schema, a tool call, or any JSON."""
+        request = self.request
+        return request is not None and is_form_sent(request.model_request_parameters, request.model)
 
     @property
     def parameters(self) -> ModelRequestParameters | None:
@@ -196,10 +203,9 @@ class RunRecord:
         self, request: ModelRequestContext, contract: Contract[Any] | None, context: RunContext[Any] | None = None
     ) -> None:
         """The agent is about to ask its model, which resets the state of the previous reply."""
-        self.tally.count_own()
-        parameters = request.model_request_parameters
-        is_read = contract is not None or wants_output(parameters)
-        self.exchange = Exchange(request, contract, context, is_read, is_form_sent(parameters, request.model))
+        self.tally.calls += 1
+        self.tally.own_calls += 1
+        self.exchange = Exchange(request, contract, context)
 
     def hear(self, event: Event) -> None:
         """Handle an event of the ladder."""
@@ -217,7 +223,7 @@ class RunRecord:
 
     def counted(self, used: Usage) -> Usage:
         """The host's count plus the failed calls. Failed calls and broken-off streams are not measured."""
-        failed = max(0, self.calls - used.requests)
+        failed = max(0, self.tally.calls - used.requests)
         unmeasured = failed + self.tally.broken_off
         if not unmeasured:
             return used
@@ -227,10 +233,12 @@ class RunRecord:
         )
 
 
-_awaited: ContextVar[RunRecord | None] = ContextVar("flujo_aros_awaited_record", default=None)
+awaited_record: Final[ContextVar[RunRecord | None]] = ContextVar("flujo_aros_awaited_record", default=None)
+"""The record that a caller waits for, whether or not a run has claimed it."""
 
 
-def recording(record: RunRecord | None = None) -> AbstractContextManager[RunRecord]:
+@contextmanager
+def recording(record: RunRecord | None = None) -> Generator[RunRecord]:
     """Record what `Aros` does in the first agent run that starts inside the block.
 
     ```python
@@ -240,37 +248,17 @@ def recording(record: RunRecord | None = None) -> AbstractContextManager[RunReco
         print(record.outcome.explain(), record.stages)
     ```
     """
-    return _Recording(record or RunRecord())
-
-
-class _Recording:
-    """A class and not a generator, for speed: there is one for each step."""
-
-    __slots__ = ("_record", "_token")
-
-    _token: Token[RunRecord | None]
-
-    def __init__(self, record: RunRecord) -> None:
-        self._record = record
-
-    def __enter__(self) -> RunRecord:
-        self._token = _awaited.set(self._record)
-        return self._record
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _awaited.reset(self._token)
-
-
-def awaited_record() -> RunRecord | None:
-    """The record that a caller waits for, whether or not a run has claimed it."""
-    return _awaited.get()
+    awaited = record or RunRecord()
+    token = awaited_record.set(awaited)
+    try:
+        yield awaited
+    finally:
+        awaited_record.reset(token)
 
 
 def claim_record() -> RunRecord:
     """The record that a caller waits for, for the first agent run that asks, and a new one for any other."""
-    record = _awaited.get()
+    record = awaited_record.get()
     if record is None or record.claimed:
         record = RunRecord()
     record.claimed = True
@@ -330,3 +318,43 @@ def difference(after: RunUsage, before: RunUsage) -> Usage:
         cost,
         after.unmeasured_requests - before.unmeasured_requests,
     )
+
+
+def agent_span(
+    run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object
+) -> AbstractContextManager[None]:
+    """Everything inside belongs to this run of an agent. Nothing is emitted without an observer.
+
+    `hidden` are objects that may contain secrets in fields named as such, for example dependencies and model settings.
+    """
+    return _agent_span(run_id, name, record, usage, *hidden) if is_heard() else nullcontext()
+
+
+@contextmanager
+def _agent_span(run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object) -> Generator[None]:
+    before, started = copy(usage), time.perf_counter()
+    secrets = tuple(secret for each in hidden if each for secret in secrets_among(each))
+    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:
+        try:
+            yield
+        finally:
+            outcome = record.outcome
+            finish(
+                AgentFinished(
+                    run_id=run_id,
+                    name=name,
+                    outcome=_ended(sys.exception(), record),
+                    trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
+                    reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
+                    usage=record.counted(difference(usage, before)),
+                    seconds=time.perf_counter() - started,
+                )
+            )
+
+
+def _ended(raised: BaseException | None, record: RunRecord) -> str:
+    if raised is None:
+        return Accepted.kind if record.outcome is None else record.outcome.kind
+    if record.outcome is not None and raised is record.error:
+        return record.outcome.kind
+    return "failed" if isinstance(raised, Exception) else "cancelled"

@@ -36,28 +36,14 @@ TOOL: Final = "final_result"
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """The parameters added to a request so that the reply satisfies a contract.
+    """The request parameters that ask for a value of a contract.
 
     They equal those of pydantic-ai's own `NativeOutput`, `PromptedOutput` or `ToolOutput`. `key` is the key of the
     envelope around a non-object value, because providers require an object.
     """
 
-    mode: Literal["native", "prompted", "tool"]
-    asked: OutputObjectDefinition
+    parameters: ModelRequestParameters
     key: str | None
-
-    def put_into(self, parameters: ModelRequestParameters) -> ModelRequestParameters:
-        """The parameters of a request, including the schema."""
-        # Not a copy, which would keep the tool table derived earlier from these parameters.
-        if self.mode == "tool":
-            return replace(parameters, output_mode="tool", output_tools=[self._tool()], allow_text_output=False)
-        return replace(parameters, output_mode=self.mode, output_object=self.asked)
-
-    def _tool(self) -> ToolDefinition:
-        described = self.asked.description or "The final response which ends this conversation"
-        return ToolDefinition(
-            name=TOOL, parameters_json_schema=self.asked.json_schema, description=described, kind="output"
-        )
 
 
 def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest:
@@ -69,8 +55,14 @@ def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", 
         raise UsageError(str(error)) from error
     sent: JsonSchema = TypeAdapter(like).json_schema()
     described = sent.pop("description", None)
-    key = None if schema == contract.json_schema else ENVELOPE
-    return SchemaRequest(mode, OutputObjectDefinition(sent, sent.get("title") or like.__name__, described), key)
+    if mode == "tool":
+        described = described or "The final response which ends this conversation"
+        tool = ToolDefinition(name=TOOL, parameters_json_schema=sent, description=described, kind="output")
+        parameters = ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+    else:
+        asked = OutputObjectDefinition(sent, sent.get("title") or like.__name__, described)
+        parameters = ModelRequestParameters(output_mode=mode, output_object=asked)
+    return SchemaRequest(parameters, None if schema == contract.json_schema else ENVELOPE)
 
 
 async def in_some_form(
@@ -80,7 +72,7 @@ async def in_some_form(
     make: Callable[[ModelRequestParameters], Awaitable[T]],
 ) -> T:
     """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
-    form = _first_form(model, parameters, record)
+    form = parameters if record is None or not record.options.refusals else _first_form(model, parameters, record)
     while True:
         try:
             return await make(form)
@@ -91,10 +83,8 @@ async def in_some_form(
             form = words
 
 
-def _first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
+def _first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord) -> ModelRequestParameters:
     """The output format: in the prompt if this model rejected the schema earlier in this run, else as configured."""
-    if record is None or not record.options.refusals:
-        return parameters
     why = record.options.refusals.get(_key(model, parameters))
     words = None if why is None else in_words(parameters)
     if why is None or words is None:

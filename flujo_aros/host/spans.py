@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from opentelemetry.trace import get_current_span
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
-from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
 from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
 from pydantic_ai.run import AgentRunResult
-from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
-from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage
 
 T = TypeVar("T")
@@ -46,93 +43,24 @@ def instrumentation_of(ctx: RunContext[Any]) -> InstrumentationSettings | None:
     return next((part.settings for part in parts if isinstance(part, Instrumentation)), None)
 
 
-async def instrumentation_for(model: Model) -> InstrumentationSettings | None:
-    """The instrumentation of a run with this model: its own, or that of the process (`Agent.instrument_all`)."""
+def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]:
+    """The model itself, and the settings of the spans of a run with it: its own, or those of the process
+    (`Agent.instrument_all`).
+    """
     if isinstance(model, InstrumentedModel):
-        return model.instrumentation_settings
-    return await _instrumentation_of_process() if await _is_process_instrumented() else None
+        return model.wrapped, model.instrumentation_settings
+    # pydantic-ai has no public way to ask for it; its own direct interface reads the same attribute.
+    found = Agent._instrument_default  # pyright: ignore[reportPrivateUsage]
+    return model, InstrumentationSettings() if found is True else found or None
 
 
-async def is_instrumented(agent: Agent[Any, Any]) -> bool:
+def is_instrumented(agent: Agent[Any, Any]) -> bool:
     """Whether runs of an agent have spans: by its own capability or model, or for the whole process."""
     parts: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(parts.append)
     if isinstance(agent.model, InstrumentedModel) or any(isinstance(part, Instrumentation) for part in parts):
         return True
-    return await _is_process_instrumented() if agent.instrument is None else bool(agent.instrument)
-
-
-class _IsInstrumentedError(Exception):
-    """The probe was about to get a span."""
-
-
-class _Name(str):
-    """A model name that notices when a span is about to be named after it."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        raise _IsInstrumentedError
-
-
-class _Witness(Model):
-    """A model with an empty reply, because pydantic-ai has no public way to ask whether the process is instrumented."""
-
-    @property
-    def model_name(self) -> str:
-        return _NAME
-
-    @property
-    def system(self) -> str:
-        return _NAME
-
-    async def request(
-        self,
-        messages: list[ModelMessage],  # noqa: ARG002 (the host's signature)
-        model_settings: ModelSettings | None,  # noqa: ARG002
-        model_request_parameters: ModelRequestParameters,  # noqa: ARG002
-    ) -> ModelResponse:
-        return _NOTHING
-
-
-_NAME: Final = _Name("witness")
-_NOTHING: Final = ModelResponse(parts=[])
-_WITNESS: Final = _Witness()
-
-
-async def _is_process_instrumented() -> bool:
-    """Whether pydantic-ai's direct interface would open a span. A false positive only costs time."""
-    try:
-        await model_request(_WITNESS, [])
-    except _IsInstrumentedError:
-        return True
-    return False
-
-
-class _FoundError(Exception):
-    def __init__(self, settings: InstrumentationSettings | None) -> None:
-        super().__init__()
-        self.settings = settings
-
-
-class _Finder(FunctionToolset[Any]):
-    """Ends a run before it begins, capturing the instrumentation that it would have had."""
-
-    async def for_run(self, ctx: RunContext[Any]) -> _Finder:
-        raise _FoundError(instrumentation_of(ctx))
-
-
-@cache
-def _finder() -> Agent[None, str]:
-    return Agent(_WITNESS, toolsets=[_Finder()])
-
-
-async def _instrumentation_of_process() -> InstrumentationSettings | None:
-    try:
-        await _finder().run("", infer_name=False)
-    except _FoundError as found:
-        return found.settings
-    return None
+    return bool(Agent._instrument_default if agent.instrument is None else agent.instrument)  # pyright: ignore[reportPrivateUsage]
 
 
 @dataclass

@@ -365,7 +365,14 @@ class Runner(Generic[T]):
         """The same as `run`, for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
-        return asyncio.run(self.run(input, context, deps, run_id=run_id))
+        results: list[RunResult[T]] = []
+
+        async def keep() -> None:
+            results.append(await self.run(input, context, deps, run_id=run_id))
+
+        # Not as the task's own result: when `asyncio.run` restores the signal handler, it formats the whole task.
+        asyncio.run(keep())
+        return results[0]
 
     async def stream(
         self,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import Block, Contract, Event, fold
-from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
-from flujo_aros.recovery.json_path import Place, leaves, schema_at
+from flujo_aros.recovery.json_path import Place, schema_at
 
 T = TypeVar("T")
 
@@ -60,14 +60,11 @@ class Examples:
     """The examples of a prompt. The prompt itself is asked for only when a value could be one of them."""
 
     prompt: Callable[[], str]
-    _known: str | None = field(default=None, init=False, repr=False)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The prompt."""
-        if self._known is None:
-            self._known = self.prompt()
-        return self._known
+        return self.prompt()
 
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
         """Whether a value is one of them, and no other part of the prompt contains its words.
@@ -86,7 +83,7 @@ class Examples:
         if "{" not in self.text:
             return False
         plain = _plain(value)
-        if not (is_dict(plain) or is_list(plain)):
+        if not isinstance(plain, (dict, list)):
             return False
         telling = list[Any]()
         for place, leaf in _leaves(plain):
@@ -145,7 +142,9 @@ _MOST_LEAVES: Final = 40
 def _plain(value: Any) -> Any:
     if isinstance(value, Block):
         return value.fields
-    return value if is_dict(value) or is_list(value) else to_jsonable_python(value, by_alias=True, fallback=str)
+    if type(value) in (dict, list):
+        return value
+    return to_jsonable_python(value, by_alias=True, fallback=str)
 
 
 def _weight(leaf: Any) -> int:
@@ -178,8 +177,20 @@ def _is_choice(contract: Contract[Any], place: Place) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """The scalars of a value with their paths, up to the number that is examined."""
-    return islice((leaf for leaf in leaves(value) if not isinstance(leaf[1], (dict, list))), _MOST_LEAVES)
+    """The scalars of a value with their paths, up to the number that is examined, in order."""
+    found = 0
+    waiting: list[tuple[Place, Any]] = [((), value)]
+    while waiting and found < _MOST_LEAVES:
+        place, here = waiting.pop()
+        if isinstance(here, dict):
+            members = islice(cast("dict[str, Any]", here).items(), _MOST_LEAVES)
+            waiting += reversed([((*place, key), part) for key, part in members])
+        elif isinstance(here, list):
+            items = cast("Sequence[Any]", here)[:_MOST_LEAVES]
+            waiting += reversed([((*place, index), part) for index, part in enumerate(items)])
+        else:
+            found += 1
+            yield place, here
 
 
 def _written(leaf: Any) -> str:

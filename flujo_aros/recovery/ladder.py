@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -216,7 +215,10 @@ def read_first(
 
 def _asks_again(stages: Sequence[Climbable]) -> bool:
     """Whether a stage asks again after a reply that only repeats its prompt."""
-    return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
+    for stage in stages:  # noqa: SIM110 (a generator costs more, and each repaired reply asks)
+        if stage.asks and Reason.ECHOED_SCHEMA in stage.answers:
+            return True
+    return False
 
 
 def _report(
@@ -469,19 +471,24 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
-    return _json_ladder(settings)
+    # By identity: to hash the settings takes longer than to read a short reply.
+    known = _json_ladders.get(id(settings))
+    if known is None or known[0] is not settings:
+        if len(_json_ladders) >= _MOST_LADDERS:
+            _json_ladders.clear()
+        room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would replace `degrade`
+        known = _json_ladders[id(settings)] = settings, Ladder(stages=_json_stages(settings), max_stages=room)
+    return known[1]
+
+
+_json_ladders: Final[dict[int, tuple[Settings, Ladder]]] = {}
+_MOST_LADDERS: Final = 16
 
 
 def _is_plain_text(contract: Contract[Any]) -> bool:
     """Whether it is `PLAIN_TEXT`, or the same schema compiled again after leaving the cache."""
     alike = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
     return alike and contract.json_schema == PLAIN_TEXT.json_schema
-
-
-@lru_cache(maxsize=16)
-def _json_ladder(settings: Settings) -> Ladder:
-    room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would replace `degrade`
-    return Ladder(stages=_json_stages(settings), max_stages=room)
 
 
 def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:

@@ -268,7 +268,10 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         issue = Issue("$", reply.fault_code, reply.fault)
         issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
         return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
-    outcome = _read(reply, contract)
+    if reply.thought or reply.fault is not None:
+        outcome = _read_oddly(reply, contract)
+    else:
+        outcome = read(reply.text, contract, truncated=reply.truncated)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
     if isinstance(outcome, Rejected) and reply.objections and not reply.text.strip():
@@ -292,13 +295,13 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     return outcome
 
 
-def _read(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read the text of a reply, wherever it was and however it ended."""
+def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
+    """Read a text that was in the thinking, or that came with an error."""
     end = len(reply.text)
     if reply.thought:
         outcome = read(reply.text, contract, truncated=reply.truncated)
         return _inferred(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
-    if reply.fault is not None and reply.truncated and contract.risk >= Risk.INFERRED:
+    if reply.truncated and contract.risk >= Risk.INFERRED:
         # Unlike a budget, an error does not make it likely that the model was about to go on.
         outcome = read(reply.text, contract)
         if isinstance(outcome, Accepted) and ends_by_itself(outcome):

@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros import AgentSpec, Aros, OutputError, Reason, Usage, UsageError, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.events import AskFinished, AskStarted
-from flujo_aros.host import ModelAnswers, RunRecord, native_of, recording, run_agent
+from flujo_aros.host import Run, RunOptions, RunRecord, native_of, recording, run_agent
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 
 from .matrix import Item
@@ -30,14 +30,11 @@ CONTRACT = compile_contract(Item)
 PLAIN = ModelProfile(supports_json_schema_output=False)
 
 
-def answers(script, **options):
+def asked(script, ask, *, conversation=None, resolve=None):
     question = ModelRequest(parts=[UserPromptPart("How many?")], instructions="Be brief.")
-    given = {"conversation": (question,), **options}
-    return ModelAnswers(script.model, RunUsage(), None, RunRecord(), **given)
-
-
-def asked(script, ask, **options):
-    return asyncio.run(answers(script, **options)(ask))
+    messages = [question] if conversation is None else [*conversation]
+    run = Run(RunRecord(RunOptions(resolve=resolve)), script.model, RunUsage(), None, messages)
+    return asyncio.run(run.answer(ask))
 
 
 def told(messages):

@@ -11,8 +11,8 @@ from flujo_aros import events
 PACKAGE = Path(str(flujo_aros.__file__)).parent
 EMITTING = {
     "host/direct.py",  # a call of a model
-    "host/nested_call.py",  # an ask within a run
-    "host/reporting.py",  # a run of an agent, and what was read
+    "host/ladder_run.py",  # an ask within a run
+    "host/run_state.py",  # a run of an agent
     "host/schema_request.py",  # a stage that is passed over: the model cannot enforce a schema
     "pipeline/instrumentation.py",  # a run of a pipeline, and its steps
     "recovery/ladder.py",  # a stage

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from flujo_aros import Accepted, Rejected, read
+from flujo_aros import Accepted, Partial, Rejected, StreamReader, read
 from flujo_aros.contract import Contract
 from flujo_aros.outcome import Outcome
-from flujo_aros.reading.partial import Partial
-from flujo_aros.reading.read import StreamReader
 
 _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
 SIZES = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (100, 5_000)]

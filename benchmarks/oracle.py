@@ -43,8 +43,7 @@ def seen(seed: int, number: int, streamed: float) -> Seen:
     """Read one reply with the `flujo_aros` that this process imports."""
     from fuzz import reply
 
-    from flujo_aros import read
-    from flujo_aros.reading.read import StreamReader
+    from flujo_aros import StreamReader, read
 
     text, contract, truncated = reply(seed, number)
     outcome = _written(read(text, contract, truncated=truncated))

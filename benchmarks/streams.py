@@ -17,7 +17,7 @@ from contextlib import suppress
 from importlib import metadata, util
 from typing import Any, NamedTuple
 
-from flujo_aros.reading.read import Limits, StreamReader
+from flujo_aros import Limits, StreamReader
 
 PIECE = 20
 PATIENCE = 5.0

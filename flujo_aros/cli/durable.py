@@ -397,17 +397,9 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
 
     if row.result is not None and row.status not in ("queued", "running", "parked", "cancelling"):
         return row.result
-    steps = engine.store.steps(row.run_id)
-    plain = [step.to_dict() for step in result_of(row, steps, None, unfinished=True).steps]
-    usage: dict[str, Any] = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
-    for step in plain:
-        for key in ("requests", "input_tokens", "output_tokens"):
-            usage[key] += step["usage"][key]
-        if step["usage"]["cost"] is not None:
-            usage["cost"] = (usage["cost"] or 0) + step["usage"]["cost"]
+    so_far = result_of(row, engine.store.steps(row.run_id), None, unfinished=True).to_dict()
     error = None if row.note is None else {"step": None, "reason": None, "message": row.note}
-    known = {"run_id": row.run_id, "blueprint": row.pipeline, "status": row.status, "trust": None, "output": None}
-    return {**known, "steps": plain, "usage": usage, "error": error}
+    return {**so_far, "status": row.status, "trust": None, "output": None, "error": error}
 
 
 def _lines(engine: Durable, row: RunRow) -> list[str]:

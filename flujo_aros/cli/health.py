@@ -17,6 +17,7 @@ from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.formatting import code_words, cost_words, counted, time_words, token_words
+from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.health import Health, Trend
@@ -116,36 +117,22 @@ def health_dict(found: Health) -> dict[str, Any]:
             "cost_per_success": _number(found.cost_per_success),
         },
         "rates": {name: round(rate, 4) for name, rate in found.rates.items()},
-        "steps": [
-            {**_plain(step), "trouble": round(step.trouble, 4), "usage": step.usage.to_dict()}
-            for step in found.worst_steps
-        ],
-        "models": [
-            {
-                **_plain(model),
-                "trouble": round(model.trouble, 4),
-                "fallback_rate": round(model.fallback_rate, 4),
-                "usage": model.usage.to_dict(),
-            }
-            for model in found.models
-        ],
-        "repairs": [{**_plain(repair), "share": round(repair.share, 4)} for repair in found.repairs],
+        "steps": [_plain(step, "trouble") for step in found.worst_steps],
+        "models": [_plain(model, "trouble", "fallback_rate") for model in found.models],
+        "repairs": [_plain(repair, "share") for repair in found.repairs],
         "stages": [
-            {
-                **_plain(stage),
-                "success": round(stage.success, 4),
-                "usage": stage.usage.to_dict(),
-                "cost_per_success": _number(stage.cost_per_success),
-            }
-            for stage in found.stages
+            {**_plain(stage, "success"), "cost_per_success": _number(stage.cost_per_success)} for stage in found.stages
         ],
         "trend": [{**_plain(piece), "start": _iso(piece.start)} for piece in found.trend],
         "advice": [_plain(each) for each in found.advice],
     }
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+def _plain(record: Any, *shares: str) -> dict[str, Any]:
+    """The fields of a record, and these shares that it computes from them."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    plain = {name: value.to_dict() if isinstance(value, Usage) else value for name, value in values.items()}
+    return plain | {name: round(getattr(record, name), 4) for name in shares}
 
 
 def _number(cost: Any) -> float | None:

@@ -88,7 +88,7 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
         plain["name"] = plain.pop("step")
     if loading.lenient:
         _filled_in(loading, node, kind, plain)
-    precheck = member(node, "processing", "reasoning_precheck")
+    precheck = member(node, "processing", "reasoning_precheck") if "processing" in plain else None
     for key, place in precheck.keys.items() if precheck is not None else ():
         if key in _PRECHECK_KEYS:
             why = "plans are not evaluated; evaluate it in a separate step"

@@ -171,11 +171,12 @@ class Node:
     def plain(self) -> Any:
         """The value as plain JSON."""
         value = self.value
-        if isinstance(value, dict):  # most members are scalars, which need no call
-            return {key: node.plain() if type(node.value) in _NESTED else node.value for key, node in value.items()}
-        if isinstance(value, list):
-            return [node.plain() for node in value]
-        return value
+        if isinstance(value, dict):
+            made: dict[str, Any] = {}
+            for key, node in value.items():  # most members are scalars, which need no call
+                made[key] = node.plain() if type(node.value) in _NESTED else node.value
+            return made
+        return [node.plain() for node in value] if isinstance(value, list) else value
 
     def walk(self) -> Iterator[Node]:
         """This value and everything in it, in no particular order."""
@@ -341,7 +342,10 @@ class _Reading:
         else:
             if event.tag not in (None, "!", f"{_TAG}{'map' if kind is yaml.MappingStartEvent else 'seq'}"):
                 self.note(place, f"the tag {_short(event.tag)} is not allowed")
-            node = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(event, place, depth)
+            held, keys, last = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(place, depth)
+            if event.flow_style:  # the parser ends a block where the next thing begins, comments included
+                self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
+            node = Node(place, Place(*self.end, path), held, keys)
         if anchor is not None:
             self.anchors[anchor] = node
         return node
@@ -351,13 +355,13 @@ class _Reading:
             self.note(place, f"not valid YAML: this anchor is already defined above: &{anchor[:_SHOWN]}")
         self.anchors[anchor] = None
 
-    def sequence(self, event: Any, place: Place, depth: int) -> Node:
+    def sequence(self, place: Place, depth: int) -> tuple[list[Node], dict[str, Place], Any]:
         elements: list[Node] = []
         while not isinstance(inner := self.next(), yaml.SequenceEndEvent):
             elements.append(self.value(inner, f"{place.path}[{len(elements)}]", depth + 1))
-        return Node(place, self.closed(event, inner, place), elements, _NO_KEYS)
+        return elements, _NO_KEYS, inner
 
-    def mapping(self, event: Any, place: Place, depth: int) -> Node:
+    def mapping(self, place: Place, depth: int) -> tuple[dict[str, Node], dict[str, Place], Any]:
         members: dict[str, Node] = {}
         keys: dict[str, Place] = {}
         merged: list[Node] = []
@@ -378,16 +382,9 @@ class _Reading:
                 self.note(here, again)
             else:
                 keys[name], members[name] = here, value
-        end = self.closed(event, inner, place)
         for source in merged:
             self.merge(source, members, keys)
-        return Node(place, end, members, keys)
-
-    def closed(self, event: Any, last: Any, place: Place) -> Place:
-        """The end of a collection. The parser ends a block where the next thing begins, comments included."""
-        if event.flow_style:
-            self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
-        return Place(*self.end, place.path)
+        return members, keys, inner
 
     def key(self, event: Any, depth: int) -> str | None:
         """The text of a key as written, or the merge key; None if it is not a string."""
@@ -448,7 +445,10 @@ class _Reading:
     def scalar(self, event: Any, place: Place) -> Node:
         mark = event.end_mark
         self.end = (mark.line + 1, mark.column + 1) if event.style not in _BLOCKS else self.block_end(event)
-        return Node(place, Place(*self.end, place.path), self.read(event, place), _NO_KEYS)
+        value = event.value
+        if not event.implicit[0] or value[:1] in _BY_FIRST or not value or not value.isascii():
+            value = self.read(event, place)
+        return Node(place, Place(*self.end, place.path), value, _NO_KEYS)
 
     def block_end(self, event: Any) -> tuple[int, int]:
         """The position just after the last character of a block scalar, without the space below it."""

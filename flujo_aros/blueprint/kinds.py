@@ -47,7 +47,7 @@ from flujo_aros.pipeline.imports import OutputMapping
 from flujo_aros.pipeline.model import FoundError, Pipeline, PipelineStep, find_errors, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
-from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.processing import NO_PROCESSING
 from flujo_aros.pipeline.step import Call, Step, warnings_of
 from flujo_aros.pipeline.template import compile_input
 
@@ -112,9 +112,10 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if len(loading.located) >= MAX_STEPS:
         loading.note(node.place, too_many_steps())
         raise EnoughError
-    kind = node.members["kind"].plain() if "kind" in node.members else "step"
-    if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is not a kind
-        loading.note(node.members["kind"].place, no_such_kind(kind if isinstance(kind, str) else str(kind)))
+    word = node.members.get("kind")
+    kind = "step" if word is None else word.plain()
+    if word is not None and (not isinstance(kind, str) or kind not in _BUILDERS):  # a list or mapping is not a kind
+        loading.note(word.place, no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
     node = with_meta(loading, node, kind)
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
@@ -432,11 +433,12 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
 def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
     """The step of an agent, a callable or an imported blueprint. Without a block, only its errors are recorded."""
     loading, node = making.loading, making.node
-    name = member(node, "name")
-    target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")
+    name = member(node, "name") if block is None else None
+    who = f"step {name.plain()!r}" if name else "this step" if block is None else f"step {block.name!r}"
+    target = target_of(loading, node, who)
     schemas = (making.member("processing", "schema"), making.member("output_schema"))
     is_agent = target is None or not (target.alias or target.function or target.builtin or target.context)
-    sound = [loading.schema(each, typed=is_agent) for each in schemas]
+    sound = [loading.schema(each, typed=is_agent) for each in schemas if each is not None]
     if block is None or target is None or not all(sound):
         _check_input(making)
         return None
@@ -456,10 +458,10 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
             making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
         )
     sound = making.loading.settings(making.member("model_settings"))
-    stages = making.member("processing", "stages")
-    for node in (making.node, *(stages.elements if stages is not None else [])):
-        making.loading.model(member(node, "model"))
-    processing = block.processing or Processing()
+    stages = None if block.processing is None else making.member("processing", "stages")
+    for node in (making.node, *(stages.elements if stages is not None else ())):
+        making.loading.model(node.members.get("model"))
+    processing = block.processing or NO_PROCESSING
     contract: Any = None if block.contract is None else _contract(making)
     if block.output_schema is not None and block.contract is not None and processing.schema is None:
         processing = replace(processing, schema=block.output_schema)
@@ -472,11 +474,11 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         "agent": agent,
         "contract": contract,
         "processing": processing,
-        "model_settings": {**said(block.config or blocks.Config(), *_SETTINGS), **sound},
+        "model_settings": sound if block.config is None else {**said(block.config, *_SETTINGS), **sound},
         "use_history": making.where.conversation,
     }
     step: Step = _made(making, "step", block, special)
-    for key, message in warnings_of(step):
+    for key, message in warnings_of(step) if block.processing is not None else ():
         place = (making.member("processing", *key.split(".")) or making.node).place
         making.loading.warn(place, f"processing.{key} {message}")
     return step

@@ -18,7 +18,7 @@ from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text, told_of
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem, read_text, told_of
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
@@ -150,13 +150,14 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
     except EnoughError:
         pipeline = None
     findings = sorted(set(loading.findings), key=attrgetter("sort_key"))
+    agents = root.members.get("agents")
     return Inspected(
         root,
         None if findings else pipeline,
         findings,
         sorted(set(loading.warnings), key=attrgetter("sort_key")),
         tuple(loading.located),
-        found.members if (found := root.members.get("agents")) else {},
+        agents.members if agents is not None else {},
         loading.modules,
         sorted(set(loading.unset), key=attrgetter("sort_key")),
         text,
@@ -183,7 +184,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         tell(version.place, f"this version is not supported; write version: {VERSION!r}")
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
-    _check_profiles(loading, root)
+    if "profiles" in parts:
+        _check_profiles(loading, parts["profiles"])
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
     nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]
@@ -203,12 +205,11 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         return None
 
 
-def _check_profiles(loading: Loading, root: Node) -> None:
+def _check_profiles(loading: Loading, profiles: Node) -> None:
     """Record errors in the models of the profiles and in the names of their agents."""
-    profiles = member(root, "profiles")
-    for profile in (profiles.members if profiles and isinstance(profiles.value, dict) else {}).values():
+    for profile in profiles.members.values():
         loading.model(profile)
-        for name, model in (profile.members if isinstance(profile.value, dict) else {}).items():
+        for name, model in profile.members.items():
             loading.model(model)
             if name != "*" and name not in loading.agents:
                 loading.note(profile.keys[name], nearest(name, loading.agents).after(f"there is no agent {name!r}"))

@@ -272,15 +272,15 @@ _CLOSE: Final = 0.8
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
     """A schema and every schema in it, each with the path of the value that it describes."""
     yield path, schema
-    for word in SCHEMAS_BY_NAME:
-        for name, inner in schema.members[word].members.items() if word in schema.members else ():
-            yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
-    for word in _LISTS:
-        for inner in schema.members[word].elements if word in schema.members else ():
-            yield from parts_of(inner, path)
-    for word in _SINGLE:
-        if word in schema.members and isinstance(schema.members[word].value, dict):
-            yield from parts_of(schema.members[word], f"{path}[]" if word == "items" else path)
+    for word, node in schema.members.items():
+        if word in SCHEMAS_BY_NAME:
+            for name, inner in node.members.items():
+                yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
+        elif word in _LISTS:
+            for inner in node.elements:
+                yield from parts_of(inner, path)
+        elif word in _SINGLE and isinstance(node.value, dict):
+            yield from parts_of(node, f"{path}[]" if word == "items" else path)
 
 
 def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:

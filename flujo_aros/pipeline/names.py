@@ -73,11 +73,12 @@ class StepReference:
 
 def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
     """The referenced steps."""
-    return tuple(
-        StepReference(read.step, str(read.path[1]) if len(read.path) > 1 else None, read.line)
-        for read in reads
-        if read.step is not None
-    )
+    found: list[StepReference] = []
+    for read in reads:
+        if read.root == "steps" and read.path:
+            name, attribute = str(read.path[0]), str(read.path[1]) if len(read.path) > 1 else None
+            found.append(StepReference(name, attribute, read.line))
+    return tuple(found)
 
 
 _MAX_NAME: Final = 60

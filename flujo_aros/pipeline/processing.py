@@ -245,3 +245,7 @@ def _warnings(processing: Processing) -> list[tuple[str, str]]:
 
 def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
+
+
+NO_PROCESSING: Final = Processing()
+"""The block of a step that says nothing."""

@@ -45,7 +45,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
-from flujo_aros.pipeline.processing import Enforcement, Processing
+from flujo_aros.pipeline.processing import NO_PROCESSING, Enforcement, Processing
 from flujo_aros.pipeline.results import StepResult, T
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
@@ -432,7 +432,7 @@ class Step(TakesInput[T]):
         type[T] | Contract[T] | Mapping[str, Any] | WrittenContract | str | None, Option("special", fits=anything)
     ] = None
     input: InputLike = PREVIOUS
-    processing: Annotated[Processing, _PROCESSING] = field(default_factory=Processing)
+    processing: Annotated[Processing, _PROCESSING] = NO_PROCESSING
     model: Annotated[str, _MODEL, Field(description="Overrides the agent's model.")] | None = field(
         default=None, kw_only=True
     )

@@ -197,6 +197,7 @@ class InputTemplate:
         except _WrongError as error:
             raise self._error(error.offset, error.message, filter=error.filter) from error.__cause__
         self.reads: tuple[Read, ...] = self._parsed.reads
+        self.references: tuple[StepReference, ...] = self._parsed.references
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InputTemplate) and other.source == self.source
@@ -206,11 +207,6 @@ class InputTemplate:
 
     def __repr__(self) -> str:
         return f"InputTemplate({self.source!r})"
-
-    @property
-    def references(self) -> tuple[StepReference, ...]:
-        """The steps that the template refers to."""
-        return references_of(self.reads)
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -304,6 +300,7 @@ class _Parsed:
     translated: Translated
     tree: nodes.Template
     reads: tuple[Read, ...]
+    references: tuple[StepReference, ...]
     variables: frozenset[str]
     lone: nodes.Expr | None
 
@@ -336,7 +333,7 @@ def _parse(source: str) -> _Parsed:
         raise _WrongError(None, _TOO_DEEP) from error
     reads = tuple(Read(name.name, path, offset, *place_in(plain, offset)) for name, path, offset in found)
     variables = frozenset(read.root for read in reads) & VARIABLES.keys()
-    return _Parsed(translated, tree, reads, variables, _lone_expression(tree))
+    return _Parsed(translated, tree, reads, references_of(reads), variables, _lone_expression(tree))
 
 
 def _tree(translated: Translated) -> nodes.Template:

@@ -22,7 +22,7 @@ from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.options import Option, anything, known_options, shown
+from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.template import InputTemplate
@@ -58,20 +58,11 @@ _ASK: Final = (
 )
 
 
-def _is_list_of(kinds: type | tuple[type, ...], given: object) -> bool:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        return False
-    return all(isinstance(each, kinds) for each in cast("Sequence[object]", given))
-
-
 def _are_wordings(given: object) -> bool:
-    return given is None or (isinstance(given, int) and not isinstance(given, bool)) or _is_list_of(str, given)
+    return given is None or is_integer(given) or _are_strings(given)
 
 
-def _is_number(given: object) -> bool:
-    return isinstance(given, (int, float)) and not isinstance(given, bool)
-
-
+_are_strings: Final = list_of(str)
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
 _BY_FIELD: Final = "Whether one more reading asks for each field in a separate call."
 _WORDINGS: Final = "The number of wordings in which the reading is asked, or strings that contain {input}."
@@ -119,7 +110,7 @@ class Agree(Common):
         float | int,
         pydantic.SkipValidation,
         pydantic.Field(description=_NEED),
-        Option(words="a share such as 0.66, or a number of readings", fits=_is_number),
+        Option(words="a share such as 0.66, or a number of readings", fits=is_number),
     ] = 2 / 3
     evidence: Annotated[str, pydantic.Field(description=_EVIDENCE), Option(words="a template")] | None = None
     contested: Contested = "refuse"
@@ -154,12 +145,12 @@ class Agree(Common):
 
     def _models_of(self, given: object) -> tuple[str, ...]:
         """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
-        if given is not None and not _is_list_of(str, given):
+        if given is not None and not _are_strings(given):
             self.refuse(f"models must be a list of names of models, not {shown(given)}", "models")
         return tuple(cast("Sequence[str]", given or ()))
 
     def _problems(self) -> Iterator[str]:
-        if not _is_list_of((Common, PipelineStep), self.readings):
+        if not list_of(Common, PipelineStep)(self.readings):
             yield f"readings must be a list of steps, not {shown(self.readings)}"
         ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
         if sum(ways) != 1:

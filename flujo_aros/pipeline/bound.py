@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.control import Branch, Loop
 from flujo_aros.pipeline.fanout import Map
-from flujo_aros.pipeline.model import PipelineStep, StepLimits
+from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.step import Step, is_agent_step
 from flujo_aros.recovery import Resume
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.recovery import AnyStage
 
 

@@ -63,10 +63,6 @@ def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> O
     return replace(outcome, value=verdict.value)
 
 
-# Without `from __future__ import annotations`: string annotations would be evaluated whenever a blueprint names a
-# built-in.
-
-
 _PREFIXES: Final = ("flujo.builtins.", "aros.builtins.", "aros.")
 _YES: Final = frozenset(
     {"y", "yes", "yeah", "yep", "ok", "okay", "sure", "true", "approve", "approved", "confirm", "1"}

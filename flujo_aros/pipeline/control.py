@@ -18,7 +18,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, StepOutputs, as_body
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import StepReference, Where, nearest
-from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, known_options, list_of, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
@@ -156,11 +156,7 @@ class StateUpdate:
         refuse_wrong_options(self, "state: ")
 
 
-def _are_updates(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(each, StateUpdate) for each in cast("list[Any]", value))
-
-
-_STATE: Final = Option("special", "a list of StateUpdate", fits=_are_updates)
+_STATE: Final = Option("special", "a list of StateUpdate", fits=list_of(StateUpdate))
 
 
 @known_options

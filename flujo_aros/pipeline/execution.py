@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from uuid import UUID, uuid5
 
 from flujo_aros.errors import LimitReached, UsageError
-from flujo_aros.events import PartialValue, TextReplaced
+from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.human import Human
@@ -36,7 +36,6 @@ from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.events import LiveEvent
     from flujo_aros.host import Conversation, ModelSource
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.template import InputTemplate

@@ -18,7 +18,7 @@ from flujo_aros import host
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, TakesInput, as_body
+from flujo_aros.pipeline.model import STEP_NAME, BodyLike, Branches, Common, Pipeline, StepContext, TakesInput, as_body
 from flujo_aros.pipeline.modules import called, resolved
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where, nearest
 from flujo_aros.pipeline.options import Option, anything, function_option, known_options
@@ -346,16 +346,10 @@ class Parallel(TakesInput):
             yield "name", nearest(self.reduce, REDUCERS).after(f"unknown value for reduce: {self.reduce!r}")
 
 
-_SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
-
-
 def check_scopes(names: Mapping[str, object]) -> list[str]:
     """Errors in the names of branches."""
-    from flujo_aros.pipeline.model import STEP_NAME
-
-    return [
-        f"not a valid branch name: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
-    ]
+    words = "use one line without quotes, braces and `/`"
+    return [f"not a valid branch name: {name!r}; {words}" for name in names if not STEP_NAME.fullmatch(str(name))]
 
 
 _ROOT: Final = re.compile(r"[A-Za-z_]\w*")

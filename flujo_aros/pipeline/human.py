@@ -23,7 +23,6 @@ from flujo_aros.reading.read import read
 
 if TYPE_CHECKING:
     from flujo_aros.host import Decision, Deferral
-    from flujo_aros.pipeline.model import StepContext
 
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
@@ -248,6 +247,3 @@ def _decision(call: DeferredToolCall, said: Any) -> Decision:
     if is_dict(said):
         return Approval(said["approve"], said.get("args"), said.get("message", ""))
     return Approval(_WORDS[said])
-
-
-__all__ = ["decided", "paused_for"]

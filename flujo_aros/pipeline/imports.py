@@ -12,7 +12,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Pipeline, StepContext, TakesInput
-from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, known_options, list_of, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
@@ -44,9 +44,7 @@ def _are_outputs(value: Any) -> bool:
     if isinstance(value, Mapping):
         named = cast("Mapping[object, object]", value)
         return all(isinstance(each, str) for each in (*named, *named.values()))
-    return isinstance(value, (list, tuple)) and all(
-        isinstance(each, OutputMapping) for each in cast("list[Any]", value)
-    )
+    return list_of(OutputMapping)(value)
 
 
 _OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of OutputMapping", fits=_are_outputs)

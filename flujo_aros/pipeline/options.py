@@ -34,18 +34,20 @@ _PROVIDERS: Final = re.compile(
 _Fits = Callable[[Any], bool]
 
 
-def _number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; True and False are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer; True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 _KINDS: Final[dict[str, _Fits]] = {
-    "a number": _number,
-    "a number of seconds": lambda value: _number(value) or hasattr(value, "connect"),  # of a client, in Python
-    "an integer": _integer,
+    "a number": is_number,
+    "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),  # of a client, in Python
+    "an integer": is_integer,
     "true or false": lambda value: isinstance(value, bool),
     "a list": lambda value: isinstance(value, (list, tuple)),
     "a mapping": lambda value: isinstance(value, Mapping),
@@ -159,6 +161,16 @@ def is_a(*names: str) -> Callable[[Any], bool]:
     def fits(value: Any) -> bool:
         kind = cast("type[object]", type(value))
         return kind.__name__ in names or any(each.__name__ in names for each in kind.__mro__)
+
+    return fits
+
+
+def list_of(*kinds: type) -> Callable[[Any], bool]:
+    """Whether a value is a list, or another sequence but a string, of instances of these classes."""
+
+    def fits(value: Any) -> bool:
+        is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        return is_list and all(isinstance(each, kinds) for each in cast("Sequence[object]", value))
 
     return fits
 

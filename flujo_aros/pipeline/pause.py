@@ -209,11 +209,6 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
     )
 
 
-def recorded_slots(paused: PausedRun, pipeline: Pipeline) -> dict[str, Slot]:
-    """The settled steps of a paused run, for the resumed run; values with a contract are typed again."""
-    return slots_of(paused.steps, pipeline)
-
-
 def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[str, Slot]:
     """The slots of settled steps, by name. Without their pipeline all values are plain JSON."""
     contracts = {} if pipeline is None else dict(_contracts(pipeline))

@@ -32,7 +32,7 @@ from flujo_aros.pipeline.instrumentation import run_span, tell_run
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
-from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, recorded_slots
+from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T, Work
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.redaction import secrets_among
@@ -439,7 +439,7 @@ class Runner(Generic[T]):
             )
         given: dict[str, Any] = as_given(saved.context or {})
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
-        recorded = recorded_slots(saved, self.pipeline)
+        recorded = slots_of(saved.steps, self.pipeline)
         asked = RunTask(
             saved.run_id, as_given(saved.input), shared, deps, recorded, saved.step, Answer(answer), before=saved.work
         )

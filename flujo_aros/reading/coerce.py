@@ -417,7 +417,7 @@ class Coercion:
         lost = (self.drops or not self.pristine) and shape.additional is None and not shape.required
         if lost and unknown and unknown == len(out) and shape.properties:
             known = ", ".join(list(shape.properties)[:8])
-            self._issue(path, "no_known_key", f"none of the declared keys is here ({known})", node)
+            self._issue(path, "no_known_key", f"none of the declared keys is present ({known})", node)
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
@@ -451,7 +451,7 @@ class Coercion:
         if beside:
             whole = Node(OBJECT, [*inner.value, *beside], inner.start, inner.end) if inner.kind == OBJECT else None
             if whole is None or not self._reads_as(whole, shape):
-                words = f"{beside[0].key!r} beside {chosen.key!r} contradicts the answer in it"
+                words = f"{beside[0].key!r} next to {chosen.key!r} contradicts the answer in it"
                 return (self._issue(None, "ambiguous", words, node),)
             for member in beside:
                 self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, member.key, (None, member.key))
@@ -511,7 +511,7 @@ class Coercion:
             and shape.items is not None
             and not any(item.kind in (ARRAY, OBJECT) for item in items)
         ):
-            return self._issue(path, "ambiguous", "a list of lists is wanted, and nothing says where each one ends")
+            return self._issue(path, "ambiguous", "a list of lists is expected, and nothing shows where each one ends")
         if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
             return self._issue(path, "ambiguous", _BENT)
         return values

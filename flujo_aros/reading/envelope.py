@@ -78,7 +78,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
         name, node = fold(member.key), member.node
         value = node.value
         if node.kind == OBJECT and any(part.key in shape.keys for part in value):
-            return f"{member.key!r} beside it has fields of the answer too"
+            return f"{member.key!r} next to it has fields of the answer, too"
         word = fold(value) if isinstance(value, str) else ""
         if (
             reports_failure(member)
@@ -87,9 +87,9 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             or (name in _STATES and word in _BAD_STATES)
             or (name in _MARKED and value not in (None, False, ""))
         ):
-            return f"{member.key!r} beside it says that this is not an answer"
+            return f"{member.key!r} next to it says that this is not an answer"
         if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
-            return f"{member.key!r} beside it retracts or corrects it"
+            return f"{member.key!r} next to it retracts or corrects it"
     return None
 
 

@@ -382,7 +382,7 @@ class Parser:
         if char == "]":
             return self._mismatch(char)
         if grammar.ELLIPSIS.match(text, pos):
-            raise self._stop("an ellipsis stands for something that was left out", "elided")
+            raise self._stop("an ellipsis replaces something that was left out", "elided")
         if char == ",":
             self._extra_commas()
             return self._careful_member(frame)
@@ -616,7 +616,7 @@ class Parser:
         if char in ",}]":
             raise self._stop("a value is missing", "missing-value")
         if grammar.ELLIPSIS.match(text, pos):
-            raise self._stop("an ellipsis stands for something that was left out", "elided")
+            raise self._stop("an ellipsis replaces something that was left out", "elided")
         if char in "uUbBrR":
             self._need(pos + 1)
             self._need(self._blank_end(pos + 2))
@@ -951,7 +951,7 @@ class Parser:
         if not char:
             return self._end_of_text()
         if grammar.ELLIPSIS.match(self.text, self.pos):
-            raise self._stop("an ellipsis stands for something that was left out", "elided")
+            raise self._stop("an ellipsis replaces something that was left out", "elided")
         if self.text.startswith("```", self.pos):
             raise self._stop("nothing follows the comma", "unexpected")
         return True
@@ -1180,9 +1180,9 @@ class Parser:
                 return
             if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
                 if grammar.LEFT_OUT.search(found[0]):
-                    raise self._stop("a comment stands for something that was left out", "elided")
+                    raise self._stop("a comment replaces something that was left out", "elided")
                 if grammar.CORRECTED.search(found[0]):
-                    raise self._stop("a comment corrects the value beside it", "ambiguous", Reason.AMBIGUOUS)
+                    raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()
             elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):

@@ -490,7 +490,7 @@ def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
     Prose has no recognizable end, as objects have. `path` is its place in the value.
     """
     if truncated is True:
-        return Issue(path, "truncated", "the reply was cut off before its text came to an end")
+        return Issue(path, "truncated", "the reply was cut off before its text ended")
     return replace(lost, path=path) if (lost := ran_away(text)) else None
 
 
@@ -515,7 +515,9 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     if isinstance(strict, _NotJson):
         return Rejected(strict.reason, (Issue("$", strict.code, f"the block {strict.why}"),), text, text[start:end])
     issues = tuple(
-        Issue(f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must stand there with a value")
+        Issue(
+            f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must be present and have a value"
+        )
         for key in contract.keys
         if value.get(key) is None
     )

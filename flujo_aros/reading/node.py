@@ -129,15 +129,21 @@ class RepairLog(Sequence[Repair]):
     def _all(self) -> tuple[Repair, ...]:
         if self._built is None:
             root, unlogged = self._tree()
-            self._built = tuple([self._build(edit, root) for edit in (*unlogged, *self._edits)])
+            built: list[Repair] = []
+            for edit in (*unlogged, *self._edits):
+                start, end, after, path = edit.start, edit.end, edit.after, edit.path
+                before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may be about the whole text
+                if len(before) > _SHOWN:
+                    before = f"{before[: _SHOWN - 1]}…"
+                if len(after) > _SHOWN:
+                    after = f"{after[: _SHOWN - 1]}…"
+                if path == "":
+                    path = path_of(steps_to(root, start, self._names))
+                elif not isinstance(path, str):
+                    path = path_of(unlink(path))
+                built.append(Repair(edit.code, edit.risk, path, (start, end), before, after))
+            self._built = tuple(built)
         return self._built
-
-    def _build(self, edit: Edit, root: Node | None) -> Repair:
-        written = edit.path if isinstance(edit.path, str) else ""
-        path = written or path_of(steps_of(edit, root, self._names))
-        before = self._text[edit.start : min(edit.end, edit.start + _SHOWN + 1)]  # an edit may be about the whole text
-        shown = [words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…" for words in (before, edit.after)]
-        return Repair(edit.code, edit.risk, path, (edit.start, edit.end), *shown)
 
     @overload
     def __getitem__(self, index: int) -> Repair: ...

@@ -43,7 +43,7 @@ _COPULAS: Final = _words("is are it's ist sind est sont c'est es son sono è é�
 _ANSWER: Final = _words(
     """
     answer answers result value label class category classification choice option decision verdict output response
-    prediction conclusion final overall chosen selected level rating type
+    prediction conclusion final overall chosen selected correct right best level rating type
     Antwort Ergebnis Wert Kategorie Klasse Einstufung Entscheidung Urteil Auswahl
     réponse résultat valeur catégorie classe décision choix respuesta resultado valor categoría clasificación decisión
     risposta risultato valore resposta antwoord ответ результат

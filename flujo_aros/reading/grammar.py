@@ -56,7 +56,9 @@ LEFT_OUT: Final = expression(
 CORRECTED: Final = expression(
     r"""
       ^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:\w+\s)?["'\d]        # // or 4
-    | ^\W*(?:not|nicht|pas|no)\s["'\d]                             # // not 3
+    | ^\W*(?:not|nicht|pas|no):?\s["'\d]                            # // not 3
+    | ["']\s(?:would|might)[ ]be[ ](?:better|more|best|right)       # // "b" would be better
+    | ^\W*(?:(?:this|that)[ ]is[ ])?(?:wrong|incorrect|falsch|faux|incorrect[oa])\W*$
     | \b(?: actually | (?:should|must)[ ](?:be|read|say|have[ ]been) | correct(?:ed|ion)?(?:[ ](?:is|to|value))?
       | instead | make[ ](?:it|that) | (?:changed?|corrected)[ ]to | (?:wrong|incorrect|typo|oops),?[ ](?:it[ ]is|it's)?
       | eigentlich | richtig[ ](?:ist|wäre) | korrektur | korrigiert | en[ ]realidad | corrección | debe[ ]ser | perdón

@@ -44,7 +44,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
-from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
+from flujo_aros.reading.remainder import Span, prose_rest, rivalry
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.scanner import FENCED
@@ -295,8 +295,8 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
 def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
     """Text outside the last pair of tags that casts doubt on it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
-    if others and is_disowned(text, last.start, others[-1].end):
-        return "the words before the last payload say that it is not the answer"
+    if others and (doubt := rivalry(text, last, others)) is not None:
+        return doubt
     issue = prose_rest(text, last, others, contract.shape, lambda: None)
     return None if issue is None else issue.message
 

@@ -120,11 +120,15 @@ CORRECTS: Final = Phrases(
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
     r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
     r"|was wrong"
-    r"|change my mind|changed my mind|copied the wrong|used the wrong|read the wrong"
+    r"|change my mind|changed my mind|copied the wrong|had the wrong|used the wrong|read the wrong"
     r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|re-?check|reconsider|try)|looking again|upon review"
     r"|disregard|cancel that|to correct|in fact, |ps?\.?s\.? (?:the|it))\b",
+    _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
+    r"|corrección)|not final|ich korrigiere|je me corrige|me corrijo|i(?:'ll| will) (?:fix|correct|redo)\b",
+    r"\b(?:is|are) (?:only |just |still )?(?:preliminary|provisional|not final)\b|\b(?:do not|don't) use\s*(?:[.!]|$)",
+    r"\b(?:final|corrected|updated|revised) (?:version|answer|json|result)\b[^.!?\n]{0,20}\b(?:follows|below|next)\b",
     # anywhere in a sentence
     r"\b(?:is|are|was|were) (?:actually|in fact|really) (?!(?:quite|pretty|very|a|an|easy|simple|not)\b)\w",
     r"\b(?:is|was|are|were) the (?:other|old|wrong|previous|outdated) \w+|\bsorry about (?:that|this|the mix)",
@@ -348,6 +352,10 @@ NEVER: Final = Phrases(
     r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "
     r"|output |response )*(?:format|structure|schema|shape|output|answer|response)(?: (?:would|could|might|should) "
     r"(?:look(?: like)?|be))?)?\s*[:：.]?\Z",
+    r"\A(?:for|as an?) illustrat\w+(?: purposes)?(?: only)?\s*:?\Z|\bif there (?:were|was|had been)\b",
+    r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
+    r"\Aso nicht\b|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b|\A(?:así no|no así)\b",
+    r"反例|(?:错误|悪い|誤った)(?:的)?(?:示例|例)",
     r"\A(?:not (?:this|that|these|those)(?: ones?)?|(?:for|as an) (?:example|instance)|e\.?g\.?)\s*[:,]?\Z",
     r"\A(?:hier (?:ist|ein) )?(?:ein |eine |das |die )?(?:beispiel(?:ausgabe|antwort)?|muster|vorlage)\s*:?\Z",
     r"\A(?:voici )?(?:un |le )?(?:exemple|modèle)(?: (?:de |du )(?:format|réponse|sortie))?\s*:?\Z",
@@ -423,13 +431,18 @@ ABSENT: Final = Phrases(
 """Says that there was nothing to report, so leaving it out lost nothing."""
 
 ASSERTS: Final = Phrases(
-    _START + r"(?:please )?(?:make (?:it|that|this)|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
+    _START + r"(?:please )?(?:(?:should|must|ought to) (?:be|read|say)|make (?:it|that|this)"
+    r"|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
     r"(?: have)?(?: be| been| read| say)?|better|rather|use|set|change|correct)\b",
     r"\b(?:(?:change|set|update|correct|switch) (?:it|that|this|the)\b[^.!?\n]{0,40}\b(?:to|as)|should read|must read"
     r"|is now|are now|(?:was|were|has been|have been|got|has(?: since)?|have(?: since)?) (?:moved|changed|updated"
     r"|corrected|raised|lowered|replaced|rescheduled)(?: by| to| from)|(?:correct|right) (?:\w+ ){0,3}?(?:is|was"
     r"|are|would be)"
-    r"|(?:correct|right|actual|proper)(?: \w+){0,3}(?=[:：])|deserves|second (?:look|thought|reading)"
+    r"|(?:correcte?|correct[oa]|right|actual|proper|richtige[rs]?|korrekte[rs]?)(?: \w+){0,3}(?=\s?[:：])"
+    r"|(?:fecha|date|hora|heure|valor|valeur|número|montant|importe) correct(?:[oa]|e)(?=\s?[:：])"
+    r"|(?:moved|changed|switched|postponed|verschoben|verlegt|geändert|déplacée?|reportée?|movid[oa]|cambiad[oa])"
+    r" (?:to|auf|nach|au?x?|à|a)|(?:nun|jetzt|désormais|ahora) (?:in|um|am|à|en|a)|deserves"
+    r"|second (?:look|thought|reading)"
     r"|closer (?:look|inspection|reading)|change my mind)\b",
     _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
     r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)"

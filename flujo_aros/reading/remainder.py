@@ -28,6 +28,7 @@ from flujo_aros.reading import phrases
 from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
+from flujo_aros.reading.scalars import read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -916,7 +917,7 @@ def _begins_with(text: str, held: set[str]) -> bool:
     """Whether a text begins with a value of the answer; numbers in any notation."""
     rest = text[:60].strip(" \"'`*“”‘’").casefold()
     number = _NUMBER.match(rest)
-    if number is not None and (plain := _decimal(number[0])) is not None:
+    if number is not None and (plain := _decimal(number[0])) is not None and _MOMENT.match(rest) is None:
         return any(_decimal(part) == plain for part in held)
     return any(len(part) > 1 and re.match(rf"{re.escape(part)}(?![\w-])", rest) for part in held)
 
@@ -926,14 +927,25 @@ def _decimal(written: str) -> float | None:
     return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
 
 
-_VALUE_TOKEN: Final = expression(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*")
+_MOMENT: Final = expression(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d")
+"""A day or a time of day in digits."""
+_VALUE_TOKEN: Final = expression(
+    r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{4}|\d{1,2}:\d\d(?::\d\d)?|\d{1,2}h\d\d|-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*"
+)
 
 
 def _is_held(token: str, held: set[str]) -> bool:
     """Whether a number or code is in the answer, or is part of a value in it."""
     if not any(map(str.isdigit, token)):
         return False
-    return any(token.rstrip(".,") in part for part in held)
+    whole = re.compile(rf"(?<!\d)0*{re.escape(token.rstrip('.,'))}(?!\d)")
+    return any(whole.search(part) for part in held) or _iso_day(token) in held
+
+
+def _iso_day(written: str) -> str | None:
+    """A date in ISO form, however it was written."""
+    day = read_time(written, "date")
+    return None if day is None else day.iso
 
 
 def _said(part: Any) -> str:
@@ -994,6 +1006,9 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
         return _other_number(rest, accepted)
     if phrases.CONDITION.search(sentence):
         return False
+    if any(part.format in TIMES for part in (shape, *shape.branches)):
+        moment = _MOMENT.match(rest)
+        return moment is not None and bool(accepted) and not _is_held(moment[0], set(map(str, accepted)))
     if accepted and (whole := _WHOLE.match(rest)) is not None:
         other = (whole[1] or whole[2]).strip()
         return all(other.casefold() not in str(part).casefold() for part in accepted)

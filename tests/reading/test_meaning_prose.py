@@ -1,7 +1,7 @@
 """What a reply says around its value, and in keys that nobody asked for, is weighed before the value is accepted."""
 
 import json
-from datetime import datetime
+from datetime import date, datetime, time
 from typing import Any, Literal
 
 import pytest
@@ -88,6 +88,12 @@ def _keys(extra: dict[str, Any]) -> str:
         "Es folgen noch 17 weitere.",
         "Se muestran solo los primeros 3.",
         "Corrected JSON:\n```json\n",
+        "I had the wrong shelf.",
+        "One correction: shelf D1",
+        "Me corrijo: D1.",
+        "Not final.",
+        "This is preliminary.",
+        "See corrected version below:",
     ],
 )
 def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
@@ -186,6 +192,47 @@ def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
     assert outcome.value == Parcel(**ANSWER)
 
 
+class Visit(BaseModel):
+    """A contract with a day and a time of day."""
+
+    place: str
+    day: date
+    at: time | None = None
+
+
+VISIT = '{"place": "Room 4", "day": "2026-03-02", "at": "09:30:00"}'
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "The correct day is 2026-03-03.",
+        "Fecha correcta: 2026-03-03",
+        "日期应为2026-03-03。",
+        "(should be 2026-03-03)",
+        "2026-03-03, not 2026-03-02",
+        "Day: 3.3.2026",
+        "At: 10:00",
+        "Verschoben auf 10:00.",
+        "It moved to Room 5.",
+    ],
+)
+def test_another_day_or_time_behind_the_answer_refuses(behind: str) -> None:
+    """A day is compared as a whole, not number by number."""
+    outcome = read(f"{VISIT}\n\n{behind}", Visit)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "behind",
+    ["The correct day is 2.3.2026.", "Day: 2026-03-02", "At: 9:30", "It moved to Room 4.", "The day is a Monday."],
+)
+def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None:
+    """In any notation."""
+    assert isinstance(read(f"{VISIT}\n\n{behind}", Visit), Accepted)
+
+
 @pytest.mark.parametrize(
     "behind",
     [
@@ -211,6 +258,11 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "I need the slip first. The output would have this form:\n",
         "Do not output this:\n",
         "Do not answer like this:\n",
+        "For illustration only:\n",
+        "If there were a parcel, it would look like:\n",
+        "So nicht:\n",
+        "Exemple à ne pas suivre :\n",
+        "反例：\n",
         "Es lag kein Zettel bei. Das Ergebnis sähe so aus:\n",
     ],
 )

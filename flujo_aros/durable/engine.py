@@ -30,7 +30,7 @@ from flujo_aros.database import add_functions
 from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
-from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
+from flujo_aros.durable.liveness import Liveness, dequeue_while, listen_to, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, Unwritten, workflow_of
@@ -120,6 +120,7 @@ class Durable:
         self._liveness: Liveness | None = None
         self._launched = False
         self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
+        self._dbos: DBOS
         self._engine_rows: EngineRows
         self._queues: Sequence[str] = ()
         self._local: dict[str, _Local] = {}
@@ -156,6 +157,7 @@ class Durable:
 
     def prepare(self) -> None:
         """Open the database and create missing tables. Called on first use if you do not."""
+        self._refuse_closed()
         if self._client is not None:
             return
         refuse_pickles()
@@ -174,12 +176,14 @@ class Durable:
     ) -> None:
         """Start executing the runs that are started here and those of `queues`, at most `concurrency` at once.
 
-        `per_partition` limits how many runs of one partition of a queue all workers together execute at once. It is
-        stored with the queue: the worker that starts last sets it for all.
+        Called again, it adds queues. `per_partition` limits how many runs of one partition of a queue all workers
+        together execute at once. It is stored with the queue: the worker that starts last sets it for all.
         """
         global _open  # noqa: PLW0603 - the engine below is one for each process, too
+        self._refuse_closed()
         with self._guard:
             if self._launched:
+                self._listen(queues, concurrency, per_partition)
                 return
             if _open is not None and _open is not self:
                 raise UsageError(
@@ -198,21 +202,14 @@ class Durable:
             }
             if self.store.is_sqlite:
                 config["system_database_engine"] = self.store.engine  # with our settings of the file
-            _open, self._queues = self, tuple(queues)
+            _open = self
             try:
-                for queue in queues:  # before anything is taken from it under other limits
-                    _outside_of_loops(
-                        self.client.register_queue,
-                        queue,
-                        worker_concurrency=concurrency,
-                        partition_concurrency=per_partition,
-                        polling_interval_sec=_LOOK_SECONDS,
-                    )
-                dbos = DBOS(config=config)
-                DBOS.listen_queues(list(queues))
+                self._dbos = DBOS(config=config)
+                DBOS.listen_queues([])
+                self._listen(queues, concurrency, per_partition)
                 DBOS.launch()
-                self._engine_rows = rows_of(dbos)
-                dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
+                self._engine_rows = rows_of(self._dbos)
+                dequeue_while(self._may_dequeue, self._dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
             except (SQLAlchemyError, engine_errors.DBOSException, UsageError) as error:
                 _open = None
                 DBOS.destroy()
@@ -224,6 +221,22 @@ class Durable:
             self._launched = True
             self._watcher = threading.Thread(target=self._watch, name="aros-watcher", daemon=True)
             self._watcher.start()
+
+    def _listen(self, queues: Sequence[str], concurrency: int | None, per_partition: int | None) -> None:
+        """Register queues, and take runs from them from then on: never under other limits."""
+        for queue in queues:
+            try:
+                _outside_of_loops(
+                    self.client.register_queue,
+                    queue,
+                    worker_concurrency=concurrency,
+                    partition_concurrency=per_partition,
+                    polling_interval_sec=_LOOK_SECONDS,
+                )
+            except SQLAlchemyError as error:
+                raise self.store.refused(error) from error
+        self._queues = tuple(dict.fromkeys([*self._queues, *queues]))
+        listen_to(self._queues, self._dbos)
 
     def _hold_lock(self) -> None:
         """Take the lock of this process. A process that is checking it holds it for a moment."""
@@ -244,6 +257,8 @@ class Durable:
     def close(self) -> None:
         """Stop executing and close the database. Runs in progress are left for other processes to continue."""
         global _open  # noqa: PLW0603 - as in `launch`
+        if self._stop.is_set():
+            return  # the engine of this process may be another's by now
         self._draining = True
         self._stop.set()
         if self._watcher is not None:
@@ -261,6 +276,10 @@ class Durable:
             self._store.close()
         if _open is self:
             _open = None
+
+    def _refuse_closed(self) -> None:
+        if self._stop.is_set():
+            raise UsageError(f"this durable database, {self.store.shown}, was closed; make another one: Durable(url)")
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -195,6 +195,19 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
                 "'dbos>=3.4,<4'"
             )
         setattr(database, name, _guarded(may, dequeue, nothing))
+
+
+def listen_to(queues: Sequence[str], dbos: object) -> None:
+    """Let this process take work from exactly these queues of the engine, also after it was launched.
+
+    DBOS reads its list each second, but sets it only once. Raises `UsageError` where this release keeps it elsewhere.
+    """
+    if not isinstance(getattr(dbos, "_listening_queues", None), list):
+        raise UsageError(
+            "this release of dbos listens to queues in another way; install one that is known: "
+            "pip install 'dbos>=3.4,<4'"
+        )
+    setattr(dbos, "_listening_queues", list(queues))  # noqa: B010
 
 
 def _guarded(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ class Killed:
         return Counter((self.folder / "log").read_text().split())
 
     def ask(self, query: str) -> list[tuple[object, ...]]:
-        with sqlite3.connect(self.folder / "runs.sqlite") as connection:
+        with closing(sqlite3.connect(self.folder / "runs.sqlite")) as connection, connection:
             return connection.execute(query).fetchall()
 
 
@@ -119,7 +119,7 @@ def model(*replies: str) -> FunctionModel:
 def test_what_is_kept_is_json_that_a_person_can_read(tmp_path: Path) -> None:
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         Runner(Pipeline(steps(tmp_path / "log", "-")), engine=durable).run_sync("hi")
-    with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
         kept = connection.execute("SELECT serialization, output FROM operation_outputs").fetchall()
         assert {name for name, _ in kept} == {"aros_json"}
         assert "reply" in json.loads(str(kept[0][1]))
@@ -220,7 +220,7 @@ def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Pa
     database = tmp_path / "runs.sqlite"
 
     def plant(_: object) -> str:
-        with sqlite3.connect(database) as connection:
+        with closing(sqlite3.connect(database)) as connection, connection:
             connection.execute(
                 "INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started) "
                 "SELECT run_id, 'ghost', 'step', 99, 1, 0 FROM aros_durable_runs"
@@ -230,7 +230,7 @@ def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Pa
     with Durable(f"sqlite:///{database}") as durable:
         result = Runner(Pipeline([Call("work", function=plant)]), engine=durable).run_sync("x")
     assert result.status is RunStatus.FAILED
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         assert connection.execute("SELECT status, note FROM aros_durable_runs").fetchall() == [
             ("failed", "1 steps never settled: ghost")
         ]
@@ -271,7 +271,7 @@ def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
     database = tmp_path / "runs.sqlite"
     with Durable(f"sqlite:///{database}") as durable:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE aros_durable_format SET format = 99")
     with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match=r"later release.*format 99"):
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
@@ -514,7 +514,7 @@ def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
         runner = Runner(Call("count", function=len), engine=durable)
         for run in ("bad", "good"):
             await runner.submit("four", run_id=run)
-        with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+        with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
             connection.execute("UPDATE aros_durable_runs SET context = 'gAS' WHERE run_id = 'bad'")
         durable.launch(["default"])
         with pytest.raises(RefusedRow, match="column `context` of run bad"):
@@ -555,3 +555,31 @@ def test_a_worker_that_limits_partitions_keeps_the_limit_from_its_first_look_at_
         durable.launch(["default"], 8, per_partition=1)
         asyncio.run(ended(durable))
     assert most == {"acme": 1, "other": 1}
+
+
+def test_a_process_that_has_run_something_can_work_on_a_queue_later(tmp_path: Path) -> None:
+    async def main(durable: Durable) -> list[object]:
+        runner = Runner(Pipeline([Call("count", function=len)], name="count"), engine=durable)
+        assert (await runner.run("here")).output == 4
+        queued = await runner.submit("queued")
+        durable.launch(["default"])
+        durable.launch(["others"])  # adds to the queues
+        elsewhere = await runner.submit("elsewhere", queue="others")
+        return [(await each.result()).output for each in (queued, elsewhere)]
+
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        assert asyncio.run(asyncio.wait_for(main(durable), 60)) == [6, 9]
+
+
+def test_a_closed_database_says_so_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
+    pipeline = Pipeline([Call("count", function=len)], name="count")
+    closed = Durable(f"sqlite:///{tmp_path / 'first.sqlite'}")
+    assert Runner(pipeline, engine=closed).run_sync("four").output == 4
+    closed.close()
+    with pytest.raises(UsageError, match="was closed; make another"):
+        Runner(pipeline, engine=closed).run_sync("four")
+    with Durable(f"sqlite:///{tmp_path / 'second.sqlite'}") as durable:
+        runner = Runner(pipeline, engine=durable)
+        assert runner.run_sync("four").output == 4
+        closed.close()
+        assert runner.run_sync("fives").output == 5

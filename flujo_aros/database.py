@@ -11,6 +11,7 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -50,13 +51,20 @@ def database_url(source: str | Path, noun: str = "database") -> URL:
     return url
 
 
-def open_engine(source: str | Path, noun: str, *, missing: str | None = None, wait: float = 30.0) -> Engine:
+def open_engine(
+    source: str | Path,
+    noun: str,
+    make_tables: Callable[[Engine], None],
+    *,
+    missing: str | None = None,
+    wait: float = 30.0,
+) -> Engine:
     """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits up to `wait` seconds for
     its turn.
 
     With `missing`, the file must exist; if it does not, `missing` is the part of the error that says what to do.
-    Otherwise it is created, readable by its owner only. Raises `UsageError`, one sentence that calls the database
-    `noun`, for a URL that cannot be opened; the connection itself is opened, and may fail, on first use.
+    Otherwise it is created, readable by its owner only. `make_tables` is called with the engine. Raises `UsageError`,
+    one sentence that calls the database `noun`, for a database that cannot be opened, and leaves no connection open.
     """
     url = database_url(source, noun)
     is_file = url.get_backend_name() == "sqlite"
@@ -80,6 +88,13 @@ def open_engine(source: str | Path, noun: str, *, missing: str | None = None, wa
 
     if is_file:
         event.listen(engine, "connect", prepare)
+    try:
+        make_tables(engine)
+    except (SQLAlchemyError, UsageError) as error:
+        engine.dispose()
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"the {noun} {shown(url)} {refusal(error, url)}") from error
     return engine
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
@@ -227,33 +228,31 @@ class Store:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
         missing = None if create else "`aros run --durable` and `aros submit` create one; or is this the wrong URL?"
-        self.engine = open_engine(url, "durable database", missing=missing)
-        self.shown = shown(self.engine.url)
-        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self.engine = open_engine(url, "durable database", partial(self._make_tables, create=create), missing=missing)
         self._prefix = "" if self.is_sqlite else "dbos."
         mine = "FROM aros_durable_runs WHERE run_id = :run_id AND epoch = :epoch" + (
             "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a statement that writes has the whole file
         )
         self._start, self._settle = sa.text(_START.format(mine=mine)), sa.text(_SETTLE.format(mine=mine))
-        with self.connection() as connection:
-            self._prepare(connection, create=create)
 
-    def _prepare(self, connection: sa.Connection, *, create: bool) -> None:
-        exists = sa.inspect(connection).has_table(INFO.name)
-        if not exists and not create:
-            raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
-        if not exists:
-            if not self.is_sqlite:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
-            _META.create_all(connection)
-        found = connection.execute(sa.select(INFO.c.format)).scalar()
-        if found is None:
-            connection.execute(INFO.insert().values(format=FORMAT))
-        elif found > FORMAT:
-            raise UsageError(
-                f"the database {self.shown} was written by a later release of flujo_aros (format {found}, "
-                f"this one knows {FORMAT}); upgrade with: pip install -U 'flujo_aros[durable]'"
-            )
+    def _make_tables(self, engine: sa.Engine, *, create: bool) -> None:
+        self.engine, self.shown, self.is_sqlite = engine, shown(engine.url), engine.dialect.name == "sqlite"
+        with self.connection() as connection:
+            exists = sa.inspect(connection).has_table(INFO.name)
+            if not exists and not create:
+                raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
+            if not exists:
+                if not self.is_sqlite:
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
+                _META.create_all(connection)
+            found = connection.execute(sa.select(INFO.c.format)).scalar()
+            if found is None:
+                connection.execute(INFO.insert().values(format=FORMAT))
+            elif found > FORMAT:
+                raise UsageError(
+                    f"the database {self.shown} was written by a later release of flujo_aros (format {found}, "
+                    f"this one knows {FORMAT}); upgrade with: pip install -U 'flujo_aros[durable]'"
+                )
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, Text, func, insert, inspect, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from flujo_aros.database import cause, open_engine, refusal, shown
+from flujo_aros.database import cause, open_engine, shown
 from flujo_aros.errors import UsageError
 
 _RUN_ID, _NAME = String(64), String(100)  # longer ones are refused before they come here
@@ -37,7 +37,7 @@ class StoredLog:
 
     def __init__(self, url: str, run_id: str) -> None:
         self._run_id = run_id
-        self._engine = _opened(url)
+        self._engine = open_engine(url, "event log", _make_table)
 
     def newest(self) -> int:
         """The id of the last event; 0 without any."""
@@ -98,15 +98,6 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _opened(url: str) -> Engine:
-    engine = open_engine(url, "event log")
-    try:
-        _make_table(engine)
-    except SQLAlchemyError as error:
-        raise UsageError(f"the event log {shown(engine.url)} {refusal(error, engine.url)}") from error
-    return engine
 
 
 def _make_table(engine: Engine) -> None:

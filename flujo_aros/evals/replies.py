@@ -45,9 +45,13 @@ class ReplyCache:
         try:
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(_TABLE)
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.execute(_TABLE)
+            except sqlite3.Error:
+                self._connection.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"the cache {str(file)!r} cannot be used: {error}") from error
 

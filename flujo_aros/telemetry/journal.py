@@ -39,7 +39,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from flujo_aros.database import cause, database_url, open_engine, refusal, shown
+from flujo_aros.database import cause, database_url, open_engine, shown
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
@@ -100,13 +100,7 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
     Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
     """
     missing = None if create else "run a blueprint first, or set AROS_JOURNAL to another"
-    engine = open_engine(source, "journal", missing=missing, wait=_WAIT)
-    try:
-        _make_tables(engine)
-    except SQLAlchemyError as error:
-        engine.dispose()
-        raise UsageError(f"the journal {shown(engine.url)} {refusal(error, engine.url)}") from error
-    return engine
+    return open_engine(source, "journal", _make_tables, missing=missing, wait=_WAIT)
 
 
 def file_of(source: str | Path) -> Path | None:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -119,7 +120,7 @@ def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwar
 
 def test_a_database_of_a_later_release_is_one_sentence(shop: Shop) -> None:
     assert shop.run().returncode == 0
-    with sqlite3.connect(shop.folder / "runs.sqlite") as connection:
+    with closing(sqlite3.connect(shop.folder / "runs.sqlite")) as connection, connection:
         connection.execute("UPDATE aros_durable_format SET format = 99")
     for command in (("status",), ("worker",)):
         assert_one_sentence(shop.aros(*command), "later release", "pip install -U")
@@ -156,7 +157,7 @@ def test_a_wrong_url_is_one_sentence_without_the_password(shop: Shop, url: str, 
 def test_a_damaged_row_is_named_and_hides_no_other_run(shop: Shop) -> None:
     for run in ("order-1", "order-2"):
         shop.aros("submit", "shop.yaml", "--input", "x", "--run-id", run, "--allow", "./steps.py")
-    with sqlite3.connect(shop.folder / "runs.sqlite") as connection:
+    with closing(sqlite3.connect(shop.folder / "runs.sqlite")) as connection, connection:
         connection.execute("UPDATE aros_durable_runs SET input = 'gAS' WHERE run_id = 'order-1'")
     listed = shop.aros("status", "--json")
     found = {each["run_id"]: each for each in json.loads(listed.stdout)}

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert subprocess.run(command, cwd=ROOT, capture_output=True, timeout=100, check=False).returncode == -9
     with Durable(url) as durable:
         asyncio.run(Runner(pipeline(folder), engine=durable).submit("hi", run_id="queued"))
-    with sqlite3.connect(folder / "runs.sqlite") as connection:
+    with closing(sqlite3.connect(folder / "runs.sqlite")) as connection, connection:
         (run,) = connection.execute("SELECT run_id FROM aros_durable_runs WHERE status = 'running'").fetchone()
         connection.execute("UPDATE aros_durable_runs SET run_id = 'killed', queue = 'default' WHERE run_id = ?", (run,))
         connection.execute("UPDATE aros_durable_steps SET run_id = 'killed'")
@@ -102,7 +102,7 @@ def test_these_are_all_columns_that_the_engine_decodes(tmp_path: Path) -> None:
     """A release of the engine with another one fails here, and the column is to be planted below."""
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         durable.prepare()
-    with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         has = {table: columns(connection, table) for table in tables}
     serialized = {table for table, names in has.items() if "serialization" in names}
@@ -125,7 +125,7 @@ def test_a_planted_pickle_runs_no_code_and_no_run_stays_pending(
 ) -> None:
     shutil.copytree(killed, tmp_path / "db")
     database, mark = tmp_path / "db" / "runs.sqlite", tmp_path / "ran"
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         clear = ", output = NULL" if column == "error" else ""
         connection.execute(f"UPDATE {table} SET {column} = ?{clear}", (bomb(mark),))  # noqa: S608 - no input in it
         with suppress(sqlite3.OperationalError):

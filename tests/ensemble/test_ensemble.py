@@ -611,9 +611,10 @@ def test_views_are_pure_folds() -> None:
 
 def test_a_log_in_a_database_is_read_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/events.sqlite"
-    _, log = played([WHISPERER, ACTOR], Talker("world.observed"), log=EventLog(url, run_id="a"), turns=2)
-    assert [event.to_dict() for event in EventLog(url, run_id="a")] == [event.to_dict() for event in log]
-    assert len(EventLog(url, run_id="b")) == 0
+    with EventLog(url, run_id="a") as log, EventLog(url, run_id="a") as again, EventLog(url, run_id="b") as other:
+        played([WHISPERER, ACTOR], Talker("world.observed"), log=log, turns=2)
+        assert [event.to_dict() for event in again] == [event.to_dict() for event in log]
+        assert (len(again), len(other)) == (4, 0)
 
 
 class Killed(BaseException):
@@ -644,16 +645,17 @@ def test_a_run_that_is_killed_at_any_turn_goes_on_to_the_same_log(tmp_path: Path
         return Talker()._line(prompt)
 
     with contextlib.suppress(Killed):
-        played(CAST, ScriptedModel(then=dies), log=EventLog(url), turns=14, inject={6: "Rain."})
-    played(CAST, Talker(), log=EventLog(url), turns=14, inject={6: "Rain."})
-    assert [event.to_dict() for event in EventLog(url)] == whole
+        played(CAST, ScriptedModel(then=dies), log=url, turns=14, inject={6: "Rain."})
+    played(CAST, Talker(), log=url, turns=14, inject={6: "Rain."})
+    with EventLog(url) as log:
+        assert [event.to_dict() for event in log] == whole
 
 
 def test_beliefs_are_kept_across_restarts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/events.sqlite"
-    first, _ = played(CAST, Talker(), log=EventLog(url), turns=10)
+    first, _ = played(CAST, Talker(), log=url, turns=10)
     model = Talker()
-    second, _ = played(CAST, model, log=EventLog(url), turns=12)
+    second, _ = played(CAST, model, log=url, turns=12)
     assert second.output["turns"] == 12
     assert (
         second.output["beliefs"]["actor"][: len(first.output["beliefs"]["actor"])] == first.output["beliefs"]["actor"]
@@ -678,7 +680,7 @@ def test_neither_memory_nor_prompts_grow_with_the_log(tmp_path: Path) -> None:
     model = ScriptedModel(then=line)
     tracemalloc.start()
     try:
-        played(CAST, model, log=EventLog(tmp_path / "events.sqlite"), turns=640, repetition=None)
+        played(CAST, model, log=tmp_path / "events.sqlite", turns=640, repetition=None)
     finally:
         tracemalloc.stop()
     assert max(prompts[300:]) <= 1.1 * max(prompts[:300])

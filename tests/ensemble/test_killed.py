@@ -75,9 +75,9 @@ def test_a_database_that_cannot_be_opened_is_named_without_its_password(url: str
 
 
 def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "log.sqlite")
-    log.append([("world.observed", "world", {})], turn=0)
-    assert {each.stat().st_mode & 0o777 for each in tmp_path.glob("log.sqlite*")} == {0o600}
+    with EventLog(tmp_path / "log.sqlite") as log:
+        log.append([("world.observed", "world", {})], turn=0)
+        assert {each.stat().st_mode & 0o777 for each in tmp_path.glob("log.sqlite*")} == {0o600}
 
 
 def test_a_name_that_a_database_has_no_room_for_is_refused() -> None:

@@ -51,6 +51,7 @@ def test_every_record_is_read_as_it_was_written(kind: type[Any]) -> None:
     with engine.begin() as connection:
         write_rows(connection, TABLES[kind], [to_row(record)])
         assert from_row(kind, connection.execute(select(TABLES[kind])).one()) == record
+    engine.dispose()
 
 
 def test_the_columns_of_a_table_are_the_fields_of_its_record(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -241,9 +242,10 @@ class Store:
             exists = sa.inspect(connection).has_table(INFO.name)
             if not exists and not create:
                 raise UsageError(f"the database {self.shown} contains no durable runs; is this the right URL?")
-            if not exists:
-                if not self.is_sqlite:
-                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
+            if not exists:  # one process creates the tables, the others wait
+                connection.exec_driver_sql(
+                    "BEGIN IMMEDIATE" if self.is_sqlite else "SELECT pg_advisory_xact_lock(4242)"
+                )
                 _META.create_all(connection)
             found = connection.execute(sa.select(INFO.c.format)).scalar()
             if found is None:
@@ -273,11 +275,13 @@ class Store:
 
     def add(self, connection: sa.Connection, run: RunRow) -> bool:
         """Add a run unless its id exists. Returns whether it was added."""
-        known = connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.run_id == run.run_id)).scalar()
-        if known is not None:
-            return False
-        connection.execute(RUNS.insert().values({**_values(run), "created": time.time()}))
-        return True
+        return self._added(connection, RUNS, {**_values(run), "created": time.time()})
+
+    def _added(self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> bool:
+        """Add a row unless its key exists, in one statement: another process may be adding the same."""
+        insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        found = connection.execute(insert.values(row).on_conflict_do_nothing().returning(*table.primary_key))
+        return found.first() is not None
 
     def run(self, run_id: str) -> RunRow:
         """The run with this id, or whose id begins with it; `last` is the newest.
@@ -554,9 +558,7 @@ class Store:
 
     def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
         """Store the blueprint of a version."""
-        known = connection.execute(sa.select(DOCUMENTS.c.version).where(DOCUMENTS.c.version == version)).scalar()
-        if known is None:
-            connection.execute(DOCUMENTS.insert().values(version=version, document=dict(document)))
+        self._added(connection, DOCUMENTS, {"version": version, "document": dict(document)})
 
     def document(self, version: str) -> dict[str, Any] | None:
         """The blueprint of a version; None if a program made the pipeline."""

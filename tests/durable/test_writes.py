@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -201,3 +203,36 @@ def test_what_dbos_expects_of_sqlite_is_there_whatever_its_version(tmp_path: Pat
         at = connection.execute(sa.text("SELECT at FROM made")).scalar()
     assert at is not None
     assert abs(at - time.time() * 1000) < 3_600_000
+
+
+def test_two_processes_that_add_the_same_run_at_once_add_it_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    with closing(Store(url)) as one, closing(Store(url)) as other, ThreadPoolExecutor(1) as pool:
+
+        def add(store: Store) -> bool:
+            with store.connection() as connection:
+                store.add_document(connection, "v", {"text": "steps: []"})
+                return store.add(
+                    connection, RunRow(run_id="r", pipeline="p", version="v", request="q", status="running")
+                )
+
+        with one.connection() as connection:
+            one.add_document(connection, "v", {"text": "steps: []"})
+            assert one.add(connection, RunRow(run_id="r", pipeline="p", version="v", request="q", status="running"))
+            waiting = pool.submit(add, other)
+            time.sleep(0.1)  # it has looked for the run by then, and waits for its turn to write
+        assert not waiting.result()
+
+
+def test_processes_that_make_the_same_database_at_once_do_not_fail(tmp_path: Path) -> None:
+    for attempt in range(10):
+        url = f"sqlite:///{tmp_path / f'{attempt}.sqlite'}"
+        ready = Barrier(4)
+
+        def opened(url: str = url, ready: Barrier = ready) -> None:
+            ready.wait()
+            Store(url).close()
+
+        with ThreadPoolExecutor(4) as pool:
+            for each in [pool.submit(opened) for _ in range(4)]:
+                each.result()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, c
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
+from flujo_aros.blueprint.descriptions import DESCRIPTIONS
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.host import OutputMode
 from flujo_aros.pipeline.agree import Agree
@@ -479,14 +480,33 @@ def blueprint_schema() -> dict[str, Any]:
     for kind, block in BLOCKS.items():
         _name_or_step(defs[block.__name__], kind)
     top = defs.pop(Top.__name__)
+    defs = {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs}
+    for name, each in {**defs, "": top}.items():
+        _describe(name, each)
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A blueprint of flujo_aros",
         **{key: value for key, value in top.items() if key != "title"},
         "patternProperties": {f"^{SHARED}": {"description": "A place for YAML anchors that several parts share."}},
-        "$defs": {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs},
+        "$defs": defs,
     }
     return cast("dict[str, Any]", _referring(whole))
+
+
+def _describe(model: str, schema: Any) -> None:
+    """Give a description to each key that has none, at any depth."""
+    if isinstance(schema, dict):
+        members = cast("dict[str, Any]", schema)
+        for key, each in members.get("properties", {}).items():
+            about = DESCRIPTIONS.get(f"{model}.{key}", DESCRIPTIONS.get(key))
+            if about is not None:
+                each.setdefault("description", about)
+        for key, each in members.items():
+            if key != "if":  # a condition, not a form
+                _describe(model, each)
+    elif isinstance(schema, list):
+        for each in cast("Sequence[Any]", schema):
+            _describe(model, each)
 
 
 def _referring(schema: Any) -> Any:

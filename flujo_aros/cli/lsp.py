@@ -11,6 +11,7 @@ A blueprint that is being typed is rarely valid YAML. So the place of the cursor
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -367,10 +368,10 @@ def _key_documentation(text: str, line: int) -> str | None:
 def _about(schema: Mapping[str, Any]) -> str:
     """The meaning, the possible values and the default of a key."""
     words = [str(schema["description"])] if "description" in schema else []
-    if values := list(dict.fromkeys(_listed(schema))):
+    if len(values := list(dict.fromkeys(_listed(schema)))) > 1:
         words.append("One of " + ", ".join(f"`{each}`" for each in values) + ".")
     if schema.get("default") not in (None, "", {}, []):
-        words.append(f"Default: `{schema['default']}`.")
+        words.append(f"Default: `{json.dumps(schema['default'], ensure_ascii=False)}`.")
     return " ".join(words)
 
 

@@ -81,6 +81,31 @@ def test_the_schema_beside_the_blueprints_is_the_one_that_is_printed():
     assert json.loads((FOLDER / SCHEMA_FILE).read_text(encoding="utf-8")) == blueprint_schema(), "run: aros schema -o …"
 
 
+def test_every_key_has_a_description_and_every_description_a_key():
+    from flujo_aros.blueprint.blocks import blueprint_schema
+    from flujo_aros.blueprint.descriptions import DESCRIPTIONS
+
+    found: dict[str, str | None] = {}
+
+    def look(model: str, schema: Any) -> None:
+        if isinstance(schema, dict):
+            for key, each in schema.get("properties", {}).items():
+                found[f"{model}.{key}"] = each.get("description")
+            for key, each in schema.items():
+                if key != "if":
+                    look(model, each)
+        elif isinstance(schema, list):
+            for each in schema:
+                look(model, each)
+
+    whole = blueprint_schema()
+    for model, schema in {"": {**whole, "$defs": {}}, **whole["$defs"]}.items():
+        look(model, schema)
+    assert [key for key, words in found.items() if not words] == []
+    assert DESCRIPTIONS.keys() - found.keys() - {key.partition(".")[2] for key in found} == set()
+    assert set(DESCRIPTIONS.values()) - set(found.values()) == set()
+
+
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.name)
 def test_a_shipped_blueprint_names_its_schema_and_satisfies_it(file: Path):
     from jsonschema_rs import Draft202012Validator

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -149,6 +153,23 @@ def test_a_hover_explains_the_key_and_the_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("    checks: []", "**checks**\n\nRequirements beyond the schema"),
+        ("    use_history: true", "One of `true`, `false`. Default: `false`."),
+        ("    kind: step", "**kind**\n\nWhat the step does."),
+    ],
+)
+def test_a_hover_over_any_key_of_a_step_explains_it(tmp_path: Path, line: str, says: str) -> None:
+    async def do(editor: Editor) -> Any:
+        at = types.Position(len(BLUEPRINT.splitlines()), 6)
+        return await editor.client.text_document_hover_async(types.HoverParams(editor.document, at))
+
+    assert says in in_editor(tmp_path, f"{BLUEPRINT.rstrip()}\n{line}\n", do).contents.value
+
+
+@pytest.mark.slow
 def test_completion_comes_over_the_wire(tmp_path: Path) -> None:
     async def do(editor: Editor) -> Any:
         asked = types.CompletionParams(editor.document, types.Position(8, 10))
@@ -193,3 +214,37 @@ def test_completion_takes_any_text_and_any_place() -> None:
         for line in range(text.count("\n") + 2):
             for character in range(6):
                 completions(text, line, character)
+
+
+NEOVIM = """
+local get = vim.lsp.get_clients or vim.lsp.get_active_clients
+vim.cmd("edit triage.yaml")
+vim.wait(60000, function() return #get() > 0 and #vim.diagnostic.get(0) > 0 end, 50)
+for _, found in ipairs(vim.diagnostic.get(0)) do io.stdout:write(found.lnum + 1, " ", found.code, "\\n") end
+vim.api.nvim_win_set_cursor(0, { 9, 13 })
+local at = vim.lsp.util.make_position_params(0, "utf-16")
+for _, method in ipairs({ "hover", "completion" }) do
+  for _, answer in pairs(vim.lsp.buf_request_sync(0, "textDocument/" .. method, at, 30000)) do
+    io.stdout:write(vim.inspect(answer.result), "\\n")
+  end
+end
+vim.cmd("qa!")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvim") is None, reason="needs Neovim")
+def test_neovim_works_as_the_page_configures_it(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "editor.md").read_text(encoding="utf-8")
+    new, old = re.findall(r"```lua\n(.*?)```", page, re.S)
+    version = subprocess.run(["nvim", "--version"], capture_output=True, text=True, check=True).stdout
+    minor = int(version.split(".")[1])
+    command = json.dumps([sys.executable, "-m", "flujo_aros.cli", "lsp"])[1:-1]
+    (tmp_path / "init.lua").write_text((new if minor >= 11 else old).replace('"aros", "lsp"', command), "utf-8")
+    (tmp_path / "drive.lua").write_text(NEOVIM, "utf-8")
+    (tmp_path / "triage.yaml").write_text(BLUEPRINT, "utf-8")
+    words = ["nvim", "--headless", "-u", "init.lua", "-S", "drive.lua"]
+    shown = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=True).stdout
+    assert shown.startswith("9 V-A6\n")
+    assert "agents.NAME, imports.NAME" in shown
+    assert 'label = "agents.sorter"' in shown

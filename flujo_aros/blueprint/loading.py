@@ -79,7 +79,7 @@ OTHER_KEYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("then", "else", "cases"), "write `branches`, by the values of the condition"),
     **dict.fromkeys(("over", "items", "for_each", "foreach"), "write `kind: map` with `iterable_input` under `map:`"),
     **dict.fromkeys(("function", "callable", "python", "run"), "write `uses: package.module:function`"),
-    **dict.fromkeys(("while", "until"), "write `kind: loop` with `exit_expression` under `loop:`"),
+    **dict.fromkeys(("while", "until", "exit", "exit_when"), "write `kind: loop` with `exit_expression` under `loop:`"),
     **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
     **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
     **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),

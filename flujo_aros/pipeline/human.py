@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from flujo_aros.contract import Contract, Invalid, compile_contract
@@ -90,8 +91,20 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
     if not isinstance(verdict, Invalid):
         return Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer))
     if isinstance(answer, str):
-        return read(answer, contract, truncated=False)
+        outcome = read(answer, contract, truncated=False)
+        if isinstance(outcome, Rejected) and outcome.reason is Reason.NO_JSON:
+            return replace(outcome, issues=(_no_answer(answer),))
+        return outcome
     return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
+
+
+def _no_answer(given: str) -> Issue:
+    said = (
+        f"{shorten(given, 60, placeholder='…')!r} is not one of the possible answers"
+        if given.strip()
+        else "it is empty"
+    )
+    return Issue("$", Reason.NO_JSON.value, said)
 
 
 def refused_answer(message: str, outcome: Outcome[Any]) -> str:

@@ -39,6 +39,12 @@ _NEXT_OF: Final = {
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
     "nested_tag": "Choose a tag that the answer has no reason to mention.",
     "contested": "`aros review last` lists the votes. Ask a larger model, several, or a person (`contested: person`).",
+    **dict.fromkeys(
+        ("http_400", "http_413", "http_422"),
+        "Change what the provider's message names: the input, the model, or a setting.",
+    ),
+    **dict.fromkeys(("http_401", "http_403"), "Check the API key of this provider, and which models it may use."),
+    "http_404": "Check the model's name, and the address of the server.",
     "not_complete": "Raise max_iterations, or say in the prompt when to send the completion signal.",
 }
 """Advice for issues that are more precise than their reason."""
@@ -49,6 +55,8 @@ def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
 
     >>> next_words(Reason.AMBIGUOUS, ())
     'Ask for exactly one answer in the prompt; the reply has several.'
+    >>> next_words(Reason.PROVIDER, [Issue("$", "http_401", "the provider of m answered HTTP 401: wrong key")])
+    'Check the API key of this provider, and which models it may use.'
     """
     return next((_NEXT_OF[issue.code] for issue in issues if issue.code in _NEXT_OF), NEXT[reason])
 

@@ -10,6 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from flujo_aros import Call, ContractError, Human, Pipeline, Runner, RunResult, RunStatus, TemplateError, check
+from flujo_aros.contract import compile_contract
+from flujo_aros.pipeline.human import judged_answer, refused_answer
 from flujo_aros.pipeline.model import PipelineStep
 
 
@@ -67,6 +69,14 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
     assert again.paused is not None
     assert again.paused.message.startswith("Send?\nThe answer was not accepted: ")
     assert answered(pipeline, again, "yes").status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [("maybe", "'maybe' is not one of the possible answers"), (" ", "it is empty")]
+)
+def test_an_answer_in_text_that_is_no_value_is_refused_as_an_answer_not_as_a_reply(answer: str, words: str):
+    outcome = judged_answer(answer, compile_contract({"type": "object"}))
+    assert refused_answer("Pay?", outcome) == f"Pay?\nThe answer was not accepted: {words}"
 
 
 def test_a_check_may_refuse_an_answer():

@@ -6,7 +6,15 @@ their modules are declared once, in `__init__.pyi`: type checkers read it, and s
 
 from __future__ import annotations
 
-import flujo_aros.launch as _launch  # noqa: F401  # pyright: ignore[reportUnusedImport] - before anything else is imported
-from flujo_aros.lazy import lazy_names as _lazy_names
+import sys as _sys
+
+# With `python -m flujo_aros.cli`, Python puts the working directory first on the path, so a `yaml.py` in a downloaded
+# folder would run in place of the installed module. The script `aros` has no such entry, and programs that import this
+# package keep their path. While Python locates the module to run, `argv` is `["-m"]`.
+_COMMAND = ("-m", "flujo_aros.cli")
+if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path and _COMMAND in zip(_sys.orig_argv, _sys.orig_argv[1:]):  # noqa: B905
+    del _sys.path[0]
+
+from flujo_aros.lazy import lazy_names as _lazy_names  # noqa: E402 - with the path as it should be
 
 __all__, __getattr__, __dir__ = _lazy_names(__name__, __file__)

@@ -26,10 +26,9 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import Contract, ContractLike, Invalid, Shape, compile_contract, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list, leaves
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Risk, Trust
 from flujo_aros.recovery.fidelity import Source
-from flujo_aros.recovery.json_path import leaves
 from flujo_aros.redaction import without_secrets
 
 T = TypeVar("T")

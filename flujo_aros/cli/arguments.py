@@ -220,8 +220,8 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
     if not wanted:
         yield None
         return
+    from flujo_aros.database import make_folder_of
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.folder import make_folder_of
 
     file = Path(".aros") / "cache.sqlite"
     make_folder_of(file)

@@ -52,7 +52,6 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
-from flujo_aros.folder import make_folder_of
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.formatting import counted, seconds_words
@@ -190,6 +189,8 @@ def _write_private(file: Path, text: str) -> None:
 
     An existing state is kept until the new one is complete.
     """
+    from flujo_aros.database import make_folder_of  # here: SQLAlchemy takes long to import
+
     make_folder_of(file)
     if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: it cannot be replaced
         file.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from pydantic_ai.agent import AbstractAgent as AbstractAgent
 
-from flujo_aros.host.agent import (
+from flujo_aros.host.run import (
     capability_names as capability_names,
     check_agent as check_agent,
     checked_contract as checked_contract,
@@ -29,7 +29,6 @@ from flujo_aros.host.run import (
     Result as Result,
 )
 from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by, request_once as request_once
-from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.ladder_run import fitted as fitted
 from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
@@ -39,11 +38,13 @@ from flujo_aros.host.model_facts import (
     most_for_call as most_for_call,
     profile_of as profile_of,
 )
-from flujo_aros.host.model_names import (
+from flujo_aros.host.spec import (
+    ENVELOPE as ENVELOPE,
     endpoint_of as endpoint_of,
     mistaken as mistaken,
     mistaken_local as mistaken_local,
     nearest_local as nearest_local,
+    object_schema as object_schema,
     unowned as unowned,
 )
 from flujo_aros.host.ladder_run import (
@@ -52,7 +53,7 @@ from flujo_aros.host.ladder_run import (
     drive as drive,
     native_of as native_of,
 )
-from flujo_aros.host.output_types import output_type as output_type
+from flujo_aros.host.output import output_type as output_type
 from flujo_aros.host.recorded import (
     CallMade as CallMade,
     CallRecorder as CallRecorder,
@@ -61,12 +62,12 @@ from flujo_aros.host.recorded import (
     recorded_by as recorded_by,
     recorder as recorder,
 )
+from flujo_aros.host.model import Live as Live
 from flujo_aros.host.response import allows_nothing as allows_nothing
 from flujo_aros.host.run import (
     AgentRun as AgentRun,
     CallLimits as CallLimits,
     Conversation as Conversation,
-    Live as Live,
     ModelSource as ModelSource,
     UsageSink as UsageSink,
     conversation_of as conversation_of,

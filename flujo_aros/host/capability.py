@@ -29,7 +29,6 @@ from typing_extensions import TypeIs
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.envelope import Wire, host_wire
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.host.ladder_run import (
     AwaitedChecks,
@@ -47,7 +46,15 @@ from flujo_aros.host.ladder_run import (
     was_cut,
 )
 from flujo_aros.host.model import WatchedModel, WatchedStream
-from flujo_aros.host.output_types import PartialOutput, agent_contract, contract_of, model_contract, settled_as
+from flujo_aros.host.output import (
+    PartialOutput,
+    Wire,
+    agent_contract,
+    contract_of,
+    host_wire,
+    model_contract,
+    settled_as,
+)
 from flujo_aros.host.response import (
     CallsMeant,
     allows_nothing,

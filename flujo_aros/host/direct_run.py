@@ -32,7 +32,6 @@ from flujo_aros.host.direct import (
     make_call,
     text_in,
 )
-from flujo_aros.host.envelope import Wire
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.ladder_run import (
     AwaitedChecks,
@@ -45,6 +44,7 @@ from flujo_aros.host.ladder_run import (
     was_cut,
 )
 from flujo_aros.host.model import Showing, WatchedStream, come, read_out, watch
+from flujo_aros.host.output import Wire
 from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
 from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.host.schema_request import TOOL, in_some_form, refuse_misfit, run_context

@@ -18,7 +18,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.model_names import LOCAL, endpoint_of, mistaken, unowned
+from flujo_aros.host.spec import LOCAL, endpoint_of, mistaken, unowned
 
 
 def _at_endpoint(name: str, url: str) -> Model:

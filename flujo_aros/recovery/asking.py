@@ -13,12 +13,12 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from flujo_aros.contract import Block, Contract, JsonSchema, Output
+from flujo_aros.json_data import schema_at
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import doomed_in
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.reading.runaway import before_runaway, ran_away
 from flujo_aros.recovery.fidelity import keeping, plain_value
-from flujo_aros.recovery.json_path import schema_at
 from flujo_aros.recovery.plan import (
     SAYS_NOTHING,
     Ask,

@@ -16,7 +16,7 @@ from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageSta
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify
-from flujo_aros.recovery.echo import Examples, may_echo, unechoed
+from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
 from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt

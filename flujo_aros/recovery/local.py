@@ -13,13 +13,12 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 from pydantic_core import to_json
 
 from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge, path_of
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import Place, is_dict, is_list, place_of, with_value
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.event import event_kind, is_slot
 from flujo_aros.reading.payload import prose_of
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import before_runaway
-from flujo_aros.recovery.json_path import Place, place_of, with_value
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Reply, Rung, Task
 
 T = TypeVar("T")

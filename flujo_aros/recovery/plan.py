@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from flujo_aros.contract import Block, Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.echo import Examples
+from flujo_aros.recovery.fidelity import Examples
 from flujo_aros.usage import Usage
 
 _ENOUGH: Final = 20

@@ -11,11 +11,10 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, Output
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import is_dict
+from flujo_aros.json_data import Place, can_hold, definitions_of, is_dict, place_of, schema_at, with_value
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value
-from flujo_aros.recovery.json_path import Place, can_hold, definitions_of, place_of, schema_at, with_value
 from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task, Way
 from flujo_aros.recovery.prompts import declined, extract_prompt, patch_prompt, plain_prompt, repair_prompt
 from flujo_aros.redaction import Vault

@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 
 from flujo_aros.errors import LocalModelError, UsageError
 from flujo_aros.host.local.engine import LocalServer, LocalSettings, read_settings
-from flujo_aros.host.model_names import KNOWN, PREFIX, Weights, mistaken_local
+from flujo_aros.host.spec import KNOWN, PREFIX, Weights, mistaken_local
 
 if TYPE_CHECKING:
     from flujo_aros.host.local.chat import LocalChatModel

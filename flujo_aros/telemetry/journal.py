@@ -80,6 +80,7 @@ from flujo_aros.telemetry.records import (
     is_gone,
     to_row,
 )
+from flujo_aros.usage import Usage
 
 _log: Final = logging.getLogger("flujo_aros.journal")
 
@@ -585,13 +586,24 @@ def _story(connection: Connection, run: str) -> Story:
     )
     notes = _by_step(note for note in _records(connection, JournalNote, run_id) if note.data)
     gone_on = _gone_on(steps)
+    rows: dict[int, list[JournalStep]] = defaultdict(list)
+    for each in steps:
+        rows[gone_on.get(each.id, each.id)].append(each)
 
     def chapter(step: JournalStep | None, keys: Iterable[int]) -> Chapter:
         return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys), _of(notes, keys))
 
-    def within(step: JournalStep) -> Chapter:
-        before = [old for old, new in gone_on.items() if new == step.id]
-        return chapter(replace(step, parent_id=gone_on.get(step.parent_id, step.parent_id)), (*before, step.id))
+    def within(newest: JournalStep) -> Chapter:
+        """A step with all its rows, each of which has the usage and time up to a pause or from there on."""
+        of = rows[newest.id]
+        whole = replace(
+            newest,
+            parent_id=gone_on.get(newest.parent_id, newest.parent_id),
+            started=of[0].started,
+            seconds=None if newest.seconds is None else sum(row.seconds or 0.0 for row in of),
+            usage=Usage.total(row.usage for row in of),
+        )
+        return chapter(whole, [row.id for row in of])
 
     outside = [chapter(None, [0])] if stages[0] or asks[0] or readings[0] else []
     chapters = (*outside, *(within(step) for step in steps if step.id not in gone_on))

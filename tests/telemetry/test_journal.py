@@ -17,10 +17,14 @@ from pathlib import Path
 
 import pytest
 from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from sqlalchemy import text
 
-from flujo_aros import Aros, Call, Human, Journal, Parallel, Pipeline, Runner, Step, UsageError, observing
+from flujo_aros import Aros, Call, Human, Journal, Map, Parallel, Pipeline, Runner, Step, UsageError, observing
+from flujo_aros.telemetry.formatting import token_words
 from flujo_aros.telemetry.journal import open_journal
+from flujo_aros.telemetry.report import report_html
 
 from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
 
@@ -399,6 +403,33 @@ def test_a_run_that_was_answered_no_longer_waits(journal: Journal) -> None:
     assert not [chapter for chapter in story.chapters if chapter.step and "waits" in (chapter.step.error or "")]
     assert story.run.steps == 5
     assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).steps == {"success": 5, "resumed": 3}
+
+
+def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_its_attempts(journal: Journal) -> None:
+    def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        return ModelResponse([ToolCallPart("refund", {"order": turn}) if turn < 2 else TextPart("all done")])
+
+    clerk = Agent(FunctionModel(reply), name="clerk")
+    clerk.tool_plain(requires_approval=True)(refund)
+    desk = pipeline(Map("each", Step("tidy", agent=clerk), iterable_input="input"), name="desk")
+    run = Runner(desk, journal=journal).run_sync(["x"])
+    for _ in range(2):
+        assert run.paused is not None
+        run = asyncio.run(Runner(desk, journal=journal).resume(run.paused, "approve"))
+    told = run.step("each/0/tidy")
+    kept = next(chapter for chapter in journal.story().chapters if chapter.name == "each/0/tidy")
+    assert kept.step is not None
+    assert told.usage.requests == len(kept.asks) == 3
+    assert kept.step.usage == told.usage == run.usage
+    assert kept.step.seconds == pytest.approx(told.seconds)
+    assert kept.step.started <= kept.asks[0].started
+    page = report_html(journal.story())
+    assert f"step, 3 calls, {token_words(told.usage)} tokens" in page
+
+
+def refund(order: int) -> str:
+    return f"refunded {order}"
 
 
 KILLED_IN_RESUME = """

@@ -276,10 +276,13 @@ class Writer:
             _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
 
     def _write(self, rows: Mapping[tuple[str, _Key], Record | Left]) -> bool:
-        left = [record for record in rows.values() if isinstance(record, Left)]
+        left: list[Left] = []
         tables: dict[str, list[_Row]] = {}
         for (table, _), record in rows.items():
-            if not isinstance(record, Left):
+            if isinstance(record, Left):
+                left.append(record)
+                _close_waiting(tables, record)
+            else:
                 tables.setdefault(table, []).append(self._masked(table, to_row(record)))
         try:
             with self._engine().begin() as connection:
@@ -306,7 +309,7 @@ class Writer:
 
 def _key(record: Record | Left) -> tuple[str, _Key]:
     if isinstance(record, Left):
-        return _LEFT, (record.run_id,)
+        return _LEFT, (record.run_id, record.before)
     table, keys = _KEYS[type(record)]
     return table, tuple(getattr(record, key) for key in keys)
 
@@ -316,6 +319,14 @@ def _close_left(connection: Connection, left: Left) -> None:
         for old, new in words.items():
             which = (table.c.run_id == left.run_id, table.c.id < left.before, column == old)
             connection.execute(update(table).where(*which).values({column.name: new}))
+
+
+def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
+    """The same for the rows that have not been written yet: a run may be resumed a moment after it has paused."""
+    for table, column, words in _CLOSED:
+        for row in tables.get(table.name, ()):
+            if row["run_id"] == left.run_id and row["id"] < left.before:
+                row[column.name] = words.get(row[column.name], row[column.name])
 
 
 def write_rows(connection: Connection, table: Table, rows: list[_Row]) -> None:

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -19,11 +21,11 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from flujo_aros import Aros, Call, Human, Journal, Map, Parallel, Pipeline, Runner, Step, UsageError, observing
 from flujo_aros.telemetry.formatting import token_words
-from flujo_aros.telemetry.journal import open_journal
+from flujo_aros.telemetry.journal import Left, Writer, open_journal
 from flujo_aros.telemetry.report import report_html
 
 from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
@@ -426,6 +428,31 @@ def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_i
     assert kept.step.started <= kept.asks[0].started
     page = report_html(journal.story())
     assert f"step, 3 calls, {token_words(told.usage)} tokens" in page
+
+
+def test_a_run_that_is_resumed_before_its_pause_was_written_no_longer_waits(journal: Journal) -> None:
+    begun, written = threading.Event(), threading.Event()
+
+    def slow_database() -> Engine:
+        begun.set()
+        assert written.wait(60)
+        return journal.engine
+
+    ask = pipeline(Human("ask", message="Which boat?"), name="asks")
+    Runner(ask, journal=journal).run_sync("x")
+    (chapter,) = journal.story().chapters
+    assert chapter.step is not None and chapter.step.status == "paused"
+    run = journal.runs()[0].run_id
+    paused = replace(chapter.step, run_id=run)
+    writer = Writer(slow_database, str)
+    writer.put(paused, soon=True)
+    assert begun.wait(60)
+    writer.put(replace(paused, id=paused.id + 1))
+    writer.put(Left(run, paused.id + 2))
+    writer.put(replace(paused, id=paused.id + 3, status="success"))
+    written.set()
+    writer.close()
+    assert [(chapter.step and chapter.step.status) for chapter in journal.story().chapters] == ["success"]
 
 
 def refund(order: int) -> str:

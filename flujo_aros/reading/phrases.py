@@ -341,6 +341,43 @@ OWNS: Final = Phrases(
 )
 """Directly before a value: it is the answer."""
 
+_ANSWER: Final = (
+    r"(?:answer|version|output|result|json|response|reply|records?|values?|object|data|entry|input|one|request|draft)"
+)
+_ANSWER_DE: Final = r"(?:fassung|version|antwort|ausgabe|ergebnis|wert|datensatz|daten|eingabe|json)"
+_ANSWER_FR: Final = r"(?:version|réponse|sortie|résultat|valeur|données|entrée|json)"
+_ANSWER_ES: Final = r"(?:versión|respuesta|salida|resultado|valor|datos|entrada|registro|json)"
+
+COMPARED: Final = Phrases(
+    r"\A(?:(?:for|as a|in|by) (?:comparison|contrast|reference|context)[,:]? )?(?:(?:the|my|your|an?) )?"
+    r"(?:previous|prior|original|old|older|earlier|former|initial|outdated|wrong|incorrect|invalid|erroneous|raw"
+    rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+)?"
+    r" (?:was|were|had been|looked like|would (?:be|have been|look like)))?\s*[:：]?\Z",
+    r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)\s*[:：]\Z",
+    r"\A(?:zum vergleich[,:]? )?(?:(?:der|die|das|eine?) )?(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere"
+    rf"|falsche|veraltete|ungültige)[rsn]?(?: {_ANSWER_DE})?(?: (?:war|lautete|wäre))?\s*[:：]\Z"
+    r"|\Azum vergleich(?:,? (?:das|der|die) \w+)?\s*[:：]\Z",
+    rf"\A(?:(?:pour|par) comparaison[,:]? )?(?:(?:le|la|les|une?) |l')?(?:(?:ancien(?:ne)?|mauvaise?)s? {_ANSWER_FR}"
+    rf"|{_ANSWER_FR} (?:précédente?|originale?|initiale?|incorrecte?|erronée?|d'origine)s?)"
+    r"(?: (?:était|étaient|serait))?\s*[:：]\Z|\A(?:pour|par) comparaison\s*[:：]\Z",
+    rf"\A(?:(?:para|en) compara(?:ción|r)[,:]? )?(?:(?:el|la|los|una?) )?{_ANSWER_ES}"
+    r" (?:anterior|previ[oa]|original|inicial|antigu[oa]|incorrect[oa]|erróne[oa])(?:e?s)?"
+    r"(?: (?:era|eran|fue|sería))?\s*[:：]\Z|\A(?:para|en) compara(?:ción|r)\s*[:：]\Z",
+    r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z",
+    r"\A(?:以前|前|元|旧|誤った)の?(?:値|回答|結果|入力|データ)?[:：]\Z",
+)
+"""The whole label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
+
+REPLACES: Final = Phrases(
+    r"\A(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) |this is |below is )?(?:the |my |an? )?(?:corrected|final"
+    rf"|revised|updated|fixed|amended)(?: {_ANSWER})?(?: is)?\s*[:：]?\Z",
+    r"\A(?:(?:hier ist|hier) )?(?:(?:der|die|das|meine?) )?(?:korrigierte|endgültige|berichtigte|finale)[rsn]?"
+    rf"(?: {_ANSWER_DE})?(?: (?:ist|lautet))?\s*[:：]?\Z",
+    rf"\A(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)(?: est)?\s*[:：]?\Z",
+    rf"\A(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])(?: es)?\s*[:：]?\Z",
+)
+"""The whole label of a value that takes the place of another one."""
+
 NEVER: Final = Phrases(
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"

@@ -564,6 +564,30 @@ def is_disowned(text: str, start: int, floor: int) -> bool:
     return phrases.DISOWNS.search(label) is not None and phrases.OWNS.search(label) is None
 
 
+def is_compared(text: str, start: int, floor: int) -> bool:
+    """Whether a value is shown for comparison only: the words between it and the one before say that and nothing else.
+
+    >>> is_compared("{} For comparison, the previous record was: {}", 44, 2)
+    True
+    """
+    label = label_before(text, start, floor)
+    alone = not has_words(text[floor:start].replace(label, "", 1))
+    return alone and phrases.COMPARED.search(label) is not None and phrases.OWNS.search(label) is None
+
+
+def is_replacement(text: str, start: int, floor: int) -> bool:
+    """Whether a value takes the place of the one before it: its label says so, or a correction precedes its label.
+
+    >>> is_replacement("{} Wait, that is wrong. The corrected version is: {}", 50, 2)
+    True
+    """
+    label = label_before(text, start, floor)
+    if phrases.DISOWNS.search(label) is not None or is_aside(text, start, floor):
+        return False
+    corrects = phrases.CORRECTS.search(text, floor, start) is not None
+    return phrases.REPLACES.search(label) is not None or (corrects and phrases.OWNS.search(label) is not None)
+
+
 def is_aside(text: str, start: int, floor: int) -> bool:
     """Whether a value is in parentheses that opened after `floor`."""
     before = text[max(floor, start - _NEAR) : start]
@@ -615,15 +639,16 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     behind = ""
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
         behind = _without(text, chosen.end, len(text), others)
-        found = _rest_behind(behind, shape, value) if _has_words(behind) else None
+        found = _rest_behind(behind, shape, value) if has_words(behind) else None
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
-    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and _has_words(text[: chosen.start]):
+    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape)
     return None if found is None else Issue("$", "leftover", found)
 
 
-def _has_words(text: str) -> bool:
+def has_words(text: str) -> bool:
+    """Whether a text says anything: it contains letters, an ellipsis, an arrow or a cross."""
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 

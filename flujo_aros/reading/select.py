@@ -68,7 +68,16 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
-from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
+from flujo_aros.reading.remainder import (
+    Span,
+    has_words,
+    is_compared,
+    is_disowned,
+    is_replacement,
+    names_fields,
+    prose_rest,
+    rivalry,
+)
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
 from flujo_aros.reading.scanner import (
@@ -851,7 +860,8 @@ class Search(Generic[T]):
     # --- deciding ---------------------------------------------------------------------------------------------
 
     def _decide(self, fitting: list[Candidate[T]]) -> Reading[T]:
-        group, chosen = self._leading(fitting)
+        meant = self._uncompared(fitting) if self.pick == "last" else fitting
+        group, chosen = self._leading(meant)
         best = chosen.rank
         if self.pick != "first" and (against := self._against(chosen)) is not None:
             return against
@@ -859,28 +869,43 @@ class Search(Generic[T]):
         if collected is not None:
             return collected
         value = _value_of(chosen)
-        different = [c for c in fitting if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
-        if any(c.rank == best for c in different):
+        others = [c for c in meant if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
+        if any(c.rank == best for c in others):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
                 words = "it has several answers, and the last one may have been cut off"
                 return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
             if self.pick == "error" or self._is_list() or not self._all_apart(group):
                 words = f"{len(group)} different answers, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
-        if different and self.pick != "first":
-            doubt = rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in different])
+        if others and self.pick != "first":
+            doubt = rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in others])
             if doubt is not None:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
-        if different:
-            code = f"picked-{self.pick}" if any(c.rank == best for c in different) else "picked-place"
+        others += [c for c in fitting[len(meant) :] if _value_of(c) != value]
+        if others:
+            placed = all(c.rank > best for c in others)
+            code = "picked-place" if placed else f"picked-{self.pick}"
             chosen.edits.append(Edit(code, Risk.INFERRED, chosen.start, chosen.end, "", "$"))
             if self.ceiling < Risk.INFERRED:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
         return self._accept(chosen)
 
+    def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
+        """The candidates without those at the end of the text that are shown for comparison with the one before."""
+        kept = len(fitting)
+        if has_words(self.text[fitting[-1].end :]):
+            return fitting
+        while kept > 1 and is_compared(self.text, fitting[kept - 1].start, fitting[kept - 2].end):
+            kept -= 1
+        return fitting if kept == 1 and is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
+
     def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
-        """The candidates of the best rank, and the one of them that `pick` selects."""
+        """The candidates of the best rank and the one that `pick` selects, or the last one where it replaces them."""
         best = min(candidate.rank for candidate in fitting)
+        last = fitting[-1]
+        in_worse_place = self.pick == "last" and best < last.rank < CODE
+        if in_worse_place and is_replacement(self.text, last.start, fitting[-2].end):
+            return [last], last
         group = [candidate for candidate in fitting if candidate.rank == best]
         return group, group[0] if self.pick == "first" else group[-1]
 

@@ -197,7 +197,8 @@ def test_valid_json_under_a_schema_that_keeps_its_keys_is_left_alone() -> None:
         f"```json\n{GOOD}\n```\nCorrected:\n| number | status |\n|---|---|\n| LH 12 | cancelled |",
         f"```json\n{GOOD}\n```\nAfter:\nnumber: LH 12\nstatus: cancelled",
         f"Draft: {GOOD}\nFinal answer:",
-        f"```json\n{GOOD}\n```\nOops. The correct one:\n\n{OTHER}",
+        f"```json\n{GOOD}\n```\nNot the corrected one:\n\n{OTHER}",
+        f"```json\n{GOOD}\n```\nThe final answer of another agent was:\n\n{OTHER}",
         f"```json\n{GOOD}\n```\n```json\n{OTHER}\n```",
     ],
 )
@@ -208,11 +209,27 @@ def test_a_later_answer_is_never_passed_over_in_silence(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"{GOOD}\n\nFor comparison, the previous record was:\n{OTHER}",
+        f"{GOOD}\n\nFor comparison, the previous record was:\n{OTHER}\nThe latter is right.",
+        f"{GOOD}\n\nThe previous answer was wrong:\n{OTHER}",
+        f"{GOOD}\n\nI do not like the previous answer, here is another:\n{OTHER}",
+        f"Wrong: {GOOD}\nPrevious: {OTHER}",
         f"It is {GOOD}, not {OTHER}.",
         f"{GOOD} (the old system had {OTHER})",
         f"Option A: {GOOD}\nOption B: {OTHER}\nI would take A.",
         f"Either {GOOD} or {OTHER}.",
+        f"Ergebnis: {GOOD}\nWie man es früher schrieb: {OTHER}",
+    ],
+)
+def test_an_answer_that_the_words_before_it_disown_is_not_the_last_word(text: str) -> None:
+    assert refused(text).reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{GOOD}\n\nFor comparison, the previous record was:\n{OTHER}",
+        f"{GOOD}\n\nThe original input:\n{OTHER}",
+        f"{GOOD}\n\n(An incorrect answer would be {OTHER})",
         f"Ergebnis: {GOOD}\nZum Vergleich das alte: {OTHER}",
         f"Résultat : {GOOD}\nAncienne version : {OTHER}",
         f"Resultado: {GOOD}\nVersión anterior: {OTHER}",
@@ -220,8 +237,25 @@ def test_a_later_answer_is_never_passed_over_in_silence(text: str) -> None:
         f"結果：{GOOD}\n以前の値：{OTHER}",
     ],
 )
-def test_an_answer_that_the_words_before_it_disown_is_not_the_last_word(text: str) -> None:
-    assert refused(text).reason is Reason.AMBIGUOUS
+def test_a_value_that_is_shown_for_comparison_at_the_end_is_not_the_answer(text: str) -> None:
+    assert value(text)["status"] == "delayed"
+    assert {"picked-last", "picked-place"} & set(codes(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{OTHER}\n```\nOops. The correct one:\n\n{GOOD}",
+        f"```json\n{OTHER}\n```\nWait, I made a mistake. The corrected version is:\n\n{GOOD}",
+        f"```json\n{OTHER}\n```\nFinal answer: {GOOD}",
+        f"```json\n{OTHER}\n```\nDie korrigierte Fassung:\n{GOOD}",
+        f"```json\n{OTHER}\n```\nVersion corrigée :\n{GOOD}",
+        f"```json\n{OTHER}\n```\nVersión corregida:\n{GOOD}",
+    ],
+)
+def test_a_correction_replaces_the_answer_in_a_better_place(text: str) -> None:
+    assert value(text)["status"] == "delayed"
+    assert "picked-last" in codes(text)
 
 
 @pytest.mark.parametrize(

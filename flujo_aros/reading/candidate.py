@@ -205,6 +205,10 @@ class Candidate(Generic[T]):
     """Read by the fast path, so its nodes and edits are not built yet; the highest risk among the edits."""
     following: Following | None = None
     """The parser state while the text streams in."""
+    replaces: bool = False
+    """The words before it say that it takes the place of the answer before."""
+    compared: bool = False
+    """The words before it say that it is only shown beside the answer before."""
 
     @property
     def bent(self) -> bool:
@@ -223,7 +227,14 @@ class Candidate(Generic[T]):
 
     def unread(self) -> Candidate[T]:
         """A candidate at the same place, not read yet."""
-        return Candidate(self.start, self.start + 1, self.rank, following=self.following)
+        return Candidate(
+            self.start,
+            self.start + 1,
+            self.rank,
+            following=self.following,
+            replaces=self.replaces,
+            compared=self.compared,
+        )
 
     def words(self) -> str:
         """Why it was rejected, in one line."""

@@ -275,13 +275,13 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
     if not payload.strip(_UNSEEN):
         words = f"there is nothing between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
+    if contract.mode == "text" and _is_blurred(masked, pairs, contract):
+        words = f"it mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
+        return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
     if (rest := _left_over(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
-        if _is_blurred(masked, pairs, contract):
-            words = f"it mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
-            return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)

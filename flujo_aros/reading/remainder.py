@@ -571,7 +571,7 @@ def is_compared(text: str, start: int, floor: int) -> bool:
     True
     """
     label = label_before(text, start, floor)
-    alone = not has_words(text[floor:start].replace(label, "", 1))
+    alone = not has_words(_OPEN_FENCE.sub("", text[floor:start]).replace(label, "", 1))
     return alone and phrases.COMPARED.search(label) is not None and phrases.OWNS.search(label) is None
 
 

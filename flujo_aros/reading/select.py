@@ -292,6 +292,10 @@ class Search(Generic[T]):
             self.flooded = self.blind = True
             return None
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
+        earlier = [known for known in self.found if known.fits] if self.pick == "last" else []
+        if earlier:
+            candidate.replaces = is_replacement(self.text, candidate.start, earlier[-1].end)
+            candidate.compared = is_compared(self.text, candidate.start, earlier[-1].end)
         if self.growing:
             lost = key_without_opener(self.text) if not self.found else None
             if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
@@ -559,6 +563,8 @@ class Search(Generic[T]):
         """Whether a candidate that is still being read is the answer, if it turns out to be one."""
         if best is None:
             return True
+        if candidate.replaces and candidate.rank < CODE:
+            return True
         return candidate.rank < best.rank or (candidate.rank == best.rank and self.pick != "first")
 
     def _begins(self) -> bool:
@@ -630,7 +636,8 @@ class Search(Generic[T]):
         # After words an event may be the form of one in a sentence that declines: then those words are the event.
         words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
         said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
-        finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
+        whole = (in_a_row and lists) or only_objects or blank or candidate.compared or contract.checks
+        finals = not (whole or of_a_line or said)
         return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=rewritten_fields(contract.values))
 
     def _is_known_line(self, start: int) -> bool:
@@ -895,7 +902,7 @@ class Search(Generic[T]):
         kept = len(fitting)
         if has_words(self.text[fitting[-1].end :]):
             return fitting
-        while kept > 1 and is_compared(self.text, fitting[kept - 1].start, fitting[kept - 2].end):
+        while kept > 1 and fitting[kept - 1].compared:
             kept -= 1
         return fitting if kept == 1 and is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
 
@@ -903,8 +910,7 @@ class Search(Generic[T]):
         """The candidates of the best rank and the one that `pick` selects, or the last one where it replaces them."""
         best = min(candidate.rank for candidate in fitting)
         last = fitting[-1]
-        in_worse_place = self.pick == "last" and best < last.rank < CODE
-        if in_worse_place and is_replacement(self.text, last.start, fitting[-2].end):
+        if last.replaces and best < last.rank < CODE:
             return [last], last
         group = [candidate for candidate in fitting if candidate.rank == best]
         return group, group[0] if self.pick == "first" else group[-1]

@@ -455,6 +455,10 @@ def test_what_was_final_stays_whatever_stands_beside_the_answer() -> None:
         f"```json\n{OTHER}\n```\nCorrected:\n```json\n" + '"number": "LH 12", "status": "delayed"}\n```',
         '{"number": "LH 12", "status": "delayed", "details": {"gate": "B4"}}',
         json.dumps(GOOD),
+        f"```json\n{OTHER}\n```\nOops. The corrected version is: {GOOD}",
+        f"```json\n{OTHER}\n```\nOops. The corrected version is:\n{GOOD}\nThe previous version was: {OTHER}",
+        f"{GOOD}\nFor comparison, the previous version was:\n{OTHER}" + 60 * "\n",
+        f"```json\n{GOOD}\n```\nThe original input was:\n```json\n{OTHER}\n```",
     ]
     for text in replies:
         reader, final = StreamReader(Flight), dict[str, Any]()

@@ -43,17 +43,17 @@ from flujo_aros.outcome import (
 from flujo_aros.pipeline.agree import Agree as Agree
 from flujo_aros.pipeline.bound import Bound as Bound, bound as bound
 from flujo_aros.pipeline.control import Branch as Branch
-from flujo_aros.pipeline.cached import Cached as Cached
+from flujo_aros.pipeline.control import Cached as Cached
 from flujo_aros.pipeline.condition import check as check
 from flujo_aros.pipeline.human import Human as Human
 from flujo_aros.pipeline.execution import idempotency_key as idempotency_key
-from flujo_aros.pipeline.imports import Import as Import, OutputMapping as OutputMapping
+from flujo_aros.pipeline.control import Import as Import, OutputMapping as OutputMapping
 from flujo_aros.pipeline.control import Loop as Loop, StateUpdate as StateUpdate
 from flujo_aros.pipeline.fanout import Map as Map
 from flujo_aros.pipeline.model import Pipeline as Pipeline, StepLimits as StepLimits
 from flujo_aros.pipeline.fanout import Parallel as Parallel
 from flujo_aros.pipeline.results import PausedRun as PausedRun
-from flujo_aros.pipeline.processing import Processing as Processing
+from flujo_aros.pipeline.step import Processing as Processing
 from flujo_aros.pipeline.results import (
     RunResult as RunResult,
     RunStatus as RunStatus,

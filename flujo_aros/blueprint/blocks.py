@@ -14,20 +14,16 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, c
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
-from flujo_aros.blueprint.descriptions import DESCRIPTIONS
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.host import OutputMode
 from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.control import Branch, Loop
+from flujo_aros.pipeline.control import Branch, Cached, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.model import Common
 from flujo_aros.pipeline.options import Declared, declared_options
-from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import OnDegraded
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.step import Call, Processing, Step
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -456,6 +452,132 @@ BLOCKS: Final[dict[str, type[StepKeys]]] = {
     **{word: kind.block for word, kind in KINDS.items() if kind.base is not StepBlock},
 }
 """Every `kind` of step that a blueprint may have."""
+
+
+DESCRIPTIONS: Final[dict[str, str]] = {
+    # a blueprint, and a body with its own name
+    "version": "The version of the language.",
+    "name": "Its name in reports. Default: that of the file.",
+    "description": "What it is for, in words.",
+    "agents": "Agents by the NAME in `uses: agents.NAME`.",
+    "steps": "The steps, in order.",
+    # an agent
+    "Agent.system_prompt": "The instructions for the model, or {from_file: NAME}. Not a template.",
+    "output_schema": "A JSON Schema for the answer, {from_file: NAME} of one, or {from: package.module:Type}.",
+    "model_settings": "Settings of pydantic-ai: temperature, max_tokens, seed, …",
+    "output_mode": "How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it "
+    "into the prompt, `tool` requests a tool call, `auto` is native where the model can.",
+    "from_file": "The name of a file inside the folder of the blueprint.",
+    "variables": "What the placeholders of the file stand for.",
+    "Skill.id": "The name of a built-in or of a callable.",
+    "Skill.path": "A callable, as package.module:name.",
+    "params": "Keyword arguments for the function.",
+    # every step
+    "kind": "What the step does. Default: `step`, which asks an agent or calls a function.",
+    "input": "A template, or an object or list with templates in it. Default: the value of the previous step.",
+    "on_degraded": "Text in place of a value: `accept` counts it as success, `fail` as failure. Default: the run "
+    "continues, and ends degraded.",
+    "updates_context": "Merge the value, an object, into the context.",
+    "mergeable_output": "Whether the value is an object, which can be merged into the context.",
+    "checks": "Requirements beyond the schema: expressions over `output`, or package.module:function.",
+    "fallback": "A step to run instead if this one fails.",
+    "usage_limits": "Limits for this step and everything inside it.",
+    "config": "How the step is run: retries, timeout, settings of the model.",
+    "meta": "Notes of your own.",
+    "max_requests": "Model calls.",
+    "Limits.max_tokens": "Tokens, in and out together.",
+    "Config.max_tokens": "The maximum number of tokens of the answer.",
+    "timeout_s": "Seconds for all attempts together.",
+    "temperature": "The sampling temperature.",
+    "top_p": "Nucleus sampling: the share of probability to choose from.",
+    "top_k": "The number of tokens to choose from.",
+    "seed": "Makes sampling repeatable where the provider supports it.",
+    # a step with an agent
+    "agent": "agents.NAME, or an agent in place: {model: …}.",
+    "model": "Overrides the agent's model.",
+    "processing": "How the reply is read, and how hard to try.",
+    "max_iterations": "How often the agent is called until its reply contains the `completion_signal`.",
+    "completion_signal": "The string that ends the iterations, such as <promise>COMPLETE</promise>.",
+    "structured_output": "How a schema is requested: `auto` uses the provider's own mode where it has one, `off` only "
+    "instructs. The others mean the provider's own mode.",
+    "schema": "A JSON Schema for the value. Default: that of the agent.",
+    "enforcement": "`repair` validates and runs the ladder; `validate` makes no further call; `off` checks nothing.",
+    "aop": "flujo's word for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default.",
+    "coercion": "Which string conversions are allowed.",
+    "enforce_grammar": "The same as `structured_output: openai_json`.",
+    "risk": "The riskiest repair allowed. Default: that of the contract.",
+    "stages": "The stages of the ladder, in order: names, or mappings with `stage:` and its options.",
+    "max_stages": "The maximum number of fallback stages. Default: 3.",
+    "max_calls": "The maximum number of further model calls. Default: 6.",
+    "max_cost": "The maximum cost of all stages together, in US dollars.",
+    "deadline": "Seconds for all stages together.",
+    "adaptive": "Order the stages by their past success.",
+    "reasoning_precheck": "{required_context_keys: […]}: without a value for each, the step fails without a call.",
+    "tolerant_level": "0 is `risk: lossless`, 1 `inferred`, 2 `lossy`.",
+    "max_unescape_depth": "Has no effect.",
+    "anyof_strategy": "The first alternative that fits is taken.",
+    "allow": "The only string conversions to allow, by type: {integer: [str->int]}.",
+    # an imported blueprint
+    "input_to": "Where the input goes: to the first step, into the context (`import_artifacts`), or both.",
+    "inherit_context": "Give it a copy of the context.",
+    "on_failure": "`abort` fails the step, `skip` continues with its input, `continue_with_default` with `default`.",
+    "propagate_hitl": "Whether a question inside pauses this run.",
+    "child": "A dotted path in the context of the imported blueprint.",
+    "parent": "The dotted path in this context that it is copied to.",
+    # parallel and conditional
+    "branches": "Steps by the name of the branch.",
+    "condition_expression": "An expression whose result is the name of the branch.",
+    "condition": "A function of the value and the context, package.module:name, that returns the name of the branch.",
+    "default_branch": "Runs where no branch has the name.",
+    "on_branch_failure": "`propagate` fails the step, `ignore` goes on as long as one branch succeeds.",
+    "context_include_keys": "The only keys of the context that the branches see.",
+    "field_mapping": "The only keys that each branch may write.",
+    "ignore_branch_names": "With `updates_context`: merge the values of the branches instead of {branch: value}.",
+    "reduce": "Makes one value of all: keys, values, union, concat, first, last, majority_vote, or a function.",
+    "merge_strategy": "What happens when two write different values to one place of the context.",
+    "max_concurrency": "How many run at the same time.",
+    # map and loop
+    "map": "The list, and the steps for each element.",
+    "loop": "The steps to repeat, and when to stop.",
+    "iterable_input": "The list: a template, or a path such as previous_step.lines.",
+    "body": "The steps to run each time.",
+    "init": "Runs once, before the first time.",
+    "finalize": "Runs once, after the last element. Its value is the value of the step.",
+    "exit_expression": "Ends the loop when it is true, such as previous_step.good.",
+    "exit_condition": "A function of the last value and the context, package.module:name, that ends the loop.",
+    "max_loops": "How often the body runs at most.",
+    "on_max_loops": "If the condition was never true: `fail` fails the step, `accept` takes the last value.",
+    "state": "Changes of the context after each iteration: {set: […], append: […]}.",
+    "propagation": "The input of the next iteration: {next_input: previous_output | context | TEMPLATE}.",
+    "LoopKeys.output": "The value of the loop: a template, or an object of templates.",
+    "output_template": "The value of the loop, as a template.",
+    "initial_input_mapper": "A function that makes the input of the first iteration.",
+    "iteration_input_mapper": "A function that makes the input of the next iteration.",
+    "loop_output_mapper": "A function that makes the value of the loop.",
+    "LoopKeys.completion_signal": "The string in a reply that ends the loop, such as <promise>COMPLETE</promise>.",
+    "Operation.set": "The dotted path in the context that `value` is written to.",
+    "Operation.value": "A value, or a template for one.",
+    "Operation.append": "Append a value to a list: {target: PATH, value: …}.",
+    "Operation.merge": "Merge an object into another: {target: PATH, value: …}.",
+    "Operations.output": "The value of the step, as a template or an object of templates.",
+    "Placed.target": "A dotted path in the context.",
+    "Placed.value": "A value, or a template for one.",
+    # hitl and cache
+    "message": "The question, a template.",
+    "input_schema": "A JSON Schema for the answer. Default: any answer.",
+    "wrapped_step": "The step to run once for each input.",
+    # agree and ensemble
+    "readings": "Steps that read the same thing independently.",
+    "reading": "One step, to be run in several wordings or on several models.",
+    "evidence": "A template for the text that each value must be found in.",
+    "contested": "What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest.",
+    "turns": "How many turns are played.",
+    "repetition": "From which share of known words a line counts as repeated.",
+    "drift": "From which distance to the persona a line is asked for again.",
+    "reflection": "Whether agents form beliefs.",
+    "EnsembleBlock.completion_signal": "The string by which an agent ends the run.",
+}
+"""What each key means, for editors, where its field does not say so itself: by key, or by model and key."""
 
 
 SCHEMA_FILE: Final = "blueprint.schema.json"

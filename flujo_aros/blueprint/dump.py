@@ -22,8 +22,7 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.builtins import EXTRACT, Extraction
 from flujo_aros.pipeline.condition import Expressed
-from flujo_aros.pipeline.control import Loop
-from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.control import Import, Loop, OutputMapping
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import REFERENCE, Call, Step

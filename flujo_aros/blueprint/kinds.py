@@ -42,13 +42,11 @@ from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateEr
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
-from flujo_aros.pipeline.control import branch_key
-from flujo_aros.pipeline.imports import OutputMapping
+from flujo_aros.pipeline.control import OutputMapping, branch_key
 from flujo_aros.pipeline.model import FoundError, Pipeline, PipelineStep, find_errors, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
-from flujo_aros.pipeline.processing import NO_PROCESSING
-from flujo_aros.pipeline.step import Call, Step, warnings_of
+from flujo_aros.pipeline.step import NO_PROCESSING, Call, Step, warnings_of
 from flujo_aros.pipeline.template import compile_input
 
 MAX_STEPS: Final = 1_000

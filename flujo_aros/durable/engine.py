@@ -40,8 +40,8 @@ from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import as_given, as_saved, every_step, fingerprint
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
-from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.values import SharedContext
 
 P = ParamSpec("P")
 Document = Mapping[str, Any]

@@ -41,8 +41,7 @@ from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
-from flujo_aros.pipeline.instrumentation import tell_note
-from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.ledger import PauseRun, Settlement, tell_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, known_options

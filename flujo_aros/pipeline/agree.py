@@ -18,8 +18,7 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.instrumentation import tell_note
-from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.ledger import PauseRun, Settlement, tell_note
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown

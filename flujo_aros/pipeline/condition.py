@@ -31,8 +31,8 @@ from flujo_aros.pipeline.names import (
     place_in,
     references_of,
 )
-from flujo_aros.pipeline.sandbox import kind_of, members_of, missing_member
-from flujo_aros.pipeline.values import as_text
+from flujo_aros.pipeline.template import members_of, missing_member
+from flujo_aros.pipeline.values import as_text, kind_of
 
 _MAX_WORK: Final = 200_000
 _MAX_BITS: Final = 4_096

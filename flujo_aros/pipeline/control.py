@@ -1,29 +1,50 @@
-"""Steps that a condition controls: `Branch` runs one of several bodies, `Loop` repeats one body."""
+"""Steps that control whether, how often and with what the steps inside them run: `Branch` runs one of several bodies,
+`Loop` repeats one, `Import` runs a whole pipeline with its own context, and `Cached` runs a step once for each input.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import copy
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from annotated_types import Ge
+from pydantic import Field
 
 from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.fanout import check_scopes, worst_trust
-from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, StepOutputs, as_body
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import (
+    STEP,
+    BodyLike,
+    Branches,
+    Common,
+    Pipeline,
+    PipelineStep,
+    StepContext,
+    StepOutputs,
+    TakesInput,
+    as_body,
+)
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import StepReference, Where, nearest
-from flujo_aros.pipeline.options import Option, anything, known_options, list_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, refuse_wrong_options
+from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
-from flujo_aros.pipeline.sandbox import kind_of
-from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import Input, InputLike, compile_input
+from flujo_aros.pipeline.values import SharedContext, Write, as_plain, find, kind_of, members_of, path_of
 
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation
@@ -361,3 +382,282 @@ def _list_at(shared: SharedContext, update: StateUpdate) -> list[Any]:
     if isinstance(found, (list, tuple)):
         return list(cast("list[Any]", found))
     raise UsageError(f"state: {update.target} is {kind_of(found)}; only a list can be appended to")
+
+
+InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
+OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
+
+_ARTIFACTS: Final = "import_artifacts"
+
+
+@known_options
+@dataclass(frozen=True, slots=True)
+class OutputMapping:
+    """Copies a path of the imported pipeline's context to a path of this pipeline's context, both dotted.
+
+    A `child` that begins with `output` is the value of the imported pipeline.
+    """
+
+    child: str
+    parent: str
+
+    def __post_init__(self) -> None:
+        refuse_wrong_options(self, "outputs: ")
+
+
+def _are_outputs(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        named = cast("Mapping[object, object]", value)
+        return all(isinstance(each, str) for each in (*named, *named.values()))
+    return list_of(OutputMapping)(value)
+
+
+_OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of OutputMapping", fits=_are_outputs)
+
+
+@known_options
+@dataclass(frozen=True)
+class Import(TakesInput):
+    """Runs another pipeline as one step; its steps are named `NAME/STEP`.
+
+    Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
+    empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
+    "import_artifacts" puts the members of the input into its `context.import_artifacts` (with those of this context),
+    "both" does both. `outputs` maps parts of its context to this one. With `updates_context` and no `outputs`,
+    everything that its steps have written is copied back. `on_failure`: "abort" fails the step; "skip" continues with
+    the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl=False`, a pause
+    inside is a failure.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Import("sizes", Pipeline([Call("count", function=len)])).kind
+    'imports'
+    """
+
+    name: str
+    pipeline: Annotated[Pipeline, Option("hidden", fits=anything)]
+    _: KW_ONLY
+    alias: Annotated[str, Option("hidden")] = ""
+    input: InputLike = PREVIOUS
+    input_to: InputTo = "initial_prompt"
+    inherit_context: bool = False
+    outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
+    on_failure: OnFailure = "abort"
+    default: Annotated[Any, Field(description="The value for on_failure: continue_with_default.")] = None
+    propagate_hitl: bool = True
+    kind: str = field(default="imports", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(cast("object", self.pipeline), Pipeline):
+            self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
+        if isinstance(self.outputs, Mapping):
+            pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
+            object.__setattr__(self, "outputs", pairs)
+        _ = self._given  # so that an invalid template fails now
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The imported pipeline; in the ledger its steps are directly below the name of this step."""
+        return {"": self.pipeline}
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Always true: it merges the paths in `outputs`, or the members of its own context."""
+        return True
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the pipeline and copy back the paths in `outputs`."""
+        given = self._given.value(context.names())
+        shared = self._context(given, context)
+        try:
+            ended = await context.run_pipeline(self.pipeline, given=given, shared=shared)
+        except PauseRun as pause:
+            if self.propagate_hitl:
+                raise
+            message = f"step {pause.step!r} asks to pause the run, but propagate_hitl is off"
+            return Settlement(None, error=message)
+        if not ended.ok:
+            return self._failed(ended, given, context)
+        writes = self._writes(ended)
+        return Settlement(ended.outcome, cause=ended.degraded, writes=writes, merges_value=False)
+
+    def _context(self, given: Any, context: StepContext) -> SharedContext:
+        outer = context.own_shared()
+        shared = outer if self.inherit_context else SharedContext({})
+        if self.input_to == "initial_prompt":
+            return shared
+        members = members_of(given)
+        if members is None and self.input_to == _ARTIFACTS and _ARTIFACTS not in outer.data:
+            message = f"step {self.name!r}: input_to: {_ARTIFACTS} needs a mapping as its input, not {kind_of(given)}"
+            raise UsageError(message)
+        merged: dict[str, Any] = dict(outer.data.get(_ARTIFACTS) or {})
+        merged.update({path[0]: value for path, value in members or ()})
+        return SharedContext({**shared.data, _ARTIFACTS: merged})
+
+    def _writes(self, ended: BodyResult) -> tuple[Write, ...]:
+        if self.outputs is None:
+            return ended.writes if self.updates_context else ()
+        pairs = cast("Sequence[OutputMapping]", self.outputs)
+        return tuple((path_of(pair.parent), self._found(pair, ended)) for pair in pairs)
+
+    def _found(self, pair: OutputMapping, ended: BodyResult) -> Any:
+        path = path_of(pair.child)
+        if path[0] == "output" and "output" not in ended.shared.data:
+            return find(ended.value, path[1:])
+        try:
+            return find(ended.shared.data, path)
+        except UsageError as error:
+            raise UsageError(f"outputs of step {self.name!r}: {error}") from error
+
+    def _failed(self, ended: BodyResult, given: Any, context: StepContext) -> Settlement[Any]:
+        if self.on_failure == "abort":
+            return Settlement[Any].of(ended)
+        value = given if self.on_failure == "skip" else self.default
+        accepted = Accepted(value, Trust.SYNTHESIZED, self.on_failure, (), "")
+        return Settlement(accepted, excused=(context.name,), merges_value=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A cache entry for a successful step: its accepted outcome and its writes to the context."""
+
+    outcome: Accepted[Any]
+    writes: tuple[Write, ...] = ()
+
+
+class Cache(Protocol):
+    """Stores entries by key, with its own eviction policy. Both methods must be quick and must not raise."""
+
+    def get(self, key: str) -> CacheEntry | None:
+        """The entry for this key, or None."""
+        ...
+
+    def put(self, key: str, entry: CacheEntry) -> None:
+        """Store an entry."""
+        ...
+
+
+class MemoryCache:
+    """Keeps the most recently used entries in memory. Values are copied on the way in and out.
+
+    >>> cache = MemoryCache(most=1)
+    >>> cache.put("a", CacheEntry(Accepted([1], Trust.CLEAN, "first", (), "")))
+    >>> cache.get("a").outcome.value
+    [1]
+    """
+
+    def __init__(self, most: int = 1_000) -> None:
+        self._most = most
+        self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
+
+    def get(self, key: str) -> CacheEntry | None:
+        """The entry for this key, or None."""
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return copy.deepcopy(found)
+
+    def put(self, key: str, entry: CacheEntry) -> None:
+        """Store an entry, unless its value cannot be copied."""
+        try:
+            self._entries[key] = copy.deepcopy(entry)
+        except (TypeError, copy.Error):
+            return
+        while len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+
+_Running: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Event]]
+"""For each event loop, the keys whose step is running, and the event that is set when it has ended."""
+
+
+_CACHE: Final = Option("hidden", "an object with `get` and `put`", fits=has("get", "put"))
+
+
+@known_options
+@dataclass(frozen=True)
+class Cached(Common):
+    """Runs a step once for each input, and returns the cached value after that.
+
+    The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
+    a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
+    A value from the cache has the origin "cache" and took no attempt. If another branch, element or run of the same
+    pipeline is computing the same entry, the step waits for it; if that is not cached in the end, it runs itself.
+    `cache` lives as long as the pipeline does, unless you give another one, which may be shared between steps.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Cached("lengths", Call("length", function=len)).kind
+    'cache'
+    """
+
+    name: str
+    step: Annotated[PipelineStep, replace(STEP, scope="")]
+    cache: Annotated[Cache, _CACHE] = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
+    kind: str = field(default="cache", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.step, Human):
+            self.refuse("a person's answer cannot be cached; ask again, or store it with `sink_to`")
+        body = as_body(self.step, name=self.name)
+        if has_conversation(body):
+            self.refuse("a step with use_history cannot be cached; its reply depends on more than its input")
+        object.__setattr__(self, "_body", body)
+        object.__setattr__(self, "_fingerprint", fingerprint(body))
+        object.__setattr__(self, "_running", _Running())
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The step that is cached."""
+        return {"": cast("Pipeline", self.__dict__["_body"])}
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether the step's value is a mapping."""
+        return self.step.gives_mapping if self.step.mergeable_output is None else self.step.mergeable_output
+
+    @property
+    def wants_mapping(self) -> bool:
+        """The step's demands on its input."""
+        return self.step.wants_mapping
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Return the cached value, or run the step and cache its value."""
+        key = self._key(context)
+        entry = await self._kept(key)
+        if entry is not None:
+            return Settlement(replace(entry.outcome, origin="cache"), attempts=0, writes=entry.writes)
+        running, ending = self._running_here(), asyncio.Event()
+        running[key] = ending
+        try:
+            ended = await context.run_body(self.bodies[""], previous=context.previous)
+            outcome = ended.outcome
+            if ended.ok and isinstance(outcome, Accepted) and outcome.trust is not Trust.SYNTHESIZED:
+                self.cache.put(key, CacheEntry(replace(outcome, repairs=tuple(outcome.repairs)), ended.writes))
+        finally:
+            ending.set()
+            if running.get(key) is ending:
+                del running[key]
+        return Settlement[Any].of(ended)
+
+    async def _kept(self, key: str) -> CacheEntry | None:
+        """The entry for this key; waits for one that is being computed."""
+        entry = self.cache.get(key)
+        ending = self._running_here().get(key)
+        if entry is not None or ending is None:
+            return entry
+        await ending.wait()
+        return self.cache.get(key)
+
+    def _running_here(self) -> dict[str, asyncio.Event]:
+        return cast("_Running", self.__dict__["_running"]).setdefault(asyncio.get_running_loop(), {})
+
+    def _key(self, context: StepContext) -> str:
+        if self.step.bodies or not self.step.templates:
+            seen = [context.input, context.previous, context.outputs, context.context, context.variables]
+        else:
+            names = context.names()
+            seen = [template.value(names) for template in self.step.templates]
+        described = json.dumps([self.__dict__["_fingerprint"], as_plain(seen)], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()

@@ -21,17 +21,15 @@ from uuid import UUID, uuid5
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.instrumentation import step_span, tell_step
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of, step_span, tell_step
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
-from flujo_aros.pipeline.sandbox import kind_of
-from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import Step, handed_on
+from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.usage import Usage
 

@@ -1,5 +1,5 @@
 """The run ledger: which steps have started and which have settled. A step opens a slot and settles it exactly once;
-results derive from it.
+results derive from it, and the events of its start and end.
 
 There is no "running" result: a `StepResult` exists only after its step has ended, for whatever reason.
 """
@@ -7,12 +7,26 @@ There is no "running" result: a `StepResult` exists only after its step has ende
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from flujo_aros.errors import ArosError
+from flujo_aros.events import (
+    UNHEARD,
+    Finish,
+    FunctionCalled,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepNoted,
+    StepStarted,
+    emit,
+    is_heard,
+    span,
+)
 from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
 from flujo_aros.pipeline.results import (
     OnDegraded,
@@ -29,7 +43,7 @@ from flujo_aros.usage import Usage
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
     from flujo_aros.pipeline.results import BodyResult, DeferredWork
-    from flujo_aros.pipeline.shared import Path, Write
+    from flujo_aros.pipeline.values import Path, Write
 
 
 T = TypeVar("T")
@@ -347,3 +361,83 @@ def sentence_of(raised: BaseException) -> str:
     else:
         sentence = f"cancelled: {text}" if text else "cancelled"
     return sentence if len(sentence) <= _MAX_ERROR_CHARS else f"{sentence[:_MAX_ERROR_CHARS]}…"
+
+
+def run_span(
+    run_id: str,
+    pipeline: str,
+    given: Any,
+    secrets: tuple[str, ...],
+    *,
+    resumed: bool,
+    settled: frozenset[str] | None,
+    carrier: dict[str, str],
+) -> AbstractContextManager[Finish]:
+    """Events inside the block belong to this run; without observers none are emitted."""
+    if not is_heard():
+        return UNHEARD
+    started = RunStarted(
+        run_id=run_id,
+        pipeline=pipeline,
+        input=given,
+        secrets=secrets,
+        resumed=resumed,
+        settled=settled,
+        carrier=carrier,
+    )
+    return span(started)
+
+
+def tell_run(finish: Finish, ended: RunResult) -> None:
+    """Emit how a run ended."""
+    if is_heard():
+        finish(
+            RunFinished(
+                run_id=ended.run_id,
+                pipeline=ended.pipeline,
+                status=ended.status.value,
+                usage=ended.usage,
+                seconds=ended.seconds,
+                output=ended.output if ended.status is RunStatus.COMPLETED else None,
+            )
+        )
+
+
+def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
+    """Events inside the block belong to this step; without observers none are emitted."""
+    return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
+
+
+def tell_call(given: Any) -> None:
+    """Emit that the function of a step is called with this argument."""
+    if is_heard():
+        emit(FunctionCalled(input=given))
+
+
+def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
+    """Emit how a step settled."""
+    if not is_heard():
+        return
+    ended, here = slot.result, slot.work
+    finish(
+        StepFinished(
+            run_id=run_id,
+            name=ended.name,
+            kind=ended.kind,
+            status=ended.status.value,
+            trust=ended.trust,
+            reason=ended.reason,
+            usage=here.usage,
+            seconds=here.seconds,
+            attempts=ended.attempts,
+            error=ended.error,
+            output=ended.handed_on,
+            input_trust=None if ended.input_trust is None else ended.input_trust.value,
+        )
+    )
+
+
+def tell_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
+    """Emit what a step reports besides its value, if there are observers."""
+    if is_heard():
+        emit(StepNoted(note=note, data=data()))

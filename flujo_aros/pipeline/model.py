@@ -45,8 +45,8 @@ from flujo_aros.pipeline.options import (
     wrong_options,
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
-from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
+from flujo_aros.pipeline.values import SharedContext
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:

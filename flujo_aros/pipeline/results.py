@@ -18,13 +18,12 @@ from typing_extensions import TypeVar
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Reason, Rejected, Trust
-from flujo_aros.pipeline.values import as_plain
+from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
-    from flujo_aros.pipeline.shared import SharedContext, Write
 
 T = TypeVar("T", default=Any)
 """The type of a value; any type if unspecified."""

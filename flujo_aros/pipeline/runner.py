@@ -28,13 +28,12 @@ from flujo_aros.events import (
     observing,
 )
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
-from flujo_aros.pipeline.instrumentation import run_span, tell_run
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, run_span, tell_run
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T, Work
-from flujo_aros.pipeline.shared import SharedContext
+from flujo_aros.pipeline.values import SharedContext
 from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 

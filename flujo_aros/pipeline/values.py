@@ -1,16 +1,25 @@
-"""Values of a run as plain JSON, as text for a model, and as the parts of a prompt."""
+"""Values of a run: as plain JSON, as text for a model, as the parts of a prompt, and in the context that steps share.
+
+All steps may read the context, and only the writes of successful steps change it, never in place.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import Error as CopyError
+from copy import deepcopy
 from math import inf, isfinite
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.errors import UsageError
 from flujo_aros.host import has_content, is_content
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.outcome import Trust
+from flujo_aros.pipeline.names import nearest
 
 AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
 """The advice for non-text content inside a text."""
@@ -83,3 +92,185 @@ def as_parts(value: Any) -> list[Any] | None:
     for each in elements:
         parts += as_parts(each) or [as_text(each)]
     return parts
+
+
+def kind_of(value: object) -> str:
+    """The kind of a value, for messages."""
+    kinds: dict[type[Any], str] = {
+        str: "a string",
+        list: "a list",
+        dict: "an object",
+        type(None): "null",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return kinds.get(type(value), f"a {type(value).__name__}")
+
+
+Path: TypeAlias = tuple[str, ...]
+Write: TypeAlias = tuple[Path, Any]
+"""A path in the context and the value written to it."""
+
+INITIAL_PROMPT: Final = "initial_prompt"
+"""The key of the run's input in every context."""
+
+_UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
+
+
+class SharedContext:
+    """The context of one sequence of steps, and their writes so far. Either a mapping that takes any key, or typed:
+    then the pydantic model validates each write.
+
+    >>> shared = SharedContext.of({"language": "de"})
+    >>> shared.write([(("order", "total"), 12)])
+    >>> shared.data
+    {'language': 'de', 'order': {'total': 12}}
+    """
+
+    __slots__ = ("data", "trusts", "typed", "writes")
+
+    def __init__(self, data: Mapping[str, Any], typed: BaseModel | None = None) -> None:
+        self.data = data
+        self.typed = typed
+        self.writes: tuple[Write, ...] = ()
+        self.trusts: dict[Path, Trust] = {}
+        """The trust of the values written by steps, unless it is CLEAN."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
+        """The context passed by a caller. Raises `UsageError` if it is not valid."""
+        if given is None:
+            return cls({})
+        if isinstance(given, BaseModel):
+            return cls(_fields(given), given)
+        if isinstance(cast("object", given), Mapping):
+            return cls(dict(given))
+        raise UsageError(f"context must be a mapping or a pydantic model, not {given!r}")
+
+    @property
+    def value(self) -> Mapping[str, Any] | BaseModel:
+        """The context in the form that the caller gave it: a mapping, or an instance of their model."""
+        return self.data if self.typed is None else self.typed
+
+    def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
+        """The context for steps whose writes are kept separate, with these keys or all. Raises `UsageError`. Every step
+        sees the input of the run, `initial_prompt`.
+        """
+        if keys is None:
+            forked = SharedContext(self.data, self.typed)
+            forked.trusts = dict(self.trusts)
+            return forked
+        wanted = [key for key in keys if key in self.data or key != INITIAL_PROMPT]
+        for key in wanted:
+            if key not in self.data:
+                raise UsageError(f"there is no {key!r} in the context{nearest(key, self.data)}")
+        # A part of a typed context may be incomplete: its writes are validated when they are merged.
+        part = SharedContext({key: self.data[key] for key in wanted})
+        part.trusts = {path: trust for path, trust in self.trusts.items() if path[0] in wanted}
+        return part
+
+    def trust_at(self, path: Sequence[object] = ()) -> Trust:
+        """The trust of the value at a path, including everything in it, or of the whole context."""
+        asked = tuple(map(str, path))
+        return Trust.lowest(
+            trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, asked, strict=False))
+        )
+
+    def isolated(self) -> dict[str, Any]:
+        """A copy that a step may modify. Objects that cannot be copied, such as a connection, are shared."""
+        return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
+
+    def write(
+        self, writes: Sequence[Write], trust: Trust = Trust.CLEAN, trusts: Mapping[Path, Trust] | None = None
+    ) -> None:
+        """Write values to their paths, all of them or none. Raises `UsageError` for an invalid path. They get `trust`,
+        unless `trusts` has another entry for a path.
+        """
+        data, typed = self.data, self.typed
+        for path, value in writes:
+            if typed is not None:
+                _check_field(type(typed), path[0])
+            data = cast("Mapping[str, Any]", _put(data, path, value, ()))
+        if typed is not None and writes:
+            typed = _validated(type(typed), data, ())
+            data = _fields(typed)
+        self.data, self.typed = data, typed
+        self.writes += tuple(writes)
+        for path, _ in writes:
+            self._trust(path, (trusts or {}).get(path, trust))
+
+    def _trust(self, path: Path, trust: Trust) -> None:
+        """Set the trust of the value at a path, replacing that of the previous value and its parts."""
+        self.trusts = {other: known for other, known in self.trusts.items() if other[: len(path)] != path}
+        if trust is not Trust.CLEAN:
+            self.trusts[path] = trust
+
+
+def path_of(dotted: str) -> Path:
+    """Split a dotted path; a leading `context.` is dropped."""
+    return tuple(dotted.removeprefix("context.").split("."))
+
+
+def find(data: Any, path: Path) -> Any:
+    """The value at a path. Raises `UsageError` with the nearest name if there is none."""
+    for depth, key in enumerate(path):
+        members = _fields(data) if isinstance(data, BaseModel) else data
+        if not isinstance(members, Mapping) or key not in members:
+            where = ".".join(path[:depth]) or "the context"
+            known: Mapping[str, Any] = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
+            raise UsageError(f"there is no {key!r} in {where}{nearest(key, map(str, known))}")
+        data = cast("Mapping[str, Any]", members)[key]
+    return data
+
+
+def members_of(value: Any) -> list[Write] | None:
+    """The writes that merge a mapping or a model into the context, or None for any other value."""
+    if isinstance(value, BaseModel):
+        value = _fields(value)
+    if not isinstance(value, Mapping):
+        return None
+    members = cast("Mapping[object, Any]", value)
+    return [((key,), member) for key, member in members.items() if isinstance(key, str)]
+
+
+def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
+    key, rest = path[0], path[1:]
+    if container is None:
+        container = {}
+    if isinstance(container, BaseModel):
+        fields = _fields(container)
+        changed = {**fields, key: _put(fields.get(key), rest, value, (*above, key)) if rest else value}
+        return _validated(type(container), changed, above)
+    if not isinstance(container, Mapping):
+        where = ".".join(above)
+        raise UsageError(
+            f"context.{where} is {kind_of(container)}; {'.'.join((*above, *path))!r} cannot be put inside it"
+        )
+    members = cast("Mapping[str, Any]", container)
+    return {**members, key: _put(members.get(key), rest, value, (*above, key)) if rest else value}
+
+
+def _validated(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> BaseModel:
+    try:
+        return model.model_validate(dict(data), by_alias=True, by_name=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(("context", *above, *map(str, first["loc"])))
+        raise UsageError(f"{place} rejects this value: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
+
+
+def _fields(model: BaseModel) -> dict[str, Any]:
+    return {**{name: getattr(model, name) for name in type(model).model_fields}, **(model.model_extra or {})}
+
+
+def _check_field(model: type[BaseModel], name: str) -> None:
+    if name not in model.model_fields and model.model_config.get("extra") != "allow":
+        raise UsageError(f"the context has no {name!r}{nearest(name, model.model_fields)}")
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except (TypeError, CopyError):
+        return value

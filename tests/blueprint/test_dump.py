@@ -42,7 +42,7 @@ from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.contract import written_contract
 from flujo_aros.pipeline.builtins import Extraction, built_in_step, stringify
 from flujo_aros.pipeline.model import Common
-from flujo_aros.pipeline.processing import Coercion
+from flujo_aros.pipeline.step import Coercion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=12)
 WORDS = st.one_of(TEXT, st.sampled_from(["yes", "no", "1e3", "0o7", "null", "~", "a: b", "- x", "#c", "{{ input }}"]))

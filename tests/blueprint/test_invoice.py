@@ -82,8 +82,7 @@ def test_the_schema_beside_the_blueprints_is_the_one_that_is_printed():
 
 
 def test_every_key_has_a_description_and_every_description_a_key():
-    from flujo_aros.blueprint.blocks import blueprint_schema
-    from flujo_aros.blueprint.descriptions import DESCRIPTIONS
+    from flujo_aros.blueprint.blocks import DESCRIPTIONS, blueprint_schema
 
     found: dict[str, str | None] = {}
 

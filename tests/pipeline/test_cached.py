@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import Accepted, Cached, Call, Human, Map, Pipeline, Runner, RunStatus, Step, Trust, UsageError
-from flujo_aros.pipeline.cached import CacheEntry, MemoryCache
+from flujo_aros.pipeline.control import CacheEntry, MemoryCache
 
 
 class Counting:

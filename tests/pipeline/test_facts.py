@@ -32,8 +32,7 @@ from flujo_aros import (
 from flujo_aros.contract import TaggedContract, contract_from, written_contract
 from flujo_aros.pipeline.builtins import wrap_dict
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.processing import Coercion
-from flujo_aros.pipeline.step import effective, handed_on, mergeable, warnings_of
+from flujo_aros.pipeline.step import Coercion, effective, handed_on, mergeable, warnings_of
 from flujo_aros.recovery import Degrade, ladder_for
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}

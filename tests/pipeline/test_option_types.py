@@ -34,7 +34,7 @@ from flujo_aros import (
 )
 from flujo_aros.pipeline.model import Common
 from flujo_aros.pipeline.options import declared_options
-from flujo_aros.pipeline.processing import Coercion
+from flujo_aros.pipeline.step import Coercion
 
 SPEC = AgentSpec(model="local:smollm2")
 CALL = Call("c", function=len)

@@ -14,7 +14,7 @@ EMITTING = {
     "host/ladder_run.py",  # an ask within a run
     "host/run_state.py",  # a run of an agent
     "host/schema_request.py",  # a stage that is passed over: the model cannot enforce a schema
-    "pipeline/instrumentation.py",  # a run of a pipeline, and its steps
+    "pipeline/ledger.py",  # a run of a pipeline, and its steps
     "recovery/ladder.py",  # a stage
 }
 REPLAYING = {"durable/handle.py"}

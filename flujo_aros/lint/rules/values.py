@@ -23,9 +23,8 @@ from flujo_aros.lint.context import (
 from flujo_aros.lint.edits import Written
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
-from flujo_aros.pipeline.control import Branch, Loop
+from flujo_aros.pipeline.control import Branch, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
-from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import OUTPUT_NAMES, nearest
 from flujo_aros.pipeline.step import Step, is_agent_step, mergeable

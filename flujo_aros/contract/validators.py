@@ -40,7 +40,7 @@ from pydantic import (
 )
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_jsonable_python
 
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
@@ -302,8 +302,16 @@ def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:
 
 
 def _from_pydantic(error: ValidationError) -> list[Issue]:
-    details = error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ISSUES]
-    return [Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details]
+    details = error.errors(include_url=False, include_context=False)[:_MAX_ISSUES]
+    return [Issue(path_of(detail["loc"]), detail["type"], _words(detail)) for detail in details]
+
+
+def _words(detail: ErrorDetails) -> str:
+    """The message of pydantic, with what was found where coercion could not know that a number is wanted."""
+    found = detail["input"]
+    if detail["type"] == "decimal_parsing" and isinstance(found, str):
+        return f"expected a number, found {found[:40]!r}"
+    return detail["msg"]
 
 
 class SchemaValues:

@@ -60,6 +60,7 @@ from flujo_aros.reading.node import (
     find_nodes,
     has_long_number,
     json_extent,
+    node_at,
     steps_of,
     steps_to,
     unlink,
@@ -330,7 +331,9 @@ def judge(
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
-        return candidate.lose(reason, *coercion.issues, *_other_issues(coercion.value, coercion.issues, contract))
+        return candidate.lose(
+            reason, *coercion.issues, *_other_issues(coercion.value, coercion.issues, candidate, contract)
+        )
     if over:
         return over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
@@ -441,9 +444,11 @@ _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
 """Keys that are missing: the validator reports them at the object, our own issues at the key."""
 
 
-def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:
+def _other_issues(value: Any, known: list[Issue], candidate: Candidate[Any], contract: Contract[Any]) -> list[Issue]:
     """The validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
+    if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate):
+        verdict = contract.validate(value)  # amounts that could be read are not to be corrected
     paths = {issue.path for issue in known}
     keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
     other = [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
@@ -552,8 +557,9 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) ->
                     holder: Any = here
                     holder[key] = amount.digits
                     codes = amount.codes or ("string-to-number",)
-                    at = (candidate.start, candidate.end, amount.digits, path_of(place))
-                    edits += [Edit(code, Risk.INFERRED, *at) for code in codes]
+                    node = node_at(candidate.node, place, candidate.names)
+                    start, end = (node.start, node.end) if node is not None else (candidate.start, candidate.end)
+                    edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
     return edits
 
 

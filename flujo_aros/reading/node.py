@@ -223,6 +223,21 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | i
 _MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")
 
 
+def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> Node | None:
+    """The node that these keys and indexes lead to; None if repairs have moved it."""
+    node = root
+    for step in steps:
+        if node is None:
+            return None
+        if isinstance(step, str):
+            members: list[Member] = node.value if node.kind == OBJECT else []
+            node = next((each.node for each in reversed(members) if names.get(id(each), each.key) == step), None)
+        else:
+            items: list[Node] = node.value if node.kind == ARRAY else []
+            node = items[step] if step < len(items) else None
+    return node
+
+
 # --- valid JSON, read by the C scanner: where a value ends, what it is, and its nodes on demand -----------------------
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")

@@ -26,6 +26,8 @@ QUOTES: Final[dict[str, str]] = {
     **dict.fromkeys(_SINGLE[1:], _SINGLE),
     **dict.fromkeys(_BACK, _BACK),
 }
+_FRENCH_BLANKS: Final = frozenset(" \u00a0\u202f")
+"""French puts one of these inside its quotation marks, as a part of them: `« thé »`."""
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _BARE_MEMBER: Final = expression(
@@ -142,6 +144,8 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
             start, stop = start + first, stop - last
             inner = any(not _is_escaped(text, at) for at in _places(QUOTES[text[pos]], text, start, stop))
             edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
+    if text[pos] == "«" and text[stop] == "»" and stop - start > 2 and {text[start], text[stop - 1]} <= _FRENCH_BLANKS:
+        start, stop = start + 1, stop - 1
     if text[pos] != '"' or text[after - 1] != '"':
         edits.append(("quotes", Risk.LOSSLESS, pos, after, text[start:stop]))
     if inner:

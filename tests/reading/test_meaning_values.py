@@ -641,3 +641,36 @@ def test_what_is_shown_as_final_stays(reply: str, size: int) -> None:
 @pytest.mark.parametrize("written", ["soon", "3", "at noon", "25 Uhr", "13 pm"])
 def test_words_and_lone_figures_are_no_time_of_day(written: str) -> None:
     assert given(reading(written, time)) == "refused"
+
+
+class Line(BaseModel):
+    price: Decimal
+    status: Literal["open", "paid"] = "open"
+
+
+def test_the_repair_of_an_amount_for_a_decimal_names_the_amount() -> None:
+    outcome = read('{"lines": [{"price": "1.219,90 €"}, {"price": "7,50"}]}', dict[str, list[Line]])
+    assert isinstance(outcome, Accepted)
+    assert {(repair.path, repair.before, repair.after) for repair in outcome.repairs} == {
+        ("$.lines[0].price", '"1.219,90 €"', "1219.90"),
+        ("$.lines[1].price", '"7,50"', "7.50"),
+    }
+
+
+def test_what_is_no_amount_is_named_and_an_amount_next_to_an_error_is_none() -> None:
+    outcome = read('{"price": "about 3.5"}', Line)
+    assert isinstance(outcome, Rejected)
+    assert [issue.message for issue in outcome.issues] == ["expected a number, found 'about 3.5'"]
+    outcome = read('{"price": "19,90 €", "status": "offen"}', Line)
+    assert isinstance(outcome, Rejected)
+    assert [issue.path for issue in outcome.issues] == ["$.status"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f"])
+def test_the_blanks_inside_french_quotation_marks_belong_to_them(blank: str) -> None:
+    said = f"«{blank}name{blank}»: «{blank}thé vert{blank}»"
+    outcome = read(f"{{{said}}}", {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}})
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == {"name": "thé vert"}
+    assert [repair.code for repair in outcome.repairs] == ["quotes", "quotes"]
+    assert read("{“name”: “ thé ”}", {}).value == {"name": " thé "}, "the blanks in other quotes are the string's own"

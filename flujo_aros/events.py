@@ -471,11 +471,14 @@ class _Span:
         _stamp(self._started, self._own)
         with ExitStack() as stack:
             stack.callback(_scope.set, self._around)
+            holds = False
             for observer in observers:
                 held = observer(self._started)
                 if held is not None:
                     stack.enter_context(held)
-            self._held = stack.pop_all()
+                    holds = True
+            opened = stack.pop_all()
+            self._held = opened if holds else None  # a stack takes 1 KiB as long as the span is open
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None

@@ -118,18 +118,17 @@ class WatchedModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
         parameters, record = model_request_parameters, self._record
-        async with AsyncExitStack() as opened:
 
-            async def opening(form: ModelRequestParameters) -> tuple[FirstCall, StreamedResponse]:
-                call = FirstCall(self.wrapped, messages, form, record, capture=self._capture)
-                async with AsyncExitStack() as entered:
-                    await entered.enter_async_context(call)
-                    asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
-                    live = await entered.enter_async_context(asked)
-                    opened.push_async_exit(entered.pop_all())
-                return call, live
+        async def opening(form: ModelRequestParameters) -> tuple[FirstCall, StreamedResponse, AsyncExitStack]:
+            call = FirstCall(self.wrapped, messages, form, record, capture=self._capture)
+            async with AsyncExitStack() as entered:
+                await entered.enter_async_context(call)
+                asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
+                live = await entered.enter_async_context(asked)
+                return call, live, entered.pop_all()
 
-            call, live = await in_some_form(self.wrapped, parameters, record, opening)
+        call, live, opened = await in_some_form(self.wrapped, parameters, record, opening)
+        async with opened:
             end = None if record is None else self._end(run_context, messages)
             stream = WatchedStream(live, parameters, None if self._buffered else end)
             if self._rescue is not None:

@@ -71,7 +71,7 @@ class EventChannel:
         self._events: deque[tuple[StreamEvent, bool]] = deque()
         self._size = size
         self._held = 0
-        self._blocked: deque[asyncio.Future[None]] = deque()
+        self._blocked: list[asyncio.Future[None]] = []
         self._waiting: asyncio.Future[None] | None = None
 
     async def live(self, step: str, event: LiveEvent) -> None:
@@ -133,7 +133,7 @@ class EventChannel:
     def _release(self) -> None:
         """Pass the slot of a fetched event on, or free it."""
         while self._blocked:
-            place = self._blocked.popleft()
+            place = self._blocked.pop(0)
             if not place.done():
                 place.set_result(None)
                 return

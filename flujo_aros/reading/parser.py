@@ -278,13 +278,15 @@ class Parser:
             else:
                 key, at = self._odd_key(found, frame)
                 pattern = grammar.member(bare=frame.bare, growing=growing)
-            if keys and key not in keys and self._closes_before(frame, key, mark):
+            real = keys.get(key)
+            if keys and real is None and self._closes_before(frame, key, mark):
                 return
+            key = real if real is not None and real == key else key  # one string for all members of this name
             group = found.lastindex
             if group == 8:
                 frame.key, frame.key_at = key, at
                 self.pos = found.start(8)
-                shape = frame.shape.member(keys.get(key, key))
+                shape = frame.shape.member(key if real is None else real)
                 if self.scans and (whole := self._scan(shape)) is not None:
                     self._add_member(frame, whole, whole.plain)
                     fresh = False
@@ -293,7 +295,7 @@ class Parser:
                 return
             node = self._plain(found, 4)
             members.append(new_member(Member, (key, at, node)))
-            if key in plain or keys.get(key) != key:
+            if key in plain or real != key:
                 self.doubtful = True
             plain[key] = node.value
             self.pos = end = found.end()

@@ -51,20 +51,15 @@ class OpenText:
         return self._joined
 
 
-class FinalPlace(NamedTuple):
-    """A place whose value will not change, and the value if everything in it is final too."""
-
-    path: Path
-    inside: Any
-
-
 class Finals:
     """The final paths, in the order in which they became final. Formatted as strings on first access."""
 
-    __slots__ = ("_counts", "_latest", "_reach", "_texts", "entries")
+    __slots__ = ("_counts", "_insides", "_latest", "_reach", "_texts", "paths")
 
     def __init__(self) -> None:
-        self.entries: list[FinalPlace] = []
+        self.paths: list[Path] = []
+        self._insides: dict[int, Any] = {}
+        """By index of the path: the value there, if everything in it is final too."""
         self._texts: list[str] = []
         self._counts: list[int] = [0]
         self._latest: frozenset[str] = frozenset()
@@ -73,14 +68,16 @@ class Finals:
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
         """Add a final place. With `inside`, everything in its value is final as well."""
-        self.entries.append(FinalPlace(path, inside))
+        if inside is not NOTHING:
+            self._insides[len(self.paths)] = inside
+        self.paths.append(path)
 
     def upto(self, count: int) -> frozenset[str]:
         """The first `count` paths."""
-        for entry in islice(self.entries, len(self._counts) - 1, count):
-            self._texts.append(path_of(unlink(entry.path)))
-            if entry.inside is not NOTHING:
-                self._texts.extend(_paths_in(entry.inside, self._texts[-1]))
+        for index in range(len(self._counts) - 1, count):
+            self._texts.append(path_of(unlink(self.paths[index])))
+            if index in self._insides:
+                self._texts.extend(_paths_in(self._insides[index], self._texts[-1]))
             self._counts.append(len(self._texts))
         wanted = self._counts[count]
         if wanted < self._reach:
@@ -161,7 +158,7 @@ class Partial(Generic[T_co]):
         self._snapshot: Snapshot | None = snapshot
         self._value: Any = None
         self._finals = finals
-        self._count = len(finals.entries)
+        self._count = len(finals.paths)
         self._final_paths: frozenset[str] | None = None
         self.restarted = restarted
 
@@ -343,7 +340,7 @@ class JsonPreview:
 
     def doubt(self, *, in_doubt: bool) -> None:
         """Set whether it may still prove unreadable."""
-        if in_doubt and not self.in_doubt and self.finals.entries:
+        if in_doubt and not self.in_doubt and self.finals.paths:
             self.epoch += 1
         self.in_doubt = in_doubt
 
@@ -375,7 +372,7 @@ class JsonPreview:
         last = self.levels[-1] if self.levels else None
         text = -1 if self.open_text is None else len(self.open_text.pieces)
         items = len(last.container) if last else 0
-        finals = -1 if self.in_doubt else len(self.finals.entries)
+        finals = -1 if self.in_doubt else len(self.finals.paths)
         return (self.epoch, finals, len(self.levels), items, text, self.whole is NOTHING)
 
     @property
@@ -774,7 +771,7 @@ class TextPreview:
     @property
     def size(self) -> tuple[int, ...]:
         """A number that changes whenever there is more to show."""
-        return (len(self.text.pieces), len(self.final.entries))
+        return (len(self.text.pieces), len(self.final.paths))
 
     def add(self, piece: str) -> None:
         """Add text; leading white space is dropped."""

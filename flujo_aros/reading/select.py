@@ -162,9 +162,9 @@ class Search(Generic[T]):
         self.contract = contract
         self.shape = contract.shape
         self.options = options
-        risk, self.truncated, self.pick, self.max_depth, self.max_candidates, self.refused = options
+        risk, self.truncated, self.pick = options[:3]
         self.ceiling = contract.risk if risk is None else risk
-        self.quick = self.max_depth >= DEPTH
+        self.quick = options.max_depth >= DEPTH
         """The C parsers support only one depth limit, their own."""
         self.nested = nested
         self.scanner = Scanner(text, contract.shape, growing=growing)
@@ -221,7 +221,7 @@ class Search(Generic[T]):
     def _whole_object(self) -> Reading[T] | None:
         """A text that is one JSON object in which only scalars have to be converted."""
         text, candidate = self.text, Candidate[T](0, len(self.text), LINES)
-        if not self.refused or not (text[0] == "{" and text[-1] == "}"):
+        if not self.options.refused or not (text[0] == "{" and text[-1] == "}"):
             return None
         if not read_scalars(candidate, text, self.contract, self.ceiling):
             return None
@@ -288,7 +288,7 @@ class Search(Generic[T]):
             self.answers = [candidate for candidate in self.answers if candidate.start >= self.scanner.reasoned_to]
         if spot is None:
             return None
-        if len(self.found) >= self.max_candidates or self.budget < 0:
+        if len(self.found) >= self.options.max_candidates or self.budget < 0:
             self.flooded = self.blind = True
             return None
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
@@ -437,7 +437,7 @@ class Search(Generic[T]):
             self.text,
             start,
             self.shape,
-            max_depth=self.max_depth,
+            max_depth=self.options.max_depth,
             ends=self.truncated is False,
             doubled=self.text.startswith("{{", start),
             growing=growing,
@@ -990,7 +990,7 @@ class Search(Generic[T]):
         nodes: list[Node] = []
         edits: list[Edit] = []
         for candidate in group:
-            parsed = Parser(self.text, candidate.start, self.shape.element(0), max_depth=self.max_depth).parse()
+            parsed = Parser(self.text, candidate.start, self.shape.element(0), max_depth=self.options.max_depth).parse()
             if isinstance(parsed, Failure):
                 return None
             nodes.append(parsed.node)

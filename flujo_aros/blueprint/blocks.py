@@ -271,6 +271,9 @@ _FORMS: Final[Mapping[str, Any]] = {
     "steps": list[StepNode],
     "function": Reference,
     "reducer": str,
+    "kinds": Annotated[
+        JsonValue, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    ],
     "template": Template,
     "schema": JsonSchema,
     "operations": Operations,
@@ -420,7 +423,9 @@ class EnsembleBlock(StepKeys):
     """`kind: ensemble`: agents that take turns over an event log."""
 
     cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files that hold one each.")
-    profiles: dict[str, str] = Field(min_length=1, description="The name of the agent for each model_profile.")
+    profiles: dict[str, str] = Field(
+        default_factory=dict, description="The name of the agent for each model_profile that is not one itself."
+    )
     log: str | None = Field(
         default=None, description="A file or URL that stores the events, so that the run can be resumed."
     )
@@ -571,6 +576,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "reading": "One step, to be run in several wordings or on several models.",
     "evidence": "A template for the text that each value must be found in.",
     "contested": "What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest.",
+    "stop": "Kinds of events that end the run, or a function of each event, package.module:name.",
     "turns": "How many turns are played.",
     "repetition": "From which share of known words a line counts as repeated.",
     "drift": "From which distance to the persona a line is asked for again.",

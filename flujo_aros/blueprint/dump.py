@@ -115,7 +115,7 @@ class _Writing:
                 return self.step(value)
             case "steps":
                 return [self.step(each) for each in value]
-            case "function" | "reducer":
+            case "function" | "reducer" | "kinds":
                 return value if isinstance(value, str) else _function(step, value)
             case "value":
                 return to_jsonable_python(value)

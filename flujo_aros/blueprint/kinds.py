@@ -37,7 +37,7 @@ from flujo_aros.blueprint.references import (
     target_of,
 )
 from flujo_aros.contract import WrittenContract, written_contract
-from flujo_aros.ensemble.manifest import Manifest, emitted_by_nobody, read_manifest
+from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, emitted_by_nobody, read_manifest, wrong_kind
 from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
@@ -288,8 +288,8 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
             return _operations(making, node, full)
         case "function":
             return making.function(node, key)
-        case "reducer":
-            if written is not None and ":" in written:
+        case "reducer" | "kinds":
+            if isinstance(written, str) and ":" in written:
                 making.function(node, key)
         case "schema":
             making.loading.schema(node)
@@ -370,33 +370,52 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     if "retries" in making.node.members:
         why = "an agent that fails loses its turn, and the others continue"
         making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")
-    profiles: dict[str, AgentSpec | str] = {}
-    for name, agent in block.profiles.items():
-        spec = making.loading.agents.get(agent)
-        if spec is None and agent not in making.loading.agents:
-            near = nearest(agent, making.loading.agents)
-            place = (making.member("profiles", name) or making.node).place
-            making.loading.note(place, near.after(f"no agent {agent!r}"))
-        elif spec is not None:
-            profiles[name] = spec
     cast_node = making.member("cast")
     nodes = [] if cast_node is None else cast_node.elements
     members = [each for node in nodes if (each := _manifest(making, node)) is not None]
     turns = [turn for turn in block.inject if not turn.isdecimal()]
     for turn in turns:
         making.loading.note((making.member("inject", turn) or making.node).place, f"{turn!r} is not a turn number")
-    if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
+    profiles = _profiles(making, block, [each.model_profile for each in members])
+    if len(members) < len(block.cast) or profiles is None or turns:
         return None
     for manifest, node in zip(members, nodes, strict=True):
         what = f"agent {manifest.name!r} waits for events that never come"
         _doubt_kinds(making, what, manifest.subscribes_to, node.members.get("subscribes_to", node), members)
-    _doubt_kinds(making, "nothing stops the run", block.stop_on, making.member("stop_on") or making.node, members)
+    for key in ("stop_on", "stop"):
+        stops = making.member(key) or making.node
+        kinds = [str(each.value) for each in stops.elements or ([] if stops is making.node else [stops])]
+        _doubt_kinds(making, "nothing stops the run", [kind for kind in kinds if not wrong_kind(kind)], stops, members)
     return {
         "cast": members,
         "profiles": profiles,
         "inject": {int(turn): text for turn, text in block.inject.items()},
         **said(block, "log"),
     }
+
+
+def _profiles(making: Making, block: Any, used: Sequence[str]) -> dict[str, AgentSpec] | None:
+    """The agents by profile: as `profiles` names them, and otherwise those of the same names, or the only agent. None
+    if there is an error, which is recorded."""
+    agents = making.loading.agents
+    wanted: dict[str, str] = dict(block.profiles)
+    profiles: dict[str, AgentSpec] = {}
+    for name in used:
+        only = next(iter(agents)) if len(agents) == 1 and name == DEFAULT_PROFILE else None
+        if name not in wanted and (found := name if name in agents else only) is not None:
+            wanted[name] = found
+        elif name not in wanted and name == DEFAULT_PROFILE and agents:
+            why = f"an agent of the cast needs a `model_profile`, the name of one of the agents: {', '.join(agents)}"
+            making.loading.note((making.member("cast") or making.node).place, why)
+            return None
+    for name, agent in wanted.items():
+        spec = agents.get(agent)
+        if spec is not None:
+            profiles[name] = spec
+        elif agent not in agents:
+            place = (making.member("profiles", name) or making.node).place
+            making.loading.note(place, nearest(agent, agents).after(f"no agent {agent!r}"))
+    return profiles if len(profiles) == len(wanted) else None
 
 
 def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, cast: Sequence[Manifest]) -> None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from flujo_aros.errors import UsageError
 
@@ -22,6 +22,8 @@ S = TypeVar("S")
 NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any]]
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
 _Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
+_OWN: Final = object()
+"""For `fold`: begin in the state that the projection begins in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +143,60 @@ class EventLog:
         self.close()
 
 
-def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start: S) -> S:
-    """Apply a projection to a log: `projection(what came before, event)` for each event, from `start`.
+class Projection(Protocol[S]):
+    """A projection that says in which state it begins; `starting_at` makes one."""
 
-    >>> fold(EventLog(), lambda seen, event: [*seen, event.kind], [])
-    []
+    @property
+    def start(self) -> S:
+        """The state before the first event."""
+        ...
+
+    def __call__(self, sofar: S, event: LogEvent, /) -> S:
+        """The state with one more event."""
+        ...
+
+
+def starting_at(start: S) -> Callable[[Callable[[S, LogEvent], S]], Projection[S]]:
+    """Decorate a projection with the state in which it begins, so that `fold(log, projection)` needs no other.
+
+    >>> @starting_at(0)
+    ... def length(sofar: int, event: LogEvent) -> int:
+    ...     return sofar + 1
+    >>> fold(EventLog(), length)
+    0
     """
+
+    def decorated(projection: Callable[[S, LogEvent], S]) -> Projection[S]:
+        made = cast("Any", projection)
+        made.start = start
+        return cast("Projection[S]", made)
+
+    return decorated
+
+
+@overload
+def fold(log: Iterable[LogEvent], projection: Projection[S]) -> S: ...
+@overload
+def fold(log: Iterable[LogEvent], projection: Callable[[S | None, LogEvent], S]) -> S | None: ...
+@overload
+def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start: S) -> S: ...
+def fold(log: Iterable[LogEvent], projection: Callable[[Any, LogEvent], Any], start: Any = _OWN) -> Any:
+    """Apply a projection to a log: `projection(what came before, event)` for each event.
+
+    `start` is what came before the first event. By default it is the `start` of the projection, if it has one, as
+    those of `flujo_aros.ensemble.views` do, and otherwise None.
+
+    >>> log = EventLog()
+    >>> _ = log.append([("user.injected", "user", {"text": "It rains."})], turn=1)
+    >>> fold(log, lambda kinds, event: [*(kinds or []), event.kind])
+    ['user.injected']
+    >>> fold(log, lambda count, event: count + 1, 0)
+    1
+    """
+    sofar = getattr(projection, "start", None) if start is _OWN else start
     for each in log:
-        start = projection(start, each)
-    return start
+        sofar = projection(sofar, each)
+    return sofar
 
 
 def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:

@@ -53,6 +53,8 @@ Kind: TypeAlias = Annotated[str, Field(max_length=100), AfterValidator(_kind)]
 """A kind of event: lower-case words joined by dots, such as `agent.spoke`. The set of kinds is open."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][\w -]*$", max_length=60)]
 
+DEFAULT_PROFILE: Final = "default"
+"""The profile of an agent whose manifest names none."""
 RESERVED: Final = (
     "run.started",
     "run.finished",
@@ -99,7 +101,7 @@ class Manifest(_Strict):
     subscribes_to: tuple[Kind, ...] = ()
     may_emit: Annotated[tuple[Kind, ...], AfterValidator(_granted)]
     schedule: Schedule = Schedule()
-    model_profile: str = "default"
+    model_profile: str = DEFAULT_PROFILE
     memory: Memory = Memory()
     output_extra_fields: Annotated[tuple[str, ...], AfterValidator(_further)] = ()
 

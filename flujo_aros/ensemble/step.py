@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flujo_aros import host
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
-from flujo_aros.ensemble.manifest import Manifest, read_manifest, wrong_kind
+from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, read_manifest, wrong_kind
 from flujo_aros.ensemble.measures import drift, repetition, stutter
 from flujo_aros.ensemble.memory import (
     REFLECTED,
@@ -43,10 +43,11 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, tell_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
+from flujo_aros.pipeline.modules import FunctionLike, resolved
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.options import Option, known_options
+from flujo_aros.pipeline.options import Option, known_options, list_of
 from flujo_aros.pipeline.results import DeferredWork
-from flujo_aros.pipeline.step import PREVIOUS, Step
+from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting
@@ -89,6 +90,18 @@ def _is_said_at_turns(given: object) -> bool:
     return all(str(turn).isdecimal() and isinstance(text, str) for turn, text in said.items())
 
 
+def _is_reference(given: object) -> bool:
+    return isinstance(given, str) and REFERENCE.fullmatch(given) is not None
+
+
+_DEFAULT_MODEL: Final = "local:smollm2"
+"""The model of agents whose profile is not described: the one that needs no key and no network."""
+_STOP: Final = Option(
+    "kinds",
+    "kinds of events, or a function of an event",
+    "a string that an agent says is `completion_signal`",
+    fits=lambda given: isinstance(given, str) or callable(given) or list_of(str)(given),
+)
 _CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=_is_list)
 _PROFILES: Final = Option("special", "a mapping from names to agents", fits=lambda given: isinstance(given, Mapping))
 _LOG: Final = Option(
@@ -106,11 +119,14 @@ class Ensemble(TakesInput):
     """Lets a cast of agents take turns until `turns` have been played, or something ends the run earlier.
 
     `cast` are manifests, mappings, or paths of YAML files; `profiles` maps the `model_profile` of each to an
-    `AgentSpec` or the name of a model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
+    `AgentSpec` or the name of a model. A `model_profile` that is not among them may itself be the name of a model, and
+    `default` is then the local model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
     events: an `EventLog`, or a file or URL for one; a log that already has events is continued, beliefs included.
-    `stop_on` are kinds of events that end the run, `completion_signal` a string that ends it when an agent says it;
-    `inject` maps a turn to what the user says before it. The run also ends when no agent is due any more; if the last
-    turn was skipped or failed, its agent is asked again first, at most twice in a row.
+
+    `stop` ends the run: an event of this kind, or of one of these kinds (which are then in `stop_on`), or a function of
+    each event that returns true. `completion_signal` is a string that ends it when an agent says it. `inject` maps a
+    turn to what the user says before it. The run also ends when no agent is due any more; if the last turn was skipped
+    or failed, its agent is asked again first, at most twice in a row.
 
     A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
     that has drifted from the persona by `drift` or more, must be reworded once; a line that still repeats is skipped.
@@ -125,16 +141,19 @@ class Ensemble(TakesInput):
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
     'ensemble'
+    >>> Ensemble("wood", cast=[owl], turns=3, stop="agent.spoke").stop_on
+    ('agent.spoke',)
     """
 
     name: str
     _: KW_ONLY
     cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _CAST]
-    profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES]
+    profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES] = field(default_factory=dict[str, "AgentSpec | str"])
     turns: Annotated[int, Ge(1)] = 50
     input: InputLike = PREVIOUS
     log: Annotated[EventLog | str | Path | None, _LOG] = field(default=None, compare=False)
     stop_on: Annotated[Sequence[str], Field(description="Kinds of events that end the run.")] = ()
+    stop: Annotated[str | Sequence[str] | Callable[[LogEvent], bool], _STOP] | None = None
     completion_signal: Annotated[str, MinLen(1), Option(words="a string that is not empty")] | None = None
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
@@ -145,14 +164,30 @@ class Ensemble(TakesInput):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "cast", tuple(read_manifest(cast("Any", each)) for each in self.cast))
-        object.__setattr__(self, "stop_on", tuple(self.stop_on))
-        object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self.profiles.items()})
+        object.__setattr__(self, "stop_on", (*self.stop_on, *self._stop_kinds()))
+        object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self._named_profiles()})
         object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
         for problem in self._problems():
             self.refuse(problem)
         _ = self._given
         for manifest in self.manifests:
             _ = self.step_of(manifest)
+
+    def _stop_kinds(self) -> Iterator[str]:
+        """The kinds of events in `stop`, which from then on is a function, or None."""
+        if self.stop is None or callable(self.stop) or _is_reference(self.stop):
+            return
+        yield from [self.stop] if isinstance(self.stop, str) else self.stop
+        object.__setattr__(self, "stop", None)
+
+    def _named_profiles(self) -> Iterator[tuple[str, AgentSpec | str]]:
+        """The profiles, and those that are the name of a model."""
+        yield from self.profiles.items()
+        for name in sorted({manifest.model_profile for manifest in self.manifests} - self.profiles.keys()):
+            if name == DEFAULT_PROFILE:
+                yield name, _DEFAULT_MODEL
+            elif ":" in name:
+                yield name, name
 
     def _problems(self) -> Iterator[str]:
         names = [manifest.name for manifest in self.manifests]
@@ -167,7 +202,7 @@ class Ensemble(TakesInput):
                 yield f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}{known}"
         for kind in self.stop_on:
             if problem := wrong_kind(kind):
-                yield f"stop_on: {problem}"
+                yield f"stop_on: {problem}; {_STOP.hint}"
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -201,6 +236,8 @@ class Ensemble(TakesInput):
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that cannot exist."""
         super().prepare()
+        if isinstance(self.stop, str):
+            resolved(self.stop, step=self.name)
         for manifest in self.manifests:
             self.step_of(manifest).prepare()
 
@@ -393,6 +430,8 @@ class _Run:
         self.mute_turns = 0
         """The agent whose last turn was skipped or failed, and how many of its turns in a row."""
         self.why = "no agent was ever due"
+        stop = ensemble.stop
+        self._stop = None if stop is None else resolved(cast("FunctionLike", stop), step=ensemble.name)
         self._stopped = False
         self.turn = 0
         self.verdict: dict[str, Any] | None = None
@@ -693,6 +732,8 @@ class _Run:
         signal = self.ensemble.completion_signal
         if event.kind in self.ensemble.stop_on:
             self.reason, self._stopped = event.kind, True
+        elif self._stop is not None and self._stop(event):
+            self.reason, self._stopped = "stop", True
         elif signal is not None and event.actor != _CONDUCTOR and signal in event.text:
             self.reason = "signal"
         elif self.failed >= _MOST_FAILED * len(self.members):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flujo_aros.ensemble.log import LogEvent
+from flujo_aros.ensemble.log import LogEvent, starting_at
 from flujo_aros.ensemble.memory import REFLECTED, REFUSED
 
 
@@ -30,11 +30,13 @@ def stage_line(event: LogEvent) -> str:
     return f"{event.actor}: {event.text}{won}"
 
 
+@starting_at(tuple[str, ...]())
 def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
     """The last lines of the stage, as many as fit on a terminal."""
     return (*shown, stage_line(event))[-lines:]
 
 
+@starting_at(tuple[str, ...]())
 def transcript(lines: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
     """Every event as a line, with its turn."""
     return (*lines, f"{event.turn:>4}  {stage_line(event)}")
@@ -137,6 +139,7 @@ def render_stats(stats: Stats) -> str:
     return "\n".join(lines)
 
 
+@starting_at(Stats())
 def stats(sofar: Stats, event: LogEvent) -> Stats:
     """The figures with one more event."""
     sofar = replace(sofar, turns=max(sofar.turns, event.turn), events=sofar.events + 1)

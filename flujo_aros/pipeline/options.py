@@ -101,6 +101,7 @@ Form: TypeAlias = Literal[
     "steps",
     "function",
     "reducer",
+    "kinds",
     "condition",
     "template",
     "schema",
@@ -109,8 +110,8 @@ Form: TypeAlias = Literal[
 ]
 """How a blueprint writes an option: as a plain value, or as steps, a reference, a template, a JSON Schema.
 
-`operations`: steps, or short context operations. `special`: the kind has its own loader; `hidden`: not available in
-blueprints.
+`operations`: steps, or short context operations. `kinds`: kinds of events, or a function. `special`: the kind has its
+own loader; `hidden`: not available in blueprints.
 """
 
 _MOST_SHOWN: Final = 60

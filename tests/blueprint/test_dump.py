@@ -197,6 +197,7 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
             "input": INPUT,
             "log": st.sampled_from([None, "events.sqlite"]),
             "stop_on": st.sampled_from([(), ("c.d",)]),
+            "stop": st.sampled_from([None, "c.d", ["c.d", "e.f"], "shop:f"]),
             "completion_signal": st.sampled_from([None, "DONE"]),
             "inject": st.sampled_from([{}, {3: "Rain."}]),
             "repetition": st.sampled_from([0.85, 0.5]),

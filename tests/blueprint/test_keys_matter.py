@@ -491,6 +491,7 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "EnsembleBlock.profiles": (cast(""), cast("").replace("{fast: p}", "{fast: absent}"), LINES),
     "EnsembleBlock.turns": (cast(""), cast("", turns=2), LINES),
     "EnsembleBlock.stop_on": (cast(""), cast(", stop_on: [agent.spoke]"), LINES),
+    "EnsembleBlock.stop": (cast(""), cast(", stop: agent.spoke"), LINES),
     "EnsembleBlock.completion_signal": (cast(""), cast(", completion_signal: bright"), LINES),
     "EnsembleBlock.log": (cast(""), cast(", log: 'nosuch://events'"), LINES),
     "EnsembleBlock.inject": (cast(""), cast(", inject: {'2': 'Now sadder.'}"), LINES),

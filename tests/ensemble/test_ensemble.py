@@ -36,6 +36,7 @@ from flujo_aros import (
     bound,
     fold,
 )
+from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.execute import PlainProgress
 from flujo_aros.cli.run import show_figures
@@ -757,6 +758,64 @@ def test_a_list_of_a_manifest_is_never_taken_from_the_letters_of_a_string(key: s
         read_manifest({**owl, key: given})
 
 
+@pytest.mark.parametrize("stop", ["agent.spoke", ["judge.verdict", "agent.spoke"]])
+def test_a_kind_of_events_stops_the_run(stop: Any) -> None:
+    result, _ = played([WHISPERER, ACTOR], Talker("agent.spoke"), turns=9, stop=stop)
+    assert (result.output["reason"], result.output["turns"]) == ("agent.spoke", 2)
+
+
+def test_a_function_of_each_event_stops_the_run_also_when_it_is_resumed() -> None:
+    def third(event: LogEvent) -> bool:
+        return event.turn == 3
+
+    result, log = played([WHISPERER, ACTOR, CRITIC], Talker("world.observed"), turns=9, stop=third, stop_on=["a.b"])
+    assert (result.output["reason"], result.output["turns"], result.output["missing"]) == ("stop", 3, [])
+    assert list(log)[-1].payload == {"reason": "stop"}
+    again, _ = played([WHISPERER, ACTOR, CRITIC], Talker(), turns=12, stop=third, log=log)
+    assert (again.output["turns"], again.usage.requests) == (3, 0)
+
+
+STOPPING = """
+version: "0.1"
+agents: {small: {model: m}}
+steps:
+  - kind: ensemble
+    name: wood
+    stop: STOP
+    cast: [{name: owl, persona: An owl., subscribes_to: [run.started], may_emit: [judge.verdict]}]
+"""
+
+
+def test_a_blueprint_says_what_stops_a_run() -> None:
+    (step,) = parse_blueprint(STOPPING.replace("STOP", "[judge.verdict]")).steps
+    assert isinstance(step, Ensemble)
+    assert step.stop_on == ("judge.verdict",)
+    with pytest.raises(BlueprintError, match="would import wood_tools, which is not allowed"):
+        parse_blueprint(STOPPING.replace("STOP", "wood_tools:over"))
+    (step,) = parse_blueprint(STOPPING.replace("STOP", "wood_tools:over"), allow=["wood_tools"]).steps
+    assert isinstance(step, Ensemble)
+    assert step.stop == "wood_tools:over"
+    (warning,) = parse_blueprint(STOPPING.replace("STOP", "judge.verdit")).warnings
+    assert "7:11: nothing stops the run: no agent in the cast emits 'judge.verdit'" in str(warning)
+
+
+@pytest.mark.parametrize("wrong", ["3", "The end", "[The end]"])
+def test_what_cannot_stop_a_run_is_one_error(wrong: str) -> None:
+    with pytest.raises(BlueprintError, match="a string that an agent says is `completion_signal`") as refused:
+        parse_blueprint(STOPPING.replace("STOP", wrong))
+    assert len(refused.value.findings) == 1
+
+
+def test_a_log_is_folded_from_the_start_of_the_projection_or_from_the_given_one() -> None:
+    _, log = played([WHISPERER, ACTOR], Talker("agent.spoke"), turns=2)
+    assert fold(log, transcript) == fold(log, transcript, ())
+    assert fold(log, stats) == fold(log, stats, Stats())
+    assert fold(log, transcript, ("before",))[:2] == ("before", "   0  ▶ A clearing at dusk.")
+    assert fold(EventLog(), stats) == Stats()
+    assert fold(log, lambda count, _: (count or 0) + 1) == len(log)
+    assert fold(log, lambda last, event: event.kind if last is None else last, None) == "run.started"
+
+
 @pytest.mark.parametrize("kind", ["turn.failed", "turn.skipped", "agent.reflection_refused", "run.finished"])
 def test_what_the_conductor_says_of_turns_cannot_be_granted(kind: str) -> None:
     with pytest.raises(UsageError, match=f"{kind} cannot be granted"):
@@ -798,6 +857,46 @@ def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
 def test_a_profile_that_nobody_has_is_refused() -> None:
     with pytest.raises(UsageError, match="no profile 'fast'"):
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
+
+
+def test_without_profiles_an_agent_runs_on_the_model_that_it_names_or_on_the_local_one() -> None:
+    owl = manifest("owl", ["run.started"], ["agent.spoke"])
+    cat = manifest("cat", ["agent.spoke"], ["agent.spoke"], model_profile="local:cat")
+    step = Ensemble("wood", cast=[owl, cat], turns=2)
+    assert step.models == {"local:smollm2", "local:cat"}
+    models = {"local:smollm2": Talker(), "local:cat": Talker()}
+    result = Runner(step, models=ScriptedModels(models)).run_sync("A clearing at dusk.")
+    assert result.status is RunStatus.COMPLETED
+    assert [model.calls for model in models.values()] == [1, 1]
+    assert parse_blueprint(dump(Pipeline([step]))).steps[0] == step
+
+
+CAST_ONLY = """
+version: "0.1"
+agents: AGENTS
+steps: [{kind: ensemble, name: wood, cast: [{name: owl, persona: An owl., may_emit: [agent.spoke],
+         subscribes_to: [run.started]MORE}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("agents", "more", "model"),
+    [
+        ("{small: {model: m}}", "", "m"),
+        ("{small: {model: m}, default: {model: n}}", "", "n"),
+        ("{small: {model: m}, large: {model: n}}", ", model_profile: large", "n"),
+        ("{}", "", "local:smollm2"),
+    ],
+    ids=["the only one", "default", "named", "none"],
+)
+def test_without_profiles_a_cast_runs_on_the_agents_of_its_blueprint(agents: str, more: str, model: str) -> None:
+    pipeline = parse_blueprint(CAST_ONLY.replace("AGENTS", agents).replace("MORE", more))
+    assert pipeline.steps[0].models == {model}  # type: ignore[attr-defined]
+
+
+def test_a_blueprint_with_several_agents_does_not_guess_which_one_its_cast_runs_on() -> None:
+    with pytest.raises(BlueprintError, match="needs a `model_profile`, the name of one of the agents: small, large"):
+        parse_blueprint(CAST_ONLY.replace("AGENTS", "{small: {model: m}, large: {model: n}}").replace("MORE", ""))
 
 
 def test_what_is_no_profile_or_manifest_is_refused() -> None:

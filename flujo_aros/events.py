@@ -386,9 +386,13 @@ def emit(event: Event) -> None:
     >>> seen[1].scope.step_name
     'extract'
     """
+    _send(event, _scope.get())
+
+
+def _send(event: Event, scope: Scope) -> None:
     observers = _observers.get()
     if observers:
-        _stamp(event, _scope.get())
+        _stamp(event, scope)
         for observer in observers:
             observer(event)
 
@@ -434,11 +438,7 @@ def _opened(around: Scope, started: Event) -> Scope:
     return replace(around, **new)
 
 
-def _nobody(_: Event) -> None:
-    """Drops an event that nobody listens to."""
-
-
-UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(_nobody)
+UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(lambda _: None)
 """A span without observers, for frequent operations: it opens no scope and creates no event."""
 
 
@@ -461,11 +461,7 @@ class _Span:
         return self._finish
 
     def _finish(self, finished: Event) -> None:
-        observers = _observers.get()
-        if observers:
-            _stamp(finished, self._own)
-            for observer in observers:
-                observer(finished)
+        _send(finished, self._own)
 
     def _emit(self, observers: tuple[Observer, ...]) -> None:
         _stamp(self._started, self._own)

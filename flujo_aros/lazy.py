@@ -6,31 +6,17 @@ import ast
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
-_EXTRAS: Final = frozenset(
-    {
-        "genai_prices",
-        "httpx",
-        "jinja2",
-        "opentelemetry",
-        "pydantic_ai",
-        "pydantic_settings",
-        "rich",
-        "sqlalchemy",
-        "typer",
-        "yaml",
-    }
+_EXTRAS: Final = (
+    *("genai_prices", "httpx", "jinja2", "opentelemetry", "pydantic_ai", "pydantic_settings"),
+    *("rich", "sqlalchemy", "typer", "yaml"),
 )
 """Modules that the code beyond the reader imports and that `pip install flujo_aros` does not install."""
 
 
-class LazyNames(NamedTuple):
-    """What the `__init__.py` of such a package defines: `__all__`, `__getattr__` and `__dir__`."""
-
-    all: list[str]
-    getattr: Callable[[str], object]
-    dir: Callable[[], list[str]]
+LazyNames: TypeAlias = tuple[list[str], Callable[[str], object], Callable[[], list[str]]]
+"""What the `__init__.py` of such a package defines: `__all__`, `__getattr__` and `__dir__`."""
 
 
 def lazy_names(package: str, init: str) -> LazyNames:
@@ -58,7 +44,7 @@ def lazy_names(package: str, init: str) -> LazyNames:
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 
-    return LazyNames(names, attribute, lambda: names)
+    return names, attribute, lambda: names
 
 
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from flujo_aros.errors import UsageError
 
@@ -86,33 +86,6 @@ _REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured repl
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
 
-class _Read(BaseSettings):
-    """The same values, if the environment or a file sets them."""
-
-    model_config = SettingsConfigDict(env_prefix="AROS_", env_nested_delimiter="__", extra="forbid")
-
-    enabled: bool = True
-    repair: RepairSettings = RepairSettings()
-    fallback: FallbackSettings = FallbackSettings()
-    degrade_on_unexpected_behavior: bool = True
-    streaming: StreamingSettings = StreamingSettings()
-    schema_simplify: bool = False
-    telemetry: TelemetrySettings = TelemetrySettings()
-    journal: str | None = None
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 (the signature of the host)
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Give the environment precedence over the files, whose values are passed in."""
-        return env_settings, init_settings
-
-
 def read_settings(folder: Path | None = None) -> Settings:
     """Read the settings from the environment and from a folder, by default the working directory.
 
@@ -122,8 +95,10 @@ def read_settings(folder: Path | None = None) -> Settings:
     said: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
         said = _merged(said, _table(folder / name, keys))
+    fields = cast("type[BaseSettings]", Settings)  # whose names are all that is used of it
+    environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
     try:
-        return Settings.model_validate(_Read(**said).model_dump())
+        return Settings.model_validate(_merged(said, environment()))
     except ValidationError as error:
         raise UsageError(_sentence(error, folder)) from error
 

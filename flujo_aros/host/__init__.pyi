@@ -66,10 +66,8 @@ from flujo_aros.host.model import Live as Live
 from flujo_aros.host.response import allows_nothing as allows_nothing
 from flujo_aros.host.run import (
     AgentRun as AgentRun,
-    CallLimits as CallLimits,
     Conversation as Conversation,
     ModelSource as ModelSource,
-    UsageSink as UsageSink,
     conversation_of as conversation_of,
     plain_conversation as plain_conversation,
     run_agent as run_agent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -31,7 +31,6 @@ from flujo_aros.contract import BlockContract, Contract, compile_contract, path_
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.host.ladder_run import (
-    AwaitedChecks,
     Climb,
     Question,
     Run,
@@ -124,13 +123,23 @@ class Aros(AbstractCapability[Any]):
         capture_content: bool = False,
         clean_history: bool = False,
     ) -> Aros:
-        """Build it from an agent spec: the contract as a JSON Schema, the ladder as its fields. Raises `UsageError`
-        with one sentence for each invalid option.
+        """Build it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
 
-        Raises `UsageError` with one sentence for each invalid option.
+        Raises `UsageError` with the first invalid option, its value and the valid values.
         """
         flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
-        wanted, climb = spec_options(contract, ladder, flags)
+        for name, value in flags.items():
+            if not isinstance(cast("object", value), bool):
+                raise UsageError(f"Aros: {name} is {value!r}; it must be true or false")
+        try:
+            wanted = None if contract is None else compile_contract(contract)
+            climb = None if ladder is None else Ladder.model_validate(ladder)
+        except ContractError as error:
+            raise UsageError(f"Aros: contract must be a JSON Schema: {error}") from error
+        except ValidationError as error:
+            found = error.errors(include_url=False)[0]
+            place = f"ladder{path_of(found['loc']).removeprefix('$')}"
+            raise UsageError(f"Aros: {place} cannot be used: {found['msg']}") from error
         return cls(
             wanted, climb, buffer_stream=buffer_stream, capture_content=capture_content, clean_history=clean_history
         )
@@ -150,9 +159,10 @@ class Aros(AbstractCapability[Any]):
             name, settings = (ctx.agent.name or "", ctx.agent.model_settings) if ctx.agent else ("", None)
             with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
                 result = await handler()
-                if record.outcome is not None:
-                    known = record.exchange.summary
-                    annotate_run(result, known or summary_of(record.outcome, record, content=self.capture_content))
+                exchange = record.exchange
+                if exchange.outcome is not None:
+                    known = exchange.summary or summary_of(exchange.outcome, record, content=self.capture_content)
+                    annotate_run(result, known)
                 return result
         finally:
             self._runs.pop(run_id, None)
@@ -396,16 +406,17 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         """The value of an output. Raises `OutputError` if there is none."""
         run, ladder = self._run(ctx, record), self._ladder(wire.contract, record)
-        found = await recover(run, ladder, wire, text, validate, call_id=call_id, output_function=output_function)
-        if isinstance(found.outcome, Accepted):
-            return found.value
-        raise run.error(found.outcome)
+        outcome, value = await recover(
+            run, ladder, wire, text, validate, call_id=call_id, output_function=output_function
+        )
+        if isinstance(outcome, Accepted):
+            return value
+        raise run.error(outcome)
 
     async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
-        """The plain text of a step. A truncated or runaway text goes through the ladder. Raises `OutputError` if it
-        stays incomplete.
+        """The plain text of a step. A truncated or runaway text goes through the ladder.
 
-        Raises `OutputError` if the text is not complete.
+        Raises `OutputError` if it stays incomplete.
         """
         run = self._run(ctx, record)
         outcome = await recover_text(run, text)
@@ -416,10 +427,9 @@ class Aros(AbstractCapability[Any]):
         raise run.error(outcome)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
-        """The missing block of a reply that has already been shown, which can only be appended. A buffered reply
-        becomes the same as in a run without a stream.
+        """The missing block of a reply that has already been shown, which can only be appended.
 
-        A reply that is held back becomes what a run without a stream gives.
+        A buffered reply becomes what a run without a stream gives.
         """
         record, text = self._record(ctx), response.text
         if record.exchange.parameters is not None and isinstance(record.exchange.stream, WatchedStream):
@@ -433,9 +443,8 @@ class Aros(AbstractCapability[Any]):
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        wire = Wire.of(contract, wanted=True)
-        awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
-        climb = Climb(self._run(ctx, record), self._ladder(contract, record), wire.contract, awaited)
+        run, ladder = self._run(ctx, record), self._ladder(contract, record)
+        climb = Climb.of(run, ladder, Wire.of(contract, wanted=True))
         outcome = await climb.outcome(text, response.finish_reason)
         record.exchange.settled = (text, outcome)
         if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
@@ -468,38 +477,3 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
     if not isinstance(output, str):
         return to_json(output, inf_nan_mode="constants").decode()
     return "{}" if call and not output else output
-
-
-def spec_options(contract: Any, ladder: Any, flags: Mapping[str, Any]) -> tuple[Contract[Any] | None, Ladder | None]:
-    """The contract and the ladder described by a spec. Raises `UsageError` naming the option, its value and the allowed
-    ones.
-
-    Raises `UsageError` with the option, its value and the valid values.
-    """
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            message = f"Aros: {name} is {value!r}; it must be true or false"
-            raise UsageError(message)
-    return _contract(contract), _ladder(ladder)
-
-
-def _contract(contract: Any) -> Contract[Any] | None:
-    if contract is None:
-        return None
-    try:
-        return compile_contract(contract)
-    except ContractError as error:
-        message = f"Aros: contract must be a JSON Schema: {error}"
-        raise UsageError(message) from error
-
-
-def _ladder(ladder: Any) -> Ladder | None:
-    if ladder is None:
-        return None
-    try:
-        return Ladder.model_validate(ladder)
-    except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        place = f"ladder{path_of(found['loc']).removeprefix('$')}"
-        message = f"Aros: {place} cannot be used: {found['msg']}"
-        raise UsageError(message) from error

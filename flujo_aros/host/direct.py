@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from time import perf_counter
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
@@ -83,12 +83,8 @@ class Call:
         return f"{self.agent} {self.stage} {self.attempt}".strip()
 
 
-class ModelCall(Protocol):
-    """Makes one request to a model: `request_once`, or a wrapper around it."""
-
-    async def __call__(self, call: Call, /) -> ModelResponse:
-        """The whole reply. Raises what the provider raises."""
-        ...
+ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]
+"""Makes one request to a model, and raises what the provider raises: `request_once`, or a wrapper around it."""
 
 
 async def request_once(call: Call, /) -> ModelResponse:
@@ -149,10 +145,9 @@ def with_instructions(parameters: ModelRequestParameters, instructions: str | No
 
 
 def count(response: ModelResponse, usage: RunUsage, own: RunUsage, limits: UsageLimits | None) -> None:
-    """Count a response into the usage of a run and into the run's own usage (`own`). Raises `UsageLimitExceeded` if the
-    run exceeds its limits.
+    """Count a response into the usage of a run and into the run's own usage (`own`).
 
-    Raises `UsageLimitExceeded` where the run has used more than it may.
+    Raises `UsageLimitExceeded` if the run exceeds its limits.
     """
     used = response.usage
     price(response)
@@ -203,6 +198,7 @@ def text_in(response: ModelResponse) -> str:
 FIRST: Final = "first"
 
 
+@dataclass(slots=True)
 class FirstCall:
     """One call of the agent's own, which happens inside it once the caller's allowance lets it.
 
@@ -211,27 +207,19 @@ class FirstCall:
     observer.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        messages: Sequence[ModelMessage],
-        parameters: ModelRequestParameters,
-        record: RunRecord | None,
-        *,
-        capture: bool = False,
-    ) -> None:
-        self.response: ModelResponse | None = None
-        self.first_at: float | None = None
-        self.parameters = parameters
-        self._model, self._messages = model, messages
-        self._record = record
-        self._capture = capture
-        self._settle: Callable[[Usage], None] | None = None
-        self._reported: tuple[AbstractContextManager[Finish], Finish] | None = None
-        self._began = 0.0
+    model: Model
+    messages: Sequence[ModelMessage]
+    parameters: ModelRequestParameters
+    record: RunRecord | None
+    capture: bool = False
+    response: ModelResponse | None = None
+    first_at: float | None = None
+    _settle: Callable[[Usage], None] | None = None
+    _reported: tuple[AbstractContextManager[Finish], Finish] | None = None
+    _began: float = 0.0
 
     async def __aenter__(self) -> Self:
-        record = self._record
+        record = self.record
         if record is not None and record.options.allowance is not None:
             self._settle = await _reserved(record.options.allowance, record)
         self._began = perf_counter()
@@ -241,11 +229,11 @@ class FirstCall:
             started = AskStarted(
                 stage=FIRST,
                 attempt=self._attempt,
-                model=self._model.model_name,
+                model=self.model.model_name,
                 constrained=self.parameters.output_mode == "native",
-                prompt=text_of(self._messages, for_records=True),
-                system=text_of(self._messages, system_only=True),
-                capture=self._capture,
+                prompt=text_of(self.messages, for_records=True),
+                system=text_of(self.messages, system_only=True),
+                capture=self.capture,
             )
             around = span(started)
             self._reported = around, around.__enter__()
@@ -254,7 +242,7 @@ class FirstCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        record = self._record
+        record = self.record
         if record is not None:
             record.exchange.seconds = perf_counter() - self._began
         if self._settle is None and self._reported is None:
@@ -267,7 +255,19 @@ class FirstCall:
         if self._reported is not None:
             around, finish = self._reported
             try:
-                self._report(finish, used, _fault_of(raised))
+                fault = None if raised is None else "interrupted"
+                fault = sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else fault
+                ended = AskFinished(
+                    stage=FIRST,
+                    attempt=self._attempt,
+                    usage=used,
+                    model=self.model.model_name,
+                    seconds=perf_counter() - self._began,
+                    finish_reason=None if self.response is None else self.response.finish_reason,
+                    fault=fault,
+                    first_seconds=None if self.first_at is None else self.first_at - self._began,
+                )
+                finish(ended)
             finally:
                 around.__exit__(kind, raised, trace)
 
@@ -278,27 +278,7 @@ class FirstCall:
 
     @property
     def _attempt(self) -> int:
-        return 1 if self._record is None else self._record.tally.own_calls
-
-    def _report(self, finish: Finish, used: Usage, fault: str | None) -> None:
-        ended = AskFinished(
-            stage=FIRST,
-            attempt=self._attempt,
-            usage=used,
-            model=self._model.model_name,
-            seconds=perf_counter() - self._began,
-            finish_reason=None if self.response is None else self.response.finish_reason,
-            fault=fault,
-            first_seconds=None if self.first_at is None else self.first_at - self._began,
-        )
-        finish(ended)
-
-
-def _fault_of(raised: BaseException | None) -> str | None:
-    """Why a call failed, in one line."""
-    if raised is None:
-        return None
-    return sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else "interrupted"
+        return 1 if self.record is None else self.record.tally.own_calls
 
 
 async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, cast
 from uuid import uuid4
 
@@ -34,7 +35,6 @@ from flujo_aros.host.direct import (
 )
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.ladder_run import (
-    AwaitedChecks,
     Climb,
     Run,
     clean_history,
@@ -81,21 +81,27 @@ class DirectAgent(Generic[T]):
     key: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The inputs of one run of an agent, and its limits. `history` is the conversation before the prompt."""
+
+    prompt: Prompt
+    usage: RunUsage
+    limits: UsageLimits | None
+    settings: ModelSettings | None
+    history: Sequence[ModelMessage] | None
+    showing: Showing | None
+    deps: object
+
+
 @dataclass(slots=True)
 class DirectRun(Generic[T]):
-    """One run of such an agent. `history` is the conversation before it; `said` ends with the messages that the run
-    adds.
-    """
+    """One run of such an agent. `said` is its conversation, and ends with the messages that the run adds."""
 
     agent: DirectAgent[T]
     record: RunRecord
-    prompt: Prompt
-    usage: RunUsage
-    limits: UsageLimits
-    history: Sequence[ModelMessage] = ()
-    run_settings: ModelSettings | None = None
-    showing: Showing | None = None
-    deps: object = None
+    asked: Asked
+    limits: UsageLimits = field(init=False)
     run_id: str = field(init=False)
     said: list[ModelMessage] = field(init=False)
     own: RunUsage = field(default_factory=RunUsage)
@@ -109,12 +115,14 @@ class DirectRun(Generic[T]):
     def __post_init__(self) -> None:
         # The spans of an instrumented model are opened around the whole run, which asks the model in it.
         model, self.instrument = uninstrumented(self.agent.model)
-        self.said = list(self.history)
+        agent, asked, self.limits = self.agent, self.asked, self.asked.limits or UsageLimits()
+        self.said = list(asked.history or ())
         self.conversation = self.run_id = str(uuid4())
-        for message in self.history:
+        for message in self.said:
             self.conversation = message.conversation_id or self.conversation
+        context = partial(run_context, self.run_id, agent.name, agent.contract)
         self.run = Run(
-            self.record, model, self.usage, self.limits, self.said, self.deps, self._instruments, self._context
+            self.record, model, asked.usage, self.limits, self.said, asked.deps, lambda: self.instrument, context
         )
 
     async def outcome(self) -> Outcome[T]:
@@ -122,7 +130,8 @@ class DirectRun(Generic[T]):
         if self.instrument is None:
             return await self._outcome()
         name, model = self.agent.name, self.run.model
-        span = AgentSpan(self.instrument, name, model, self.usage, self.own, self.said, self.run_id, self.conversation)
+        usage, own = self.asked.usage, self.own
+        span = AgentSpan(self.instrument, name, model, usage, own, self.said, self.run_id, self.conversation)
         refused: list[Outcome[T]] = []
 
         async def body() -> Accepted[T]:
@@ -133,7 +142,7 @@ class DirectRun(Generic[T]):
             raise self.run.error(outcome)
 
         try:
-            return await span.around(body, _value)
+            return await span.around(body, attrgetter("value"))
         except OutputError as error:
             if error is not self.record.error or not refused:
                 raise
@@ -142,17 +151,11 @@ class DirectRun(Generic[T]):
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
         """The messages that the run added to its conversation."""
-        return tuple(self.said[len(self.history) :])
+        return tuple(self.said[len(self.asked.history or ()) :])
 
     def ladder_of(self, contract: Contract[Any]) -> Ladder:
         """The ladder of the agent, or the default one of the contract."""
         return self.agent.ladder or ladder_for(contract, current_settings())
-
-    def _instruments(self) -> InstrumentationSettings | None:
-        return self.instrument
-
-    def _context(self) -> dict[str, Any]:
-        return run_context(self.run_id, self.agent.name, self.agent.contract)
 
     async def _outcome(self) -> Outcome[T]:
         contract, exchange = self.agent.contract, await self._exchange()
@@ -166,14 +169,13 @@ class DirectRun(Generic[T]):
             judged = await recover_text(self.run, text)
             outcome = Accepted(text, Trust.CLEAN, "first", (), text) if judged is None else judged
         else:
-            if self.showing is not None and isinstance(contract, BlockContract):
+            if self.asked.showing is not None and isinstance(contract, BlockContract):
                 text = await self._put_behind(contract, text)
             wire = self._wire(contract, text)
-            found = await recover(self.run, self.ladder_of(wire.contract), wire, text, _as_read, call_id=call_id)
-            outcome = found.outcome
+            outcome, _ = await recover(self.run, self.ladder_of(wire.contract), wire, text, _as_read, call_id=call_id)
         if isinstance(outcome, Accepted) and call_id is not None:
             self._say(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
-        self.limits.check_cost(self.usage)
+        self.limits.check_cost(self.asked.usage)
         return outcome
 
     def _say(self, message: ModelMessage) -> None:
@@ -193,10 +195,10 @@ class DirectRun(Generic[T]):
 
     async def _exchange(self) -> Exchange:
         """The agent's own request and its reply, counted. An error that the ladder can handle counts as a reply."""
-        agent, record, model = self.agent, self.record, self.run.model
-        self.limits.check_before_request(self.usage)
-        self._say(ModelRequest(parts=[UserPromptPart(self.prompt)], instructions=agent.instructions))
-        settings = merge_model_settings(merge_model_settings(model.settings, agent.settings), self.run_settings)
+        agent, record, model, asked = self.agent, self.record, self.run.model, self.asked
+        self.limits.check_before_request(asked.usage)
+        self._say(ModelRequest(parts=[UserPromptPart(asked.prompt)], instructions=agent.instructions))
+        settings = merge_model_settings(merge_model_settings(model.settings, agent.settings), asked.settings)
         context = ModelRequestContext(
             model=model,
             messages=list(self.said),
@@ -209,7 +211,7 @@ class DirectRun(Generic[T]):
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
             async with FirstCall(model, context.messages, form, record) as call:
-                listen = None if self.showing is None else partial(self._listen, self.showing, call)
+                listen = None if asked.showing is None else partial(self._listen, asked.showing, call)
                 attempt = record.tally.own_calls
                 call.response = await make_call(
                     Call(model, context.messages, form, settings, listen, self.instrument, agent.name, attempt=attempt)
@@ -224,7 +226,7 @@ class DirectRun(Generic[T]):
                 raise
             response = found
         self._say(response)
-        count(response, self.usage, self.own, self.limits)
+        count(response, asked.usage, self.own, self.limits)
         if response.state == "suspended":
             raise UsageError(_PUT_OFF)
         record.exchange.response = response
@@ -239,7 +241,7 @@ class DirectRun(Generic[T]):
         stream.watched = watch(record.exchange, call.parameters, current_settings().streaming)
         record.exchange.stream = stream
         try:
-            return await read_out(stream, showing, self.limits, self.usage, self.own)
+            return await read_out(stream, showing, self.limits, self.asked.usage, self.own)
         finally:
             call.response, call.first_at = come(stream, record), stream.first_at
 
@@ -270,7 +272,11 @@ class DirectRun(Generic[T]):
             exchange.thought, revised = True, thought
         elif parameters.output_tools:
             cut = was_cut(response.finish_reason)
-            meant = CallsMeant(parameters, exchange.wanted, _any, exchange.raw_arguments, exchange.passed_over, cut)
+
+            def always(_contract: Contract[Any], _rejected: Rejected) -> bool:
+                return True  # a reply without an output tool call goes to the ladder, because no host asks again
+
+            meant = CallsMeant(parameters, exchange.wanted, always, exchange.raw_arguments, exchange.passed_over, cut)
             revised = meant.applied(response)
         unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
         if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
@@ -301,26 +307,16 @@ class DirectRun(Generic[T]):
     async def _put_behind(self, contract: BlockContract, text: str) -> str:
         """The text with its missing block. A reply that was already shown can only be appended to."""
         record, run = self.record, self.run
-        wire = self._wire(contract, text)
-        awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
-        outcome = await Climb(run, self.ladder_of(contract), wire.contract, awaited).outcome(text, run.finish)
+        climb = Climb.of(run, self.ladder_of(contract), self._wire(contract, text))
+        outcome = await climb.outcome(text, run.finish)
         added = put_behind(record, text, outcome, finish=run.finish)
         if added:
             clean_history(record, run.messages, text + added, None)
-            if self.showing is not None:
-                await self.showing.append(added)
+            if self.asked.showing is not None:
+                await self.asked.showing.append(added)
         return text + added
-
-
-def _any(_contract: Contract[Any], _rejected: Rejected) -> bool:
-    """A reply without an output tool call goes to the ladder, because no host asks again."""
-    return True
 
 
 async def _as_read(accepted: Accepted[Any]) -> Any:
     """Only the contract and the checks validate a value here."""
-    return accepted.value
-
-
-def _value(accepted: Accepted[Any]) -> Any:
     return accepted.value

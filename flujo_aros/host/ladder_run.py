@@ -90,10 +90,6 @@ _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 
 
-def _none() -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """The run of an agent in progress, as the ladder sees it: one object, passed on to everything that needs it.
@@ -108,7 +104,7 @@ class Run:
     limits: UsageLimits | None
     messages: list[ModelMessage]
     deps: object = None
-    instruments: Callable[[], InstrumentationSettings | None] = _none
+    instruments: Callable[[], InstrumentationSettings | None] = lambda: None
     context: Callable[[], dict[str, Any]] = dict[str, Any]
     put: Callable[[Ask], Awaitable[Reply]] | None = None
     capture: bool = False
@@ -118,7 +114,7 @@ class Run:
 
     async def answer(self, ask: Ask) -> Reply:
         """The reply to one ask: by `put`, or by a separate request."""
-        return await (self.ask_directly(ask) if self.put is None else self.put(ask))
+        return await (self.put or self.ask_directly)(ask)
 
     async def ask_directly(
         self,
@@ -320,6 +316,15 @@ class Climb:
     awaited: AwaitedChecks | None = None
     """The checks that no plan can run."""
 
+    @classmethod
+    def of(cls, run: Run, ladder: Ladder, wire: Wire, *, checked: bool = True) -> Climb:
+        """The climb of replies that hold what is on the wire; `checked` by the run's own checks, too."""
+        theirs = run.record.options.checks if checked else ()
+        if not theirs and not wire.awaited:
+            return cls(run, ladder, wire.contract)
+        every = (*wire.awaited, *(check for check in theirs if check not in wire.awaited))
+        return cls(run, ladder, wire.contract, AwaitedChecks(every, wire))
+
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """The outcome of a reply, through the ladder if needed."""
         record = self.run.record
@@ -367,11 +372,6 @@ class Climb:
             raise refused[0]
         return found
 
-    def without_asking(self) -> Climb:
-        """The same, with only the stages that make no call."""
-        stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
-        return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
-
     def _task(self, examples: Examples) -> Task[Any]:
         run = self.run
         record, model = run.record, run.model
@@ -418,14 +418,6 @@ Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 """The host's result for an accepted value. Raises `ValidationError` if it rejects the value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """The result of a reply: the outcome for the user, and the host's version of its value."""
-
-    outcome: Outcome[Any]
-    value: Any = None
-
-
 async def recover(
     run: Run,
     ladder: Ladder,
@@ -435,17 +427,15 @@ async def recover(
     *,
     call_id: str | None = None,
     output_function: bool = False,
-) -> Recovered:
+) -> tuple[Outcome[Any], Any]:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
+    Returns it as the user sees it, with the host's version of its value.
     `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
     record, exchange, finish = run.record, run.record.exchange, run.finish
-    awaited = None
-    if wire.awaited or (record.options.checks and not output_function):
-        theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
-        awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
-    climb = Climb(run, ladder, wire.contract, awaited)
+    climb = Climb.of(run, ladder, wire, checked=not output_function)
+    awaited = climb.awaited
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     record.texts.append(text)
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
@@ -457,7 +447,7 @@ async def recover(
     as_written = isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN and outcome.text == text
     if as_written and not refusal and isinstance(settled, Accepted):  # there is no more to report
         exchange.outcome = settled
-        return Recovered(settled, value)
+        return settled, value
     plain = as_written and wire.contract.mode == "json"
     exchange.schema_ignored = not plain and _ignores_schema(record, text, finish)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
@@ -466,7 +456,9 @@ async def recover(
         settled, value, refusal = await _validated(outcome, validate, wire, awaited)
     if refusal and wire.contract.mode == "event":  # no one is asked any more: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
-            outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
+            silent = tuple(stage for stage in ladder.stages if not stage.asks)
+            climb = replace(climb, ladder=ladder.model_copy(update={"stages": silent}))
+            outcome = await climb.outcome(outcome.text, finish, refusal)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
@@ -480,7 +472,7 @@ async def recover(
         # what was thought is there already.
         if run.clean_history or wire.contract.mode == "block" or exchange.thought:
             clean_history(record, run.messages, wire.text_of(outcome), call_id)
-    return Recovered(settled, value)
+    return settled, value
 
 
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
@@ -661,30 +653,18 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
         name = issue.path.removeprefix("$.")
         if name not in contract.fields or name in WELL_KNOWN:
             return None
-        made_up = last or accepted.trust is Trust.SYNTHESIZED
-        text = _text_for(given.get(name), made_up=made_up)
-        if text is None:
+        value = given.get(name)
+        states = isinstance(value, (bool, int, float))
+        # A rejected string is not repaired by another string.
+        if isinstance(value, str) or not (states or last or accepted.trust is Trust.SYNTHESIZED):
             return None
-        repairs.append(_field_repair(given.get(name), text, issue.path))
+        text = "" if value is None else json.dumps(value, ensure_ascii=False)
+        code = "literal-to-string" if isinstance(value, bool) else "number-to-string" if states else "cleaned"
+        risk = Risk.INFERRED if states else Risk.LOSSY
+        repairs.append(Repair(code, risk, issue.path, (0, 0), text[:80], text[:80]))
         given[name] = text
     trust = accepted.trust if accepted.trust is Trust.SYNTHESIZED else Trust.of(repairs)
     return replace(accepted, value=Event.model_validate(given), trust=trust, repairs=tuple(repairs))
-
-
-def _text_for(value: Any, *, made_up: bool) -> str | None:
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    if isinstance(value, str) or not made_up:  # a rejected string is not repaired by another string
-        return None
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _field_repair(value: Any, text: str, path: str) -> Repair:
-    before = "" if value is None else json.dumps(value, ensure_ascii=False)[:80]
-    if isinstance(value, (bool, int, float)):
-        code = "literal-to-string" if isinstance(value, bool) else "number-to-string"
-        return Repair(code, Risk.INFERRED, path, (0, 0), before, text)
-    return Repair("cleaned", Risk.LOSSY, path, (0, 0), before, text[:80])
 
 
 @dataclass
@@ -794,17 +774,13 @@ def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contr
     """Whether the provider of a run enforces the schema of the contract, or could."""
     if sent is not None and sent.output_mode == "native":
         return "on"
-    return "can" if profile_of(model).get("supports_json_schema_output") and _can_be_enforced(contract) else "no"
-
-
-def _can_be_enforced(contract: Contract[Any]) -> bool:
-    if not contract.json_schema or contract.mode != "json":
-        return False
+    if contract.mode != "json" or not contract.json_schema or not profile_of(model).get("supports_json_schema_output"):
+        return "no"
     try:
         schema_request(contract, "native")
     except UsageError:
-        return False
-    return True
+        return "no"
+    return "can"
 
 
 def _unwrapped(text: str, schema: JsonSchema) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from time import perf_counter
@@ -284,7 +284,7 @@ class WatchedStream(StreamedResponse):
         if not found.parts:
             return []
         part = _in_place_of(so_far.tool_calls, found.parts[0])
-        index = _first_answer(so_far.parts)
+        index = next((at for at, shown in enumerate(so_far.parts) if _is_answer(shown)), len(so_far.parts))
         self.final = _ended(so_far, [*kept, part])
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
@@ -410,11 +410,7 @@ def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> Mode
     return ToolCallPart(calls[0].tool_name, written, tool_call_id=calls[0].tool_call_id)
 
 
-def _first_answer(parts: Sequence[ModelResponsePart]) -> int:
-    """The index of the part where the answer begins, or would begin."""
-    return next((index for index, part in enumerate(parts) if _is_answer(part)), len(parts))
-
-
+@dataclass(slots=True)
 class PartsWatched:
     """Watches the events of one stream. Each text, each tool call and each thought is a separate text.
 
@@ -422,21 +418,18 @@ class PartsWatched:
     answer is a text, or the arguments of one of `tools`.
     """
 
-    def __init__(
-        self, *, runaway: bool = True, contract: Contract[Any] | None = None, tools: Collection[str] = ()
-    ) -> None:
-        self._runaway = runaway
-        self._contract = contract
-        self._tools = tools
-        self._parts: dict[int, Runaway] = {}
-        self._answers: dict[int, StreamReader[Any]] = {}
+    runaway: bool
+    contract: Contract[Any] | None
+    tools: Collection[str]
+    _parts: dict[int, Runaway] = field(default_factory=dict[int, Runaway])
+    _answers: dict[int, StreamReader[Any]] = field(default_factory=dict[int, StreamReader[Any]])
 
     def worthless(self, event: ModelResponseStreamEvent) -> int | None:
         """The index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             self._parts[event.index] = Runaway()
-            if self._contract is not None and self._answers_in(event.part):
-                self._answers[event.index] = StreamReader(self._contract)
+            if self.contract is not None and self._answers_in(event.part):
+                self._answers[event.index] = StreamReader(self.contract)
             words = words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
             words = words_of(event.delta)
@@ -449,11 +442,11 @@ class PartsWatched:
         answer = self._answers.get(event.index)
         if answer is not None:
             answer.feed(words)
-        runs_away = self._runaway and part.issue is not None
+        runs_away = self.runaway and part.issue is not None
         return event.index if runs_away or (answer is not None and answer.doomed is not None) else None
 
     def _answers_in(self, part: object) -> bool:
-        return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self._tools)
+        return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self.tools)
 
 
 def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
@@ -462,7 +455,7 @@ def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSett
         return None
     tools = [tool.name for tool in form.output_tools]
     contract = exchange.wanted if stops.stop_doomed else None
-    return PartsWatched(runaway=stops.stop_runaway, contract=contract, tools=tools)
+    return PartsWatched(stops.stop_runaway, contract, tools)
 
 
 def words_of(piece: object) -> str:

@@ -106,7 +106,7 @@ class PlainValues:
 
     def validate(self, value: Any) -> Verdict[Any]:
         """Judge a JSON value."""
-        if self.key is not None and self.key not in _keys(value):
+        if self.key is not None and not (is_dict(value) and self.key in value):
             return Invalid((Issue("$", "missing", f"expected an object with the key {self.key!r}"),))
         verdict = self.inner.validate(value if self.key is None else value[self.key])
         if self.key is None:
@@ -285,10 +285,6 @@ def _is_envelope_of(outer: JsonSchema, inner: JsonSchema) -> bool:
 
 def _members(schema: JsonSchema) -> set[str]:
     return set(schema.get("properties", {}))
-
-
-def _keys(value: object) -> set[str]:
-    return set(cast("dict[str, Any]", value)) if isinstance(value, dict) else set()
 
 
 def _moved(issues: tuple[Issue, ...], key: str) -> tuple[Issue, ...]:

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import TypeAdapter
@@ -93,8 +94,7 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
     """Record every model call inside the block."""
 
     async def direct(call: Call, /) -> ModelResponse:
-        asked = _Request(call.model, call.messages, call.settings, call.parameters)
-        return await _recorded(calls, lambda: request_once(call), asked, f"{call.stage} {call.attempt}")
+        return await _recorded(calls, lambda: request_once(call), call, f"{call.stage} {call.attempt}")
 
     token = _recorder.set(calls)
     try:
@@ -104,20 +104,11 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
         _recorder.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request to a model, before it is made."""
-
-    model: Model
-    messages: Sequence[ModelMessage]
-    settings: ModelSettings | None
-    parameters: ModelRequestParameters
-
-    def question(self) -> str:
-        """A hash of the request without what differs between runs: times, and ids of runs, replies and calls."""
-        parts = [named(self.model), self.messages, dict(self.settings or {}), self.parameters]
-        plain = to_jsonable_python(parts, fallback=_of_kind, bytes_mode="base64")
-        return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
+def _question(call: Call) -> str:
+    """A hash of a request without what differs between runs: times, and ids of runs, replies and calls."""
+    parts = [named(call.model), call.messages, dict(call.settings or {}), call.parameters]
+    plain = to_jsonable_python(parts, fallback=lambda value: type(value).__qualname__, bytes_mode="base64")
+    return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
 
 
 _PASSING: Final = frozenset(
@@ -131,12 +122,8 @@ def _lasting(plain: Any) -> Any:
     return [_lasting(value) for value in plain] if is_list(plain) else plain
 
 
-def _of_kind(value: object) -> str:
-    return type(value).__qualname__  # a repr may hold an address
-
-
 async def _recorded(
-    calls: CallRecorder, ask: Callable[[], Awaitable[ModelResponse]], request: _Request, kind: str
+    calls: CallRecorder, ask: Callable[[], Awaitable[ModelResponse]], request: Call, kind: str
 ) -> ModelResponse:
     """The reply to a request, made now or recorded earlier. Raises the provider's error, also a recorded one."""
     made: ModelResponse | None = None
@@ -156,7 +143,7 @@ async def _recorded(
         return _made(made)
 
     size = _size(request.messages)
-    record = await calls.call(kind, make, model=named(request.model), size=size, question=request.question)
+    record = await calls.call(kind, make, model=named(request.model), size=size, question=partial(_question, request))
     if failed is not None:
         raise failed
     return made or _reply(record)
@@ -180,7 +167,7 @@ class RecordedModel(WrapperModel):
         calls = recorder()
         if calls is None:
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
-        asked = _Request(self.wrapped, messages, model_settings, model_request_parameters)
+        asked = Call(self.wrapped, messages, model_request_parameters, model_settings)
         return await _recorded(
             calls, lambda: self.wrapped.request(messages, model_settings, model_request_parameters), asked, "own"
         )
@@ -225,7 +212,7 @@ class RecordedModel(WrapperModel):
                 failed = error
                 return CallMade(_fault(error))
 
-        question = _Request(self.wrapped, messages, model_settings, model_request_parameters).question
+        question = partial(_question, Call(self.wrapped, messages, model_request_parameters, model_settings))
         asking = calls.call("own", make, model=named(self.wrapped), size=_size(messages), question=question)
         recording = asyncio.ensure_future(asking)
         was_read = False

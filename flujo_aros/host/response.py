@@ -77,34 +77,32 @@ class CallsMeant:
         If none is usable, the first one is the answer that goes to the ladder.
         """
         by_name = {tool.name: tool for tool in self.parameters.output_tools}
-        at = [index for index, part in enumerate(response.parts) if _called(part) in by_name]
-        if len(at) < 2:
+        calls = [part for part in response.tool_calls if part.tool_name in by_name]
+        if len(calls) < 2:
             return response
-        parts = list(response.parts)
-        calls = [part for index in at if isinstance(part := parts[index], ToolCallPart)]
-        read_as = [
-            read(call.args_as_json_str(), self._contract(by_name[call.tool_name]), truncated=self.truncated)
-            for call in calls
-        ]
-        usable = [call for call, outcome in zip(calls, read_as, strict=True) if isinstance(outcome, Accepted)]
-        others = [call for call, outcome in zip(calls, read_as, strict=True) if not isinstance(outcome, Accepted)]
+        usable, others = list[ToolCallPart](), list[ToolCallPart]()
+        for call in calls:
+            contract = self._contract(by_name[call.tool_name])
+            is_usable = isinstance(read(call.args_as_json_str(), contract, truncated=self.truncated), Accepted)
+            (usable if is_usable else others).append(call)
         if not others:
             return response
         if not usable:
             usable, others = calls[:1], calls[1:]
         self.passed_over.update(call.tool_call_id for call in others)
-        for index, call in zip(at, (*usable, *others), strict=True):
-            parts[index] = call
-        return response if calls == [*usable, *others] else replace(response, parts=parts)
+        if calls == [*usable, *others]:
+            return response
+        ordered = iter((*usable, *others))
+        return replace(response, parts=[next(ordered) if part in calls else part for part in response.parts])
 
     def _renamed(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
-        known = {*self.parameters.tool_defs}
-        parts: list[ModelResponsePart] = []
-        for part in response.parts:
-            if isinstance(part, ToolCallPart) and part.tool_name not in known:
-                parts.append(_as_call_of(self._named(part, tools), part))
-            else:
-                parts.append(part)
+        known = self.parameters.tool_defs
+        parts: list[ModelResponsePart] = [
+            _call_of(self._named(part, tools), part)
+            if isinstance(part, ToolCallPart) and part.tool_name not in known
+            else part
+            for part in response.parts
+        ]
         return response if parts == list(response.parts) else replace(response, parts=parts)
 
     def _named(self, call: ToolCallPart, tools: Sequence[ToolDefinition]) -> str:
@@ -130,28 +128,13 @@ class CallsMeant:
         return self._wire(tool).contract
 
     def _wire(self, tool: ToolDefinition) -> Wire:
-        return host_wire(_as_output(tool), self.wanted, with_context=True)
+        # The output context of a call of this tool, as far as its definition determines it.
+        called = OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
+        return host_wire(called, self.wanted, with_context=True)
 
 
-def _called(part: ModelResponsePart) -> str | None:
-    """The name of the tool that a part of a response calls."""
-    return part.tool_name if isinstance(part, ToolCallPart) else None
-
-
-def _as_output(tool: ToolDefinition) -> OutputContext:
-    """The output context of a call of this tool, as far as its definition determines it."""
-    return OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
-
-
-def _as_call_of(name: str, call: ToolCallPart) -> ToolCallPart:
-    return ToolCallPart(
-        name,
-        call.args,
-        tool_call_id=call.tool_call_id,
-        id=call.id,
-        provider_name=call.provider_name,
-        provider_details=call.provider_details,
-    )
+def _call_of(name: str, call: ToolCallPart) -> ToolCallPart:
+    return replace(call, tool_name=name)
 
 
 def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
@@ -196,6 +179,8 @@ def thought_in(
     Some servers put it there, if their reasoning parser finds no end or treats a whole constrained reply as reasoning.
     Only JSON that satisfies the contract counts, because prose is normal in thinking.
     """
+    if not response.thinking:
+        return None
     thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content.strip()]
     if not thoughts or not says_nothing(response) or response.finish_reason in ("length", "content_filter"):
         return None
@@ -271,21 +256,6 @@ def _rejected(reason: Reason, code: str, words: str, text: str) -> Rejected:
 _ANYTHING: Final[Contract[Any]] = compile_contract({})
 
 
-def response_of(fault: Fault, parameters: ModelRequestParameters, model_name: str) -> ModelResponse:
-    """The reply that an error replaced, as if it had arrived normally; without any parts if it had no text.
-
-    Its usage is marked as not measured, because providers report none with an error.
-    """
-    tool = only_tool(parameters)
-    part = TextPart(fault.text) if tool is None else ToolCallPart(tool.name, fault.text)
-    return ModelResponse(
-        parts=[part] if fault.text else [],
-        usage=RequestUsage(unmeasured_requests=1),
-        model_name=model_name,
-        finish_reason="error",
-    )
-
-
 def fault_in(
     error: Exception,
     parameters: ModelRequestParameters,
@@ -348,7 +318,15 @@ def rescue(
         rejected = read_reply(reply_of(fault, ""), contract)
         if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
             return None
-    response = response_of(fault, parameters, record.exchange.model)
+    # As if it had arrived normally; its usage is not measured, because providers report none with an error.
+    tool = only_tool(parameters)
+    part = TextPart(fault.text) if tool is None else ToolCallPart(tool.name, fault.text)
+    response = ModelResponse(
+        parts=[part] if fault.text else [],
+        usage=RequestUsage(unmeasured_requests=1),
+        model_name=record.exchange.model,
+        finish_reason="error",
+    )
     if not fault.text and not parameters.function_tools:
         response = with_blank(
             response, parameters, record.exchange.raw_arguments, is_text_read=record.exchange.wanted is not None

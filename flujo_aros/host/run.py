@@ -23,7 +23,7 @@ from pydantic_ai import (
     ToolDenied,
     ToolOutput,
 )
-from pydantic_ai.capabilities import CAPABILITY_TYPES, AbstractCapability
+from pydantic_ai.capabilities import CAPABILITY_TYPES
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ToolCallPart
 from pydantic_ai.models import Model
@@ -38,7 +38,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.direct import TEXT, with_instructions
-from flujo_aros.host.direct_run import DirectAgent, DirectRun
+from flujo_aros.host.direct_run import Asked, DirectAgent, DirectRun
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.model import Live, Showing, WatchedStream
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -47,7 +47,7 @@ from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.response import no_output_in
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, agent_span, awaited_record
 from flujo_aros.host.schema_request import schema_request
-from flujo_aros.host.spans import is_instrumented
+from flujo_aros.host.spans import capabilities_in, is_instrumented
 from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
@@ -95,20 +95,6 @@ async def direct_agent(
     """
     model = await named_model(spec.model, models, repeated=repeated)
     return _once(_of_spec, spec, model, contract, ladder)
-
-
-async def agent_with_tools(
-    spec: AgentSpec,
-    tools: Sequence[Any],
-    contract: Contract[T] | None,
-    ladder: Ladder | None,
-    models: ModelSource | None,
-    *,
-    repeated: bool = False,
-) -> HostedAgent[T]:
-    """The agent of a spec that has `tools` or capabilities, for pydantic-ai to run. Raises as `direct_agent`."""
-    model = await named_model(spec.model, models, repeated=repeated)
-    return hosted_agent(_once(_with_tools, spec, model, *tools), contract, ladder, spec.output_mode)
 
 
 def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
@@ -218,9 +204,7 @@ def hosted_agent(
     agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None, mode: OutputMode = "auto"
 ) -> HostedAgent[T]:
     """A user's agent with `Aros` active. If its output type is only text, this run asks for the contract."""
-    parts: list[AbstractCapability[Any]] = []
-    agent.root_capability.apply(parts.append)
-    has_own = any(isinstance(part, Aros) for part in parts)
+    has_own = any(isinstance(part, Aros) for part in capabilities_in(agent.root_capability))
     add = () if has_own else (Aros(contract, ladder),)
     if contract is None or without_deferral(agent.output_type) is not str:
         return HostedAgent(agent, contract, add=add)
@@ -253,7 +237,6 @@ def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:
     return of_text or not contract.json_schema
 
 
-UsageSink: TypeAlias = Callable[[Usage], None]
 Conversation: TypeAlias = tuple[ModelMessage, ...]
 """The messages between an agent and its model, oldest first."""
 
@@ -299,7 +282,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     *,
     models: ModelSource | None = None,
     deps: Any = None,
-    usage_sink: UsageSink | None = None,
+    usage_sink: Callable[[Usage], None] | None = None,
     live: Live | None = None,
     limits: CallLimits | UsageLimits | None = None,
     allowance: Allowance | None = None,
@@ -332,39 +315,31 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     wanted, every = contract, tuple(checks)
-    beyond = every
     if contract is not None:
-        beyond = contract.awaited
-        if checks:
-            wanted = checked_contract(contract, [check for check in checks if not is_async(check)])
-            beyond = (*beyond, *(check for check in checks if is_async(check)))
-        every = (*contract.awaited, *checks)
+        wanted = checked_contract(contract, [check for check in checks if not is_async(check)]) if checks else contract
+        every = (*contract.awaited, *every)
+    beyond = every and tuple(check for check in every if contract is None or is_async(check))
     resolve = partial(named_model, models=models, repeated=repeated)
-    options = RunOptions(
-        wanted,
-        ladder,
-        allowance,
-        resolve,
-        beyond,
-        secrets,
-        evidence,
-        {} if refusals is None else refusals,
-        is_text_judged=contract is None,
+    refused = {} if refusals is None else refusals
+    plain = contract is None
+    record = RunRecord(
+        RunOptions(wanted, ladder, allowance, resolve, beyond, secrets, evidence, refused, is_text_judged=plain)
     )
-    record = RunRecord(options)
     shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
-    showing = live and Showing(live, shown, record)
-    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps, resumed)
+    showing = None if live is None else Showing(live, shown, record)
+    call_settings = cast("ModelSettings | None", settings)
+    ask = Asked(prompt, RunUsage(), _usage_limits(limits), call_settings, history, showing or None, deps)
     path: Callable[[], Awaitable[Outcome[T]]]
     # This is the only place where the two paths diverge: an agent without tools needs no agent graph.
     timeout = agent.timeout if isinstance(agent, AgentSpec) else None
     if not isinstance(agent, AgentSpec):
-        path = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record)
+        path = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record, resumed)
     elif agent.is_direct:
         path = partial(_directly, await direct_agent(agent, wanted, ladder, models, repeated=repeated), ask, record)
     else:
-        hosted = await agent_with_tools(agent, tools, wanted, ladder, models, repeated=repeated)
-        path = partial(_hosted, hosted, ask, record)
+        model = await named_model(agent.model, models, repeated=repeated)
+        hosted = hosted_agent(_once(_with_tools, agent, model, *tools), wanted, ladder, agent.output_mode)
+        path = partial(_hosted, hosted, ask, record, resumed)
     awaited = awaited_record.set(record)
     try:
         outcome = await (path() if timeout is None else _in_time(path, timeout, record))
@@ -381,33 +356,6 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         if usage_sink is not None:
             usage_sink(spent)
     return AgentRun(outcome, tuple(record.stages), spent, record.tally.calls, record.messages)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The inputs of one run, and its limits."""
-
-    prompt: Prompt
-    usage: RunUsage
-    limits: UsageLimits | None
-    settings: Mapping[str, Any] | None
-    history: Sequence[ModelMessage] | None
-    showing: Showing | None
-    deps: Any
-    resumed: tuple[Deferral, Mapping[str, Decision]] | None = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments of `Agent.run` that set the start of the conversation."""
-        if self.resumed is not None:
-            deferral, decisions = self.resumed
-            return deferral.resumed(decisions)
-        return {"user_prompt": self.prompt, "message_history": self.history}
-
-    @property
-    def before(self) -> int:
-        """The number of messages before those of the run."""
-        return len(self.history or ()) if self.resumed is None else self.resumed[0].before
 
 
 def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
@@ -430,12 +378,10 @@ async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, re
         return Rejected(Reason.PROVIDER, (issue,), _last_text(record))
 
 
-async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+async def _directly(agent: DirectAgent[T], ask: Asked, record: RunRecord) -> Outcome[T]:
     """The run of an agent defined by a spec."""
     record.claimed = True  # an agent run by a check has its own record
-    settings = cast("ModelSettings | None", ask.settings)
-    limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
-    run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing, ask.deps)
+    run = DirectRun(agent, record, ask)
     try:
         with agent_span(run.run_id, agent.name, record, ask.usage, ask.deps, agent.settings):
             outcome = await run.outcome()
@@ -450,9 +396,15 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
     return outcome
 
 
-async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+async def _hosted(
+    hosted: HostedAgent[T], ask: Asked, record: RunRecord, resumed: tuple[Deferral, Mapping[str, Decision]] | None
+) -> Outcome[T]:
     """The run of a pydantic-ai agent."""
-    extra: dict[str, Any] = {}
+    before = len(ask.history or ())  # the number of messages before those of the run
+    extra: dict[str, Any] = {"user_prompt": ask.prompt, "message_history": ask.history}
+    if resumed is not None:
+        deferral, decisions = resumed
+        before, extra = deferral.before, deferral.resumed(decisions)
     if hosted.output_type is not None:
         extra["output_type"] = [hosted.output_type, DeferredToolRequests]
     extra.update(recorded_run(hosted.agent, hosted.add))
@@ -462,10 +414,9 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
         record.viewer = ask.showing
     try:
         result = await deferring(hosted.agent).run(
-            **ask.given,
             instructions=hosted.instructions,
             deps=ask.deps,
-            model_settings=cast("ModelSettings | None", ask.settings),
+            model_settings=ask.settings,
             usage=ask.usage,
             usage_limits=ask.limits,
             infer_name=False,  # the host would look for it among our local variables
@@ -482,8 +433,8 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
     if isinstance(result.output, DeferredToolRequests):
         parameters = record.exchange.parameters
         tools = parameters.function_tools if parameters else ()
-        raise CallsDeferred(Deferral.of(result.output, messages, tools, ask.before))
-    record.messages = tuple(messages[ask.before :])
+        raise CallsDeferred(Deferral.of(result.output, messages, tools, before))
+    record.messages = tuple(messages[before:])
     return _ended(result, record, hosted.contract)
 
 

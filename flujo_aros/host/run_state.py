@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -320,18 +320,15 @@ def difference(after: RunUsage, before: RunUsage) -> Usage:
     )
 
 
-def agent_span(
-    run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object
-) -> AbstractContextManager[None]:
+@contextmanager
+def agent_span(run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object) -> Generator[None]:
     """Everything inside belongs to this run of an agent. Nothing is emitted without an observer.
 
     `hidden` are objects that may contain secrets in fields named as such, for example dependencies and model settings.
     """
-    return _agent_span(run_id, name, record, usage, *hidden) if is_heard() else nullcontext()
-
-
-@contextmanager
-def _agent_span(run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object) -> Generator[None]:
+    if not is_heard():
+        yield
+        return
     before, started = copy(usage), time.perf_counter()
     secrets = tuple(secret for each in hidden if each for secret in secrets_among(each))
     with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:

@@ -37,10 +37,15 @@ def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: boo
 
 def instrumentation_of(ctx: RunContext[Any]) -> InstrumentationSettings | None:
     """The instrumentation of a pydantic-ai run, or None if there is none."""
-    parts: list[AbstractCapability[Any]] = []
-    if ctx.root_capability is not None:
-        ctx.root_capability.apply(parts.append)
+    parts = () if ctx.root_capability is None else capabilities_in(ctx.root_capability)
     return next((part.settings for part in parts if isinstance(part, Instrumentation)), None)
+
+
+def capabilities_in(root: AbstractCapability[Any]) -> list[AbstractCapability[Any]]:
+    """The capabilities of an agent or of a run, by their root."""
+    parts: list[AbstractCapability[Any]] = []
+    root.apply(parts.append)
+    return parts
 
 
 def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]:
@@ -56,8 +61,7 @@ def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]
 
 def is_instrumented(agent: Agent[Any, Any]) -> bool:
     """Whether runs of an agent have spans: by its own capability or model, or for the whole process."""
-    parts: list[AbstractCapability[Any]] = []
-    agent.root_capability.apply(parts.append)
+    parts = capabilities_in(agent.root_capability)
     if isinstance(agent.model, InstrumentedModel) or any(isinstance(part, Instrumentation) for part in parts):
         return True
     return bool(Agent._instrument_default if agent.instrument is None else agent.instrument)  # pyright: ignore[reportPrivateUsage]

@@ -76,16 +76,20 @@ class Retry(Rung):
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter ended the reply"
         cut = past.current.reason is Reason.TRUNCATED
-        once_more = (
-            ran_away(past.current.text) or may_be_whole_next_time(past.current) or _repeats_question(self, task, past)
-        )
-        if cut and not once_more:
+        once_more = ran_away(past.current.text) or may_be_whole_next_time(past.current)
+        if cut and not once_more and not self.enforces(task, past):
             return "the reply was cut off, and a retry with the same budget would be cut off again"
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
-        """If the provider can enforce the schema, was not asked to, and the schema rules out the error."""
-        return _repeats_question(self, task, past)
+        """If the provider can enforce the schema, was not asked to, and the schema rules out the error.
+
+        An objection of a check or of a Python type is not ruled out that way, so the model must see it.
+        """
+        failing = past.spoken
+        if not self.native or task.native != "can" or not task.enforces or past.was_enforced:
+            return False
+        return failing.reason is not Reason.PROVIDER and plain_value(failing.text, task.contract.json_schema) is None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
@@ -93,7 +97,7 @@ class Retry(Rung):
         # changes.
         unanswered = past.spoken.reason is Reason.PROVIDER
         way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
-        unchanged = _repeats_question(self, task, past)
+        unchanged = self.enforces(task, past)  # only the question, with the schema enforced for the first time
         failing: Rejected = past.spoken
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
@@ -112,16 +116,6 @@ class Retry(Rung):
             turns = (*said, prompt) if said else ()
             failing = outcome
         return outcome
-
-
-def _repeats_question(retry: Retry, task: Task[Any], past: Past) -> bool:
-    """Whether the question is repeated unchanged: the schema is enforced for the first time, which rules out the error.
-    An objection of a check or of a Python type is not ruled out that way, so the model must see it.
-    """
-    failing = past.spoken
-    if not retry.native or task.native != "can" or not task.enforces or past.was_enforced:
-        return False
-    return failing.reason is not Reason.PROVIDER and plain_value(failing.text, task.contract.json_schema) is None
 
 
 class Constrain(Rung):

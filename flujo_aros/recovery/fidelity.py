@@ -57,8 +57,7 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
         if any(_touch(place, other) for other in wrong) or schema_at(schema, place) is None:
             continue
         if not same(leaf, value_at(value, place, _NOWHERE)):
-            shown = repr(leaf) if len(repr(leaf)) <= _MAX_CHARS else f"{repr(leaf)[:_MAX_CHARS]}…"
-            yield Issue(path_of(place), "changed", f"it was {shown}, which was right and must stay")
+            yield Issue(path_of(place), "changed", f"it was {_shown(leaf, _MAX_CHARS)}, which was right and must stay")
     if not cut:
         yield from _shorter(draft, value, wrong)
 
@@ -182,12 +181,9 @@ def _allowed(contract: Contract[Any], place: Place) -> Risk:
     return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
 
 
-def _shown(leaf: object) -> str:
+def _shown(leaf: object, most: int = 80) -> str:
     shown = repr(leaf)
-    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
-
-
-_MOST_SHOWN: Final = 80
+    return shown if len(shown) <= most else f"{shown[:most]}…"
 
 
 @dataclass
@@ -404,7 +400,7 @@ class Examples:
         if not any(_is_introduced(self.text, start) for start, _ in places):
             return False
         rest = _without(self.text, places)
-        return sum(_weight(leaf) for leaf in telling if not _stands_in(leaf, rest)) >= _ENOUGH
+        return sum(_weight(leaf) for leaf in telling if folded(str(leaf)) not in rest) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
         """Whether the prompt shows this text as an example."""
@@ -503,17 +499,13 @@ def _written(leaf: Any) -> str:
     return leaf.partition('"')[0].partition("\\")[0].partition("\n")[0] if isinstance(leaf, str) else str(leaf)
 
 
-def _stands_in(leaf: Any, text: str) -> bool:
-    return " ".join(str(leaf).casefold().split()) in text
-
-
 def _without(text: str, places: list[tuple[int, int]]) -> str:
     """The text without these places, lowercased and with single spaces."""
     parts, done = list[str](), 0
     for start, end in places:
         parts.append(text[done:start])
         done = end
-    return " ".join(" ".join([*parts, text[done:]]).casefold().split())
+    return folded(" ".join([*parts, text[done:]]))
 
 
 def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = None) -> Blanks | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -18,11 +18,10 @@ from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reas
 from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
 from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
-from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.repairing import Extract, LlmRepair, Patch
 from flujo_aros.settings import Settings
-from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
@@ -96,10 +95,9 @@ class Ladder(BaseModel):
 
         Raises `UsageError` for a deadline without a clock.
         """
-        limits = Limits(self.max_stages, self.max_calls, self.max_cost, self.deadline)
         if read is None:
             read = read_first(first, task.contract, self, task.examples, capture=task.capture)
-        return (yield from Climb(task, limits, adaptive=self.adaptive).over(self.stages, first, read))
+        return (yield from Climb(task, self).over(first, read))
 
 
 def _as_stage(part: object) -> Any:
@@ -110,35 +108,16 @@ def _as_stage(part: object) -> Any:
     return part
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a ladder; None means no limit."""
-
-    max_stages: int
-    max_calls: int
-    max_cost: Decimal | None
-    deadline: float | None
-
-
 @dataclass(slots=True)
 class Budget:
     """The limits of one run of the ladder, and its usage so far."""
 
-    limits: Limits
+    limits: Ladder
     calls: int = 0
     cost: Decimal = Decimal(0)
     fallbacks: int = 0
     refusal: str | None = None
     """Why the caller allows no further call."""
-
-    def take_back(self, refusal: str | None) -> None:
-        """The latest call was not made; with a refusal none will be."""
-        self.calls -= 1
-        self.refusal = refusal
-
-    def spend(self, usage: Usage) -> None:
-        """A call has returned."""
-        self.cost += usage.cost or 0
 
     def against_stage(self) -> str | None:
         """Why no further fallback stage may run, or None."""
@@ -159,40 +138,11 @@ class Budget:
         return None
 
 
-StageT = TypeVar("StageT", bound="Climbable")
-
-
-class Climbable(Protocol):
-    """A stage, as the ladder sees it."""
-
-    answers: ClassVar[frozenset[Reason]]
-    fallback: ClassVar[bool]
-    asks: ClassVar[bool]
-    sees_question: ClassVar[bool]
-
-    @property
-    def stage(self) -> str:
-        """The name of the stage."""
-        ...
-
-    def passes(self, task: Task[T], past: Past) -> str | None:
-        """Why there is nothing it could do."""
-        ...
-
-    def enforces(self, task: Task[T], past: Past) -> bool:
-        """Whether it would ask the question again with the schema enforced."""
-        ...
-
-    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """Its plan."""
-        ...
-
-
 _OWN: Final = ("first", "resume")
 """The stages whose reply is the model's own first answer."""
 
 
-def _counted(outcome: Outcome[T], stages: Sequence[Climbable]) -> Outcome[T]:
+def _counted(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outcome[T]:
     """The outcome. An event from an empty reply is not an answer yet if a stage would ask again."""
     event = outcome.value if isinstance(outcome, Accepted) else None
     if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
@@ -213,7 +163,7 @@ def read_first(
     return outcome
 
 
-def _asks_again(stages: Sequence[Climbable]) -> bool:
+def _asks_again(stages: Sequence[AnyStage]) -> bool:
     """Whether a stage asks again after a reply that only repeats its prompt."""
     for stage in stages:  # noqa: SIM110 (a generator costs more, and each repaired reply asks)
         if stage.asks and Reason.ECHOED_SCHEMA in stage.answers:
@@ -264,33 +214,36 @@ def _in_words(ask: Ask) -> Ask:
 class Climb(Generic[T]):
     """The state of one run of the ladder."""
 
-    def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
-        if limits.deadline is not None and task.clock is None:
+    def __init__(self, task: Task[T], ladder: Ladder) -> None:
+        if ladder.deadline is not None and task.clock is None:
             raise UsageError("a ladder with a deadline needs a clock: pass clock= to the Task")
         self._task = task
-        self._adaptive = adaptive
-        self._budget = Budget(limits, task.spent.requests, task.spent.cost or Decimal(0))
+        self._ladder = ladder
+        self._evidence = task.evidence if ladder.adaptive else None
+        self._budget = Budget(ladder, task.spent.requests, task.spent.cost or Decimal(0))
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False
         self._answer: Reply | None = None
         """The latest reply of a model in the current stage."""
-        self._asks_again = False
+        self._asks_again = _asks_again(ladder.stages)
         self._enforced = False
 
-    def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T]) -> Plan[T]:
+    def over(self, first: Reply, read: Outcome[T]) -> Plan[T]:
         """Run stage after stage until there is a value. `read` is the outcome of the first reply."""
-        self._asks_again = _asks_again(stages)
-        outcome = _counted(read, stages)
+        outcome = _counted(read, self._ladder.stages)
         if not isinstance(outcome, Rejected):
             return outcome
         self._heard("first", first)
         self._settle(outcome)
         past = Past.of(outcome)
-        ordered = self._ordered(stages)
+        ordered = self._ordered()
         for index, stage in enumerate(ordered):
             past = self._foreseeing(past, ordered[index + 1 :])
-            if past.current.reason not in stage.answers or self._is_passed(stage, past):
+            if past.current.reason not in stage.answers:
+                continue
+            if (why := self._why_passed(stage, past)) is not None:
+                self._pass(stage, why)
                 continue
             outcome = yield from self._stage(stage, past)
             if isinstance(outcome, Accepted):
@@ -304,34 +257,25 @@ class Climb(Generic[T]):
             return read
         return self._with_attempts(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
-    def _foreseeing(self, past: Past, later: Sequence[Climbable]) -> Past:
+    def _foreseeing(self, past: Past, later: Sequence[AnyStage]) -> Past:
         """The history so far, with what the remaining stages would and may do."""
-        asking = [
-            stage
-            for stage in later
-            if stage.sees_question
-            and past.current.reason in stage.answers
-            and (stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)) is None
-        ]
+        mine = (stage for stage in later if stage.sees_question and past.current.reason in stage.answers)
+        asking = [stage for stage in mine if self._why_passed(stage, past) is None]
         enforced = any(stage.enforces(self._task, past) for stage in asking)
         return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
-    def _is_passed(self, stage: Climbable, past: Past) -> bool:
-        why = stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)
-        if why is not None:
-            self._pass(stage, why)
-        return why is not None
+    def _why_passed(self, stage: AnyStage, past: Past) -> str | None:
+        """Why a stage is skipped: it could do nothing, the limits leave it no room, or it never produced a value."""
+        why = stage.passes(self._task, past) or (self._budget.against_stage() if stage.fallback else None)
+        why = why or (self._budget.against_call(self._seconds()) if stage.asks else None)
+        return why or self._evidence_against(stage)
 
-    def _refusal(self, stage: Climbable) -> str | None:
-        why = self._budget.against_stage() if stage.fallback else None
-        return why or (self._budget.against_call(self._seconds()) if stage.asks else None)
-
-    def _pass(self, stage: Climbable, why: str) -> None:
+    def _pass(self, stage: AnyStage, why: str) -> None:
         known = self._task.contract.fingerprint
         emit(StagePassed(stage=stage.stage, why=why, schema_hash=known, model=self._task.model))
         self._attempts.append(Attempt(stage.stage, "passed", why=why))
 
-    def _stage(self, stage: Climbable, past: Past) -> Plan[T]:
+    def _stage(self, stage: AnyStage, past: Past) -> Plan[T]:
         name, before = stage.stage, self._budget.calls
         self._budget.fallbacks += stage.fallback
         ended, reason = "interrupted", None
@@ -351,7 +295,7 @@ class Climb(Generic[T]):
         self._settle(outcome)
         return outcome
 
-    def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
+    def _within_limits(self, stage: AnyStage, past: Past) -> Plan[T]:
         latest = past.latest
         self._enforced, self._answer = False, None
 
@@ -371,17 +315,16 @@ class Climb(Generic[T]):
                 self._budget.calls += 1
                 reply = yield step
                 if reply.unmade is not None:
-                    self._budget.take_back(reply.unmade if reply.used_up else None)
+                    self._budget.calls -= 1
+                    self._budget.refusal = reply.unmade if reply.used_up else None
                     self._pass(stage, reply.unmade)
                     return latest
-                self._budget.spend(reply.usage)
+                self._budget.cost += reply.usage.cost or 0
                 self._enforced = step.way == "constrained" and reply.fault is None
                 self._heard(stage.stage, reply)
                 self._answer = reply
                 if step.enforced and reply.in_words and not reply.text.strip():
-                    self._settle(
-                        read_reply(reply, step.contract)
-                    )  # the provider would not enforce it: instructions may do
+                    self._settle(read_reply(reply, step.contract))  # it would not enforce it: instructions may do
                     step = _in_words(step)
                     continue
                 step = advance(plan, reply)
@@ -416,20 +359,20 @@ class Climb(Generic[T]):
     def _with_attempts(self, rejected: Rejected) -> Rejected:
         return replace(rejected, attempts=tuple(self._attempts))
 
-    def _ordered(self, stages: Sequence[StageT]) -> list[StageT]:
+    def _ordered(self) -> Sequence[AnyStage]:
         """The stages in order. In an adaptive ladder, the most successful asking stages come first."""
-        if not self._adaptive or self._task.evidence is None:
-            return list(stages)
-        known = self._task.evidence
+        stages, known = self._ladder.stages, self._evidence
+        if known is None:
+            return stages
         model, schema = self._task.model, self._task.contract.fingerprint
         asking = [stage for stage in stages if stage.asks]
         best = iter(sorted(asking, key=lambda stage: -known.about(model, schema, stage.stage).worth))
         return [next(best) if stage.asks else stage for stage in stages]
 
-    def _evidence_against(self, stage: Climbable) -> str | None:
-        if not self._adaptive or self._task.evidence is None:
+    def _evidence_against(self, stage: AnyStage) -> str | None:
+        if self._evidence is None:
             return None
-        known = self._task.evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
+        known = self._evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
         if not stage.asks or not known.hopeless:
             return None
         return f"in {known.tries} tries with this model and schema it never produced a value"
@@ -460,7 +403,9 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     settings = settings or _DEFAULTS
     if not settings.enabled:
         return _NOTHING
-    if _is_plain_text(contract):
+    # Not by identity: it may have been compiled again after leaving the cache.
+    plain = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
+    if plain and contract.json_schema == PLAIN_TEXT.json_schema:
         stages = (Resume(), Degrade()) if settings.fallback.degrade_to_string else (Resume(),)
         return Ladder(stages=stages, max_calls=1)
     if isinstance(contract, TaggedContract):
@@ -483,12 +428,6 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
 
 _json_ladders: Final[dict[int, tuple[Settings, Ladder]]] = {}
 _MOST_LADDERS: Final = 16
-
-
-def _is_plain_text(contract: Contract[Any]) -> bool:
-    """Whether it is `PLAIN_TEXT`, or the same schema compiled again after leaving the cache."""
-    alike = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
-    return alike and contract.json_schema == PLAIN_TEXT.json_schema
 
 
 def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:

@@ -114,6 +114,11 @@ def declined(reply: Reply) -> Rejected | None:
     return Rejected(Reason.NO_JSON, (issue,), reply.text)
 
 
+def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
+    """The reply to such a prompt with its secrets restored, or the rejection of one that declines."""
+    return declined(reply) or replace(reply, text=vault.restore(reply.text))
+
+
 def fenced(text: str) -> tuple[str, str]:
     """A text between two lines that it cannot contain itself, and the word that marks them.
 

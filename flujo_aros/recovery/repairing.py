@@ -16,7 +16,7 @@ from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value
 from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task, Way
-from flujo_aros.recovery.prompts import declined, extract_prompt, patch_prompt, plain_prompt, repair_prompt
+from flujo_aros.recovery.prompts import extract_prompt, patch_prompt, plain_prompt, repair_prompt, unmasked
 from flujo_aros.redaction import Vault
 
 T = TypeVar("T")
@@ -83,11 +83,9 @@ def extracted(
     if len(prompt) > max_chars:
         return Rejected(Reason.TOO_LARGE, (), text)
     way: Way = "bare_constrained" if enforced else "bare"
-    reply = yield Ask(prompt, "extract", attempt, task.contract, way=way, model=model)
-    refusal = declined(reply)
-    if refusal is not None:
-        return refusal
-    answer = replace(reply, text=vault.restore(reply.text))
+    answer = unmasked((yield Ask(prompt, "extract", attempt, task.contract, way=way, model=model)), vault)
+    if isinstance(answer, Rejected):
+        return answer
     return read(answer, partial(grounded, source=text, contract=task.contract))
 
 
@@ -142,11 +140,10 @@ class LlmRepair(Rung):
             if len(prompt) > self.max_chars or prompt == before:
                 return outcome
             before = prompt
-            reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, model=self.model)
-            refusal = declined(reply)
-            if refusal is not None:
-                return refusal
-            answer = replace(reply, text=vault.restore(reply.text))
+            ask = Ask(prompt, self.stage, attempt, task.contract, way=way, model=self.model)
+            answer = unmasked((yield ask), vault)
+            if isinstance(answer, Rejected):
+                return answer
             outcome = read(answer, partial(_judged, failing=failing, source=past.current, task=task))
             if not isinstance(outcome, Rejected):
                 return outcome
@@ -221,20 +218,16 @@ class Patch(Rung):
             if draft is None or form is None:
                 return outcome
             vault = Vault(failing.text, task.secrets, labelled=True)
-            prompt = patch_prompt(
-                form, replace(failing, issues=tuple(issue for issue in failing.issues if issue.path in places)), vault
-            )
+            wrong = tuple(issue for issue in failing.issues if issue.path in places)
+            prompt = patch_prompt(form, replace(failing, issues=wrong), vault)
             if len(prompt) > self.max_chars:
                 return outcome
-            reply = yield Ask(prompt, self.stage, attempt, form, model=self.model)
-            refusal = declined(reply)
-            if refusal is not None:
-                return refusal
+            answer = unmasked((yield Ask(prompt, self.stage, attempt, form, model=self.model)), vault)
+            if isinstance(answer, Rejected):
+                return answer
             judge = partial(grounded, source=source.text, contract=task.contract, draft=source.draft)
-            outcome = _patched(replace(reply, text=vault.restore(reply.text)), form, draft, places, read, judge)
-            if not isinstance(outcome, Rejected):
-                return outcome
-            if any(issue.code == MADE_UP for issue in outcome.issues):
+            outcome = _patched(answer, form, draft, places, read, judge)
+            if not isinstance(outcome, Rejected) or any(issue.code == MADE_UP for issue in outcome.issues):
                 return outcome
             failing = outcome if outcome.draft else failing
         return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -16,11 +17,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import typer
 
 from flujo_aros.blueprint.files import not_utf8
+from flujo_aros.cli.screen import stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.evals.many import Stop
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
+from flujo_aros.pipeline.modules import (
+    SUFFIX,
+    allowed_name,
+    is_allowed,
+    is_module_name,
+    lies_beside,
+    refuse_two,
+    use_file,
+    use_folder,
+)
 from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:
@@ -93,6 +104,17 @@ ModulePath: TypeAlias = Annotated[
         metavar="FOLDER",
         rich_help_panel=_CHOICES,
         help="A folder of modules that are not installed. Installed modules come first. Repeatable.",
+    ),
+]
+Deps: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--deps",
+        metavar="MODULE:NAME",
+        show_default=False,
+        rich_help_panel=_CHOICES,
+        help="What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
+        "shop.deps:shop, or a function or class, which is called for it once.",
     ),
 ]
 AllowDegraded: TypeAlias = Annotated[
@@ -413,14 +435,51 @@ def _mapping(written: str) -> dict[str, Any]:
     return cast("dict[str, Any]", parse_document(written, "--contract").plain())
 
 
+def given_deps(reference: str | None, allow: Sequence[str] | None, folders: Sequence[Path] | None) -> Any:
+    """The value of `--deps`: the one in the module, or what its function or class returns.
+
+    Raises `UsageError` if `--allow` does not name the module, it has no such name, or it cannot be called like that.
+    """
+    if reference is None:
+        return None
+    module, _, name = reference.rpartition(":")
+    if not _is_reference(module, name):
+        raise UsageError(f"--deps {reference!r}: give it as module:name, or as FILE.py:name")
+    if not is_allowed(allowed_name(module), allow or ()):
+        raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
+    files = {allowed_name(each): each for each in allow or () if each.endswith(SUFFIX)}
+    with stdout_reserved():  # what a module prints is not the result
+        found = _imported("--deps", files.get(module, module), name, folders or ())
+        return _made(found, reference)
+
+
+def _made(found: Any, reference: str) -> Any:
+    """The deps themselves, of a function or class that makes them."""
+    if not (inspect.isclass(found) or inspect.isroutine(found)):
+        return found
+    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+        raise UsageError(f"--deps {reference}: it is async; name a plain function or class, or the value itself")
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise UsageError(f"--deps {reference}: it is called without arguments, but {error}") from error
+    except ValueError:  # a builtin without a signature
+        pass
+    return found()
+
+
+def _is_reference(module: str, name: str) -> bool:
+    return is_module_name(name) and (module.endswith(SUFFIX) or is_module_name(module))
+
+
 def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
     """The JSON Schema in a file, or a type, whose module is imported."""
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
         return _schema_file(schema)
-    module, colon, name = schema.rpartition(":")
-    if colon and is_module_name(name) and (module.endswith(SUFFIX) or is_module_name(module)):
-        return _imported(module, name, folders)
+    module, _, name = schema.rpartition(":")
+    if _is_reference(module, name):
+        return _imported("--schema", module, name, folders)
     message = (
         f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type or FILE.py:Type"
     )
@@ -444,8 +503,8 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     return cast("dict[str, Any]", schema)
 
 
-def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
-    """A type from an installed module, from the module in a file, or from a module in a given folder."""
+def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> Any:
+    """A value of an installed module, of the module in a file, or of a module in a given folder."""
     for folder in folders:
         use_folder(folder)
     if module.endswith(SUFFIX):
@@ -456,14 +515,14 @@ def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
     except ModuleNotFoundError as error:
         here = lies_beside(module, [Path()]) if error.name == module else None
         file = "" if here is None else os.path.relpath(here[0])
-        way = f"--schema ./{file}:{name} or --path ." if "." not in module else "--path ."
+        way = f"{option} ./{file}:{name} or --path ." if "." not in module else "--path ."
         hint = f"; if you trust {file}, pass {way}" if file else "; install it, or name its folder with --path"
         raise UsageError(
-            f"--schema {module}:{name}: there is no module {error.name!r} on Python's path{hint}"
+            f"{option} {module}:{name}: there is no module {error.name!r} on Python's path{hint}"
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            message = f"--schema {module}:{name}: {getattr(found, '__name__', module)!r} has no attribute {part!r}"
+            message = f"{option} {module}:{name}: {getattr(found, '__name__', module)!r} has no attribute {part!r}"
             raise UsageError(message)
         found = getattr(found, part)
     return found

@@ -185,6 +185,7 @@ class Batch:
     pipeline: Pipeline
     output: Path
     context: dict[str, Any]
+    deps: Any
     concurrency: int
     limits: CallsPerMinute
     cache: ReplyCache | None = None
@@ -400,7 +401,7 @@ async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
     calls = PaidCalls(batch.limits, batch.cache)
     try:
         with recorded_by(calls):
-            result = await runner.run(row_input, {**batch.context, **row.context})
+            result = await runner.run(row_input, {**batch.context, **row.context}, batch.deps)
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:

@@ -21,6 +21,7 @@ from flujo_aros.cli.arguments import (
     AsJson,
     Blueprint,
     Choice,
+    Deps,
     Input,
     InputJsonl,
     Models,
@@ -28,6 +29,7 @@ from flujo_aros.cli.arguments import (
     Pairs,
     Profile,
     given_content,
+    given_deps,
     given_pairs,
     ladder_in,
 )
@@ -208,6 +210,7 @@ def worker_command(
     ] = 30.0,
     allow: Allow = None,
     folders: ModulePath = None,
+    deps: Deps = None,
 ) -> None:
     """Execute the durable runs of a database.
 
@@ -223,7 +226,7 @@ def worker_command(
     from flujo_aros.events import Event, RunFinished
     from flujo_aros.pipeline.runner import Runner
 
-    console = stderr_console()
+    console, own = stderr_console(), given_deps(deps, allow, folders)
     stop, cut = threading.Event(), threading.Event()
 
     def drain(_signum: int, _frame: object) -> None:
@@ -240,7 +243,9 @@ def worker_command(
 
         def loaded(document: Mapping[str, Any]) -> Runner:
             observers = (new_mask().hear, report, *(() if kept is None else (kept,)))
-            return Runner(loaded_document(document, allow or [], folders or []), observers=observers)
+            runner = Runner(loaded_document(document, allow or [], folders or []), observers=observers)
+            engine.register(runner, own)
+            return runner
 
         engine.load = loaded
         engine.limits = dict(PerMinute.parse(each) for each in limits or ())
@@ -451,6 +456,7 @@ def fork_command(
     as_json: AsJson = False,
     allow: Allow = None,
     folders: ModulePath = None,
+    deps: Deps = None,
     allow_degraded: AllowDegraded = False,
 ) -> None:
     """Run a durable run again from one step on.
@@ -467,17 +473,17 @@ def fork_command(
             raise UsageError(f"run {row.run_id} was started by a program, so fork it from there: durable.fork(...)")
         file = Path(str(document["source"]))
         if file.is_file():
-            document = document_of(file)
+            document = {**document, **document_of(file)}  # and keep the models that the run was given
         if ladder is not None:
             document = {**document, "ladder": ladder_in(str(ladder), "--ladder")}
-        pipeline = loaded_document(document, allow or [], folders or [])
+        pipeline, own = loaded_document(document, allow or [], folders or []), given_deps(deps, allow, folders)
 
         def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
-            engine.documents[engine.register(runner)] = document
+            engine.documents[engine.register(runner, own)] = document
             return engine.fork(runner, row, at)
 
         result = execute(file, pipeline, task, as_json=as_json, engine=engine)
-    question = question_of(result, db, allowing(allow, folders, Choice()))
+    question = question_of(result, db, allowing(allow, folders, Choice(), deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 

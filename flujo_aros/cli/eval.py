@@ -15,6 +15,7 @@ from flujo_aros.cli.arguments import (
     Allow,
     Blueprint,
     Choice,
+    Deps,
     MaxCost,
     MaxFailures,
     MaxSameFailures,
@@ -24,13 +25,14 @@ from flujo_aros.cli.arguments import (
     PerProvider,
     Profile,
     UseCache,
+    given_deps,
     given_pairs,
     ladder_in,
     open_cache,
 )
 from flujo_aros.cli.batch import progress_of, runner_of
 from flujo_aros.cli.interrupt import run_until_signal
-from flujo_aros.cli.plan import blamed, check_ready, load_to_run
+from flujo_aros.cli.plan import blamed, check_deps, check_ready, load_to_run
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import (
     Text,
@@ -138,6 +140,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     folders: ModulePath = None,
     models: Models = None,
     profile: Profile = None,
+    deps: Deps = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many rows run at once.")] = 4,
     max_cost: MaxCost = None,
     max_failures: MaxFailures = None,
@@ -156,6 +159,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
     choice = Choice.of(models, profile)
     pipeline = _loaded(blueprint, allow or [], folders or [], choice)
+    check_deps(pipeline, deps)
     judging = _judge(judge, allow or [], folders or [])
     others = [(str(each), _other(each, pipeline, allow or [], folders or [], choice)) for each in against or ()]
     cases = _cases(rows, first)
@@ -169,6 +173,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "match": match,
             "check": check,
             "context": given_pairs(pairs or []),
+            "deps": given_deps(deps, allow, folders),
             "concurrency": concurrency,
             "limits": dict(PerMinute.parse(each) for each in limits or ()),
             "max_cost": None if max_cost is None else Decimal(str(max_cost)),

@@ -205,10 +205,12 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice) -> str:
-    """The options that repeat the same permissions and models, for a command line."""
+def allowing(
+    allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice, deps: str | None = None
+) -> str:
+    """The options that repeat the same permissions, models and deps, for a command line."""
     options = [*(("--allow", each) for each in allow or ()), *(("--path", str(each)) for each in folders or ())]
-    options += choice.options
+    options += [*choice.options, *([] if deps is None else [("--deps", deps)])]
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options)
 
 

@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.cli.arguments import Allow, Blueprint, Choice, Models, ModulePath, Profile
-from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
+from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, stdout_reserved
 from flujo_aros.errors import BlueprintError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.settings import current_settings
@@ -148,6 +148,17 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
         _check_model(blueprint, step)
     for warning in pipeline.warnings:
         stderr_console().print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def check_deps(pipeline: Pipeline, deps: str | None) -> None:
+    """Print a warning to stderr if an agent declares the type of its deps and there are none."""
+    from flujo_aros.pipeline.pause import step_with_deps
+
+    with stdout_reserved():  # what an imported module prints is not the result
+        step = step_with_deps(pipeline) if deps is None else None
+    if step is not None:
+        words = f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME"
+        stderr_console().print(Text.assemble(("warning: ", "yellow"), words), soft_wrap=True)
 
 
 def _check_model(blueprint: Path, step: PipelineStep) -> None:

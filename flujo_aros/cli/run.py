@@ -18,6 +18,7 @@ from flujo_aros.cli.arguments import (
     Blueprint,
     Choice,
     Concurrency,
+    Deps,
     DryRun,
     Durably,
     Input,
@@ -38,6 +39,7 @@ from flujo_aros.cli.arguments import (
     calls_per_minute,
     file_text,
     given_content,
+    given_deps,
     given_input,
     given_pairs,
     open_cache,
@@ -46,7 +48,7 @@ from flujo_aros.cli.arguments import (
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.durable import known_db
 from flujo_aros.cli.execute import EXIT_CODES, PAUSED, Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.plan import check_modules, check_ready, load, load_to_run, print_plan
+from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
@@ -58,6 +60,8 @@ from flujo_aros.telemetry.formatting import counted
 
 if TYPE_CHECKING:
     from flujo_aros.cli.execute import Board
+    from flujo_aros.durable.engine import Durable
+    from flujo_aros.durable.store import RunRow
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.results import PausedRun, RunResult
     from flujo_aros.pipeline.runner import Runner
@@ -73,6 +77,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     folders: ModulePath = None,
     models: Models = None,
     profile: Profile = None,
+    deps: Deps = None,
     allow_degraded: AllowDegraded = False,
     dry_run: DryRun = False,
     state: State = None,
@@ -106,6 +111,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     pipeline = loaded.pipeline
     check_modules(blueprint, loaded)
     check_ready(blueprint, pipeline)
+    check_deps(pipeline, deps)
     if rows is not None:
         if output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
@@ -118,13 +124,14 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
                 pipeline,
                 output,
                 context,
+                given_deps(deps, allow, folders),
                 concurrency,
                 calls_per_minute(limits),
                 kept,
                 stop,
                 allow_degraded,
                 retry_failed,
-                allowing(allow, folders, choice),
+                allowing(allow, folders, choice, deps),
             )
             raise typer.Exit(run_batch(batch, rows))
     if output is not None:
@@ -140,21 +147,22 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
             raise typer.BadParameter("is for --inputs", param_hint=f"'{option}'")
     if not sources:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
-    given = given_content(sources)
+    given, own = given_content(sources), given_deps(deps, allow, folders)
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.run(given, context), lambda: runner.stream(given, context))
+        return watched(board, lambda: runner.run(given, context, own), lambda: runner.stream(given, context, own))
 
     if durable or db is not None:
         result, url = _run_durably(blueprint, pipeline, task, db, choice, as_json=as_json)
         from flujo_aros.cli.durable import question_of
 
-        question = question_of(result, url, allowing(allow, folders, Choice()))  # the models are kept with the run
+        options = allowing(allow, folders, Choice(), deps)  # the models are kept with the run
+        question = question_of(result, url, options)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
     with open_cache(cache) as kept:
         result = execute(blueprint, pipeline, task, as_json=as_json, cache=kept)
-    question = keep_paused(result, blueprint, state, allowing(allow, folders, choice))
+    question = keep_paused(result, blueprint, state, allowing(allow, folders, choice, deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
@@ -336,6 +344,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
     folders: ModulePath = None,
     models: Models = None,
     profile: Profile = None,
+    deps: Deps = None,
     allow_degraded: AllowDegraded = False,
     again: Annotated[
         Path | None,
@@ -364,7 +373,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
                 f"STATE: there is no paused run {str(state)!r} in {PAUSED}; give its state file, or --db for a database"
             )
     if db is not None:
-        result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
+        result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], deps, as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
     choice = Choice.of(models, profile)
@@ -377,11 +386,11 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
     from flujo_aros.pipeline.results import PausedRun
 
-    waiting, kept = PausedRun.from_dict(saved["paused"]), state
+    waiting, kept, own = PausedRun.from_dict(saved["paused"]), state, given_deps(deps, allow, folders)
     while True:
-        text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
-        result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
-        options = allowing(allow, folders, choice)
+        text = _answer_to(waiting, f"its state is in {kept}") if answer is None else given_input(answer, "--answer")
+        result = execute(blueprint, pipeline, _answering(waiting, text, own), as_json=as_json)
+        options = allowing(allow, folders, choice, deps)
         question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
         _put_away(result, kept, again)
         if answer is not None or result.paused is None:
@@ -405,10 +414,18 @@ def _state_of(run: str) -> Path | None:
 
 
 def _resume_durably(
-    run: str, answer: str | None, db: str, allow: list[str], folders: list[Path], *, as_json: bool
+    run: str,
+    answer: str | None,
+    db: str,
+    allow: list[str],
+    folders: list[Path],
+    deps: str | None,
+    *,
+    as_json: bool,
 ) -> tuple[RunResult, str]:
     """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
-    from flujo_aros.cli.durable import loaded_document, open_engine, question_of
+    from flujo_aros.cli.durable import loaded_document, open_engine, question_of, resume_hint
+    from flujo_aros.pipeline.results import PausedRun
 
     with open_engine(db) as engine:
         waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
@@ -418,30 +435,46 @@ def _resume_durably(
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
-        if answer is None:
+        if answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        text = given_input(answer, "--answer")
+        pipeline, own = loaded_document(document, allow, folders), given_deps(deps, allow, folders)
+        paused, options = PausedRun.from_dict(row.paused), allowing(allow, folders, Choice(), deps)
+        while True:
+            command = f"{resume_hint(row.run_id, db)}{options}"
+            text = (
+                _answer_to(paused, f"answer it with: {command}") if answer is None else given_input(answer, "--answer")
+            )
+            task = _answering_durably(engine, row, text, own)
+            result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
+            if answer is not None or result.paused is None:
+                return result, question_of(result, db, options)
+            paused, row = result.paused, engine.store.run(row.run_id)
 
-        def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
-            return engine.answer_here(runner, row, text)
 
-        pipeline = loaded_document(document, allow, folders)
-        result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
-        return result, question_of(result, db, allowing(allow, folders, Choice()))
+def _answering_durably(engine: Durable, row: RunRow, answer: str, deps: Any) -> Task:
+    def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
+        engine.register(runner, deps)
+        return engine.answer_here(runner, row, answer)
+
+    return task
 
 
-def _answer_to(paused: PausedRun, kept: Path) -> str:
-    """The answer typed at the terminal; ends the command without one."""
+def _answer_to(paused: PausedRun, where: str) -> str:
+    """The answer typed at the terminal; ends the command without one, with `where` the run waits."""
     text = ask(paused)
     if text is None:
-        stderr_console().print(f"\nthe run is still waiting; its state is in {kept}", soft_wrap=True)
+        stderr_console().print(f"\nthe run is still waiting; {where}", soft_wrap=True)
         raise typer.Exit(_STILL_PAUSED)
     return text
 
 
-def _answering(paused: PausedRun, answer: str) -> Task:
+def _answering(paused: PausedRun, answer: str, deps: Any) -> Task:
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.resume(paused, answer), lambda: runner.stream_resumed(paused, answer))
+        return watched(
+            board,
+            lambda: runner.resume(paused, answer, deps=deps),
+            lambda: runner.stream_resumed(paused, answer, deps=deps),
+        )
 
     return task
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import NoneType
-from typing import Any, Final, ParamSpec, Self, cast, get_args
+from typing import Any, Final, ParamSpec, Self, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -37,7 +36,7 @@ from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, S
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host import PerMinute
 from flujo_aros.pipeline.model import Answer, Pipeline
-from flujo_aros.pipeline.pause import as_given, as_saved, every_step, fingerprint
+from flujo_aros.pipeline.pause import as_given, as_saved, every_step, fingerprint, step_with_deps
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Step
@@ -822,20 +821,11 @@ def version_of(pipeline: Pipeline) -> str:
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 
-def step_with_deps(pipeline: Pipeline) -> str | None:
-    """The first step whose agent declares a `deps_type` that does not allow None."""
-    for step in every_step(pipeline):
-        kind = getattr(step.facts.agent, "deps_type", object) if isinstance(step, Step) else object
-        if kind not in (object, Any, NoneType) and NoneType not in get_args(kind):
-            return step.name
-    return None
-
-
 def no_deps(step: str) -> str:
     """The message for a run that a process cannot execute because it has no `deps`."""
     return (
         f"the agent of step {step!r} needs deps, which are not stored with a run; "
-        "give them to the process that executes it: engine.register(runner, deps=...)"
+        "give them to the process that executes it: engine.register(runner, deps=...), or aros worker --deps"
     )
 
 

@@ -24,14 +24,14 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
-from flujo_aros.durable.engine import another_request, no_deps, step_with_deps, task_of, version_of
+from flujo_aros.durable.engine import another_request, no_deps, task_of, version_of
 from flujo_aros.durable.handle import result_of
 from flujo_aros.durable.recorder import Keep, Row, RunRecording
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.pause import as_given, as_saved
+from flujo_aros.pipeline.pause import as_given, as_saved, step_with_deps
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.pipeline.runner import Runner, RunTask, StreamEvent
 from flujo_aros.pipeline.step import Call, changed

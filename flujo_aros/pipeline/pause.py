@@ -7,8 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -30,7 +32,7 @@ from flujo_aros.pipeline.results import (
     StepResult,
     StepStatus,
 )
-from flujo_aros.pipeline.step import effective, is_agent_step
+from flujo_aros.pipeline.step import Call, effective, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 
@@ -241,6 +243,19 @@ def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
         yield step
         for body in (*step.bodies.values(), *([Pipeline([step.fallback])] if step.fallback else [])):
             yield from every_step(body)
+
+
+def step_with_deps(pipeline: Pipeline) -> str | None:
+    """The first step whose agent declares a `deps_type` that does not allow None. Agents given by name are imported."""
+    for step in every_step(pipeline):
+        agent: object = step.facts.agent if is_agent_step(step) else None
+        if isinstance(step, Call):
+            with suppress(UsageError):  # the run itself reports what cannot be imported
+                agent = step.agent
+        kind = getattr(agent, "deps_type", object)
+        if kind not in (object, Any, NoneType) and NoneType not in get_args(kind):
+            return step.name
+    return None
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:

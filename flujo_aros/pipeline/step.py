@@ -890,6 +890,11 @@ class Call(TakesInput):
             self._resolved()
         super().prepare()
 
+    @property
+    def agent(self) -> Any:
+        """The agent that the name refers to, or None for a function. Raises `UsageError` if it cannot be imported."""
+        return None if self._agent_step is None else self._agent_step.facts.agent
+
     @cached_property
     def _agent_step(self) -> Step | None:
         """The agent step, if the name refers to an agent, or None for a function."""

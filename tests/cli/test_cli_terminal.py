@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,11 +73,23 @@ def resume_in_terminal(
     folder: Path, environment: Mapping[str, str], typed: list[bytes], *options: str
 ) -> tuple[int, str, str]:
     """How `aros resume` ended that asks somebody who types these lines, with its stdout and what the terminal had."""
+    pause(folder, environment, "--state", "state.json")
+    return typed_in_terminal(folder, environment, typed, "resume", "state.json", *options)
+
+
+def pause(folder: Path, environment: Mapping[str, str], *options: str) -> None:
+    """Start a run that waits for an answer."""
     (folder / "ask.yaml").write_text(ASKING)
-    run = [*COMMAND, "run", "ask.yaml", "-i", "it", "--state", "state.json"]
+    run = [*COMMAND, "run", "ask.yaml", "-i", "it", *options]
     assert subprocess.run(run, cwd=folder, env=dict(environment), capture_output=True, check=False).returncode == 3
+
+
+def typed_in_terminal(
+    folder: Path, environment: Mapping[str, str], typed: list[bytes], *words: str
+) -> tuple[int, str, str]:
+    """How `aros` ended for somebody who types these lines, with its stdout and what the terminal had."""
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "resume", "state.json", *options]
+    command = [*COMMAND, *words]
     env = {**environment, "TERM": "dumb"}
     with subprocess.Popen(command, cwd=folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
@@ -119,6 +132,19 @@ def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
     assert json.loads((tmp_path / "next.json").read_text())["paused"]["step"] == "to"
     code, _, _ = resume_in_terminal(tmp_path, environment, [b"yes\n", b"Ann\n"], *moved)
     assert (code, sorted(tmp_path.glob("*.json"))) == (0, [])
+
+
+@pytest.mark.slow
+def test_a_durable_run_is_asked_about_in_a_terminal_too(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+    pause(tmp_path, environment, "--durable")
+    code, stdout, shown = typed_in_terminal(tmp_path, environment, [b"perhaps\n", b"yes\n", b"\x04"], "resume", "last")
+    assert (code, stdout) == (3, "")
+    assert shown.count("ok asks:\nSend it?\n") == 2
+    assert re.search(r"the run is still waiting; answer it with: aros resume [0-9a-f]{32} --answer TEXT\n$", shown)
+    code, stdout, shown = typed_in_terminal(tmp_path, environment, [b"Ann\n"], "resume", "last")
+    assert (code, stdout) == (0, "Ann\n")
+    assert "to asks:\nTo whom?\n> " in shown
 
 
 @pytest.mark.slow

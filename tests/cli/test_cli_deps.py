@@ -1,0 +1,121 @@
+"""`--deps`: what the tools of agents see as `ctx.deps`, from a module that may be imported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros, Ended
+
+SHOP = """
+from dataclasses import dataclass
+from pydantic_ai import Agent, RunContext, ToolCallPart
+from flujo_aros.testing import ScriptedModel
+
+print("imported")
+
+@dataclass
+class Shop:
+    lamps: int = 3
+
+def lamps(ctx: RunContext[Shop]) -> str:
+    with open("asked.txt", "a") as file:
+        file.write(f"{ctx.deps.lamps} ")
+    return str(ctx.deps.lamps)
+
+clerk = Agent(ScriptedModel(*[ToolCallPart("lamps", {}), "done"] * 6), deps_type=Shop, tools=[lamps])
+
+shop = Shop(5)
+
+def made():
+    with open("made.txt", "a") as file:
+        file.write("made ")
+    return Shop(7)
+
+async def later():
+    return shop
+
+def of(number):
+    return Shop(number)
+
+def wrong():
+    raise KeyError("no database")
+"""
+BLUEPRINT = """
+name: shop
+steps:
+  - {kind: hitl, name: ok, message: "Ask?"}
+  - {name: ask, uses: "shop:clerk", input: "{{ input }}"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+    (tmp_path / "asks.yaml").write_text(BLUEPRINT, encoding="utf-8")
+    (tmp_path / "shop.yaml").write_text(BLUEPRINT.replace('  - {kind: hitl, name: ok, message: "Ask?"}\n', ""))
+
+
+def run(aros: Aros, *options: str, blueprint: str = "shop.yaml") -> Ended:
+    return aros("run", blueprint, "--allow", "./shop.py", "--input", "x", *options)
+
+
+def seen() -> list[str]:
+    return Path("asked.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize(
+    ("deps", "lamps"), [("shop:shop", "5"), ("shop:made", "7"), ("shop:Shop", "3"), ("./shop.py:shop", "5")]
+)
+def test_tools_see_the_value_or_what_the_function_or_class_returns(aros: Aros, deps: str, lamps: str) -> None:
+    ended = run(aros, "--deps", deps)
+    assert (ended.exit_code, ended.stdout) == (0, "done\n")
+    assert seen() == [lamps]
+    assert "deps" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("deps", "words"),
+    [
+        ("os:environ", "--deps os:environ: this module may not be imported; if you trust it, pass --allow os"),
+        ("shop:shopp", "'shop' has no attribute 'shopp'"),
+        ("shop:later", "--deps shop:later: it is async"),
+        ("shop:of", "--deps shop:of: it is called without arguments, but missing a required argument: 'number'"),
+        ("shop", "--deps 'shop': give it as module:name, or as FILE.py:name"),
+    ],
+)
+def test_what_cannot_be_the_deps_is_an_error_before_the_run(aros: Aros, deps: str, words: str) -> None:
+    ended = run(aros, "--deps", deps)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert words in ended.stderr
+    assert not Path("asked.txt").exists()
+
+
+def test_an_agent_that_declares_its_deps_has_a_warning_without_them(aros: Aros) -> None:
+    ended = run(aros)
+    assert ended.exit_code == 1
+    assert (
+        "warning: the agent of step 'ask' declares a deps_type: pass its deps with --deps MODULE:NAME" in ended.stderr
+    )
+
+
+def test_the_rows_of_a_batch_and_of_an_evaluation_share_what_is_made_once(aros: Aros) -> None:
+    rows = [json.dumps({"id": name, "input": name, "expected": "done"}) for name in "abc"]
+    Path("rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    options = ("--allow", "./shop.py", "--deps", "shop:made", "--concurrency", "1")
+    ended = aros("run", "shop.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", *options)
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert (seen(), Path("made.txt").read_text()) == (["7"] * 3, "made ")
+    ended = aros("eval", "shop.yaml", "rows.jsonl", *options, "--json")
+    assert json.loads(ended.stdout)["right"] == 3, ended.stderr
+    assert (seen(), Path("made.txt").read_text()) == (["7"] * 6, "made made ")
+
+
+def test_a_paused_run_names_the_deps_that_it_needs_again(aros: Aros) -> None:
+    paused = run(aros, "--deps", "shop:shop", "--state", "state.json", blueprint="asks.yaml")
+    command = "aros resume state.json --answer TEXT --allow ./shop.py --deps shop:shop\n"
+    assert (paused.exit_code, command in paused.stderr) == (3, True)
+    ended = aros("resume", "state.json", "--answer", "yes", "--allow", "./shop.py", "--deps", "shop:shop")
+    assert (ended.exit_code, ended.stdout, seen()) == (0, "done\n", ["5"])

@@ -345,15 +345,18 @@ class StepKeys(Block):
     }
 
 
+AgentNode: TypeAlias = Annotated[
+    str | Members | None,
+    WithJsonSchema({"anyOf": [{"type": "string"}, {REF: "Agent"}, {REF: "Skill"}, {"type": "null"}]}),
+]
+
+
 @_declares(Step)
 class StepBlock(StepKeys):
     """`kind: step`: an agent, a built-in, a callable or an imported blueprint."""
 
     uses: str | None = Field(default=None, description="agents.NAME, imports.NAME, a built-in, or package.module:name")
-    agent: Annotated[
-        str | Members | None,
-        WithJsonSchema({"anyOf": [{"type": "string"}, {REF: "Agent"}, {REF: "Skill"}, {"type": "null"}]}),
-    ] = None
+    agent: AgentNode = None
     params: Members | None = None
     processing: Processing | None = None
     contract: Annotated[
@@ -417,6 +420,9 @@ class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
     models: list[str] = Field(default_factory=list, description="The models that do the reading.")
+    uses: str | None = Field(default=None, description="agents.NAME, the agent that reads, in place of a `reading`.")
+    agent: AgentNode = None
+    output_schema: JsonSchema | None = Field(default=None, description="What each reading must satisfy.")
 
 
 class EnsembleBlock(StepKeys):

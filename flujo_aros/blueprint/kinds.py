@@ -360,9 +360,31 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     return _body(making, steps, key, key.rpartition(".")[2])
 
 
-def _agree(_making: Making, block: Any) -> dict[str, Any]:
-    """The models to ask, as the only option that a step needs."""
-    return {"models": block.models}
+def _agree(making: Making, block: Any) -> dict[str, Any] | None:
+    """The models to ask, and the agent and schema that describe the reading in place of a step."""
+    described = making.member("uses") or making.member("agent")
+    schema = making.member("output_schema")
+    if schema is not None and not making.loading.schema(schema):
+        return None
+    given = {"models": block.models, "contract": block.output_schema}
+    if described is None or described.value is None:
+        agents = making.loading.agents
+        if block.wordings is None or block.reading is not None or block.readings is not None or not agents:
+            return given
+        if len(agents) > 1:
+            making.loading.note(
+                making.node.place, f"step {block.name!r} needs `uses`, one of its agents: {', '.join(agents)}"
+            )
+            return None
+        only = next(iter(agents.values()))
+        return None if only is None else {**given, "agent": only}
+    target = target_of(making.loading, making.node, f"step {block.name!r}")
+    if target is None:
+        return None
+    if target.agent is None:
+        making.loading.note(described.place, f"the readings of step {block.name!r} need an agent: write agents.NAME")
+        return None
+    return {**given, "agent": target.agent}
 
 
 def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:

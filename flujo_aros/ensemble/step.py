@@ -94,8 +94,6 @@ def _is_reference(given: object) -> bool:
     return isinstance(given, str) and REFERENCE.fullmatch(given) is not None
 
 
-_DEFAULT_MODEL: Final = "local:smollm2"
-"""The model of agents whose profile is not described: the one that needs no key and no network."""
 _STOP: Final = Option(
     "kinds",
     "kinds of events, or a function of an event",
@@ -185,7 +183,7 @@ class Ensemble(TakesInput):
         yield from self.profiles.items()
         for name in sorted({manifest.model_profile for manifest in self.manifests} - self.profiles.keys()):
             if name == DEFAULT_PROFILE:
-                yield name, _DEFAULT_MODEL
+                yield name, host.LOCAL_MODEL
             elif ":" in name:
                 yield name, name
 

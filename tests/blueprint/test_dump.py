@@ -182,6 +182,9 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
         Agree: {
             "readings": st.lists(body, min_size=2, max_size=3) | st.just(()),
             "reading": st.sampled_from([None, READING, dataclasses.replace(READING, contract=None)]),
+            "agent": st.sampled_from([None, AgentSpec(model="m")]),
+            "contract": st.sampled_from([None, {"properties": {"a": True}}]),
+            "input": st.sampled_from(["{{ previous_step }}", "{{ input }}"]),
             "wordings": st.sampled_from([None, 2, ["{input}", "{input}!"]]),
             "models": st.sampled_from([(), ("m", "n")]),
             "by_field": st.booleans(),

@@ -478,6 +478,17 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         agreed("", f"models: ['local:x', 'local:x'], reading: {ASK}"),
         (GOOD,),
     ),
+    "AgreeBlock.uses": (agreed("", "wordings: 2, uses: agents.a"), agreed("", "wordings: 2, uses: agents.p"), (GOOD,)),
+    "AgreeBlock.agent": (
+        agreed("", "wordings: 2, agent: {model: 'local:x'}"),
+        agreed("", "wordings: 2, agent: {model: 'local:y'}"),
+        (GOOD,),
+    ),
+    "AgreeBlock.output_schema": (
+        agreed("", "wordings: 2, uses: agents.a"),
+        agreed("", "wordings: 2, uses: agents.a, output_schema: {type: array}"),
+        (GOOD,),
+    ),
     "AgreeBlock.by_field": (agreed(""), agreed(", by_field: true"), (GOOD,)),
     "AgreeBlock.need": (
         agreed("", f"wordings: 3, reading: {ASK}"),

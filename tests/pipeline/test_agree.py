@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from flujo_aros import (
     AgentSpec,
     Agree,
     BlueprintError,
+    Call,
     Journal,
     Pipeline,
     Processing,
@@ -34,6 +36,9 @@ from flujo_aros.testing import ScriptedModel, ScriptedModels
 class Bill(BaseModel):
     seller: str
     total: float
+
+
+CALL = Call("size", function=len)
 
 
 def reply(seller: str = "Ada", total: float = 9.5) -> str:
@@ -137,6 +142,95 @@ def field_reply(prompt: str) -> str:
     return '{"total": 9.5}' if "Question: total" in prompt else reply()
 
 
+def test_without_a_step_of_its_own_the_reading_is_described_by_the_options() -> None:
+    """As `Step` takes them, in the simplest form of the page: `Agree(name, wordings=3)`."""
+    model = ScriptedModel(then=reply())
+    step = Agree("bill", wordings=3, agent=AgentSpec(model="local:m"), contract=Bill, input="Read: {{ input }}")
+    result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("a bill")
+    assert result.output == Bill(seller="Ada", total=9.5)
+    assert "Read: a bill" in model.asked[0].prompt
+    assert Agree("bill", wordings=3).models == {"local:smollm2"}
+
+
+def test_models_need_no_step_to_ask() -> None:
+    models = {"local:a": ScriptedModel(reply()), "local:b": ScriptedModel(reply())}
+    step = Agree("bill", models=["local:a", "local:b"], contract=Bill)
+    assert Runner(step, models=ScriptedModels(models)).run_sync("a bill").output == Bill(seller="Ada", total=9.5)
+    assert [model.calls for model in models.values()] == [1, 1]
+
+
+def test_a_single_step_in_readings_is_the_one_that_is_asked() -> None:
+    assert Agree("bill", readings=[reading()], wordings=2) == Agree("bill", reading=reading(), wordings=2)
+    result, model = ran(Agree("bill", readings=[reading()], models=["local:m", "local:m"]), reply(), reply())
+    assert (result.output.seller, model.calls) == ("Ada", 2)
+
+
+def test_of_several_readings_the_first_one_with_an_agent_is_asked_once_more() -> None:
+    one, two = reading(), replace(reading(), name="again", input="Read again: {{ input }}")
+    result, model = ran(Agree("bill", readings=[one, two], contested="ask"), reply("Ada"), reply("Bob"), reply("Bob"))
+    assert result.output.seller == "Bob"
+    assert model.asked[2].prompt.startswith("Read: a bill")
+    assert bound(Pipeline([Agree("bill", readings=[one, two], contested="ask")])).calls == 3 * 7
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Agree("bill", wordings=2, contract=Bill),
+        Agree("bill", models=["a", "b"]),
+        Agree("bill", reading=reading(), models=["a", "b"]),
+        Agree("bill", readings=[reading(), replace(reading(), name="again")]),
+    ],
+)
+def test_a_step_can_be_copied_with_another_option(step: Agree) -> None:
+    assert replace(step) == step
+    assert replace(replace(step, need=1.0), need=step.need) == step
+    assert replace(step, need=1.0).asked_models == step.asked_models
+
+
+SHORT = """
+version: "0.1"
+name: bills
+agents: AGENTS
+steps: [{kind: agree, name: bill, MORE}]
+"""
+READER = "{reader: {model: m, output_schema: {type: object, properties: {seller: {type: string}}}}}"
+SCHEMA = "output_schema: {type: object, properties: {seller: {type: string}}}"
+
+
+@pytest.mark.parametrize(
+    ("agents", "more", "models"),
+    [
+        (READER, "wordings: 3, uses: agents.reader", {"m"}),
+        (READER, "wordings: 3", {"m"}),
+        ("{}", f"wordings: 3, agent: {{model: n}}, input: 'Read {{{{ input }}}}', {SCHEMA}", {"n"}),
+        ("{}", f"models: [a, b], {SCHEMA}", {"a", "b"}),
+        ("{}", "wordings: 2", {"local:smollm2"}),
+    ],
+)
+def test_a_blueprint_describes_the_reading_in_the_step(agents: str, more: str, models: set[str]) -> None:
+    (step,) = parse_blueprint(SHORT.replace("AGENTS", agents).replace("MORE", more)).steps
+    assert isinstance(step, Agree)
+    assert step.models == models
+    assert parse_blueprint(dump(Pipeline([step]))).steps[0] == step
+
+
+@pytest.mark.parametrize(
+    ("agents", "more", "words"),
+    [
+        ("{a: {model: m}, b: {model: n}}", "wordings: 2", "needs `uses`, one of its agents: a, b"),
+        (READER, "wordings: 2, uses: agents.reeder", "did you mean 'reader'"),
+        (READER, "wordings: 2, uses: flujo.builtins.stringify", "need an agent: write agents.NAME"),
+        (READER, "wordings: 2, output_schema: {type: objct}", "did you mean 'object'"),
+        (READER, "wordings: 2, input: x, reading: {name: r, uses: agents.reader}", "`input` describes the reading"),
+    ],
+)
+def test_a_reading_that_a_blueprint_cannot_mean_is_one_error(agents: str, more: str, words: str) -> None:
+    with pytest.raises(BlueprintError, match=words) as refused:
+        parse_blueprint(SHORT.replace("AGENTS", agents).replace("MORE", more))
+    assert len(refused.value.findings) == 1
+
+
 def test_a_reading_by_field_asks_for_each_field_alone_and_is_one_vote() -> None:
     step = Agree("bill", reading=reading(), wordings=2, need=1.0, by_field=True)
     model = ScriptedModel(then=field_reply)
@@ -165,7 +259,12 @@ def test_the_second_wording_says_in_words_what_the_fields_are() -> None:
     ("options", "words"),
     [
         ({}, "give one of"),
-        ({"wordings": 2}, "need a `reading`"),
+        ({"contract": Bill}, "give one of"),
+        ({"agent": AgentSpec(model="m"), "wordings": 2, "reading": reading()}, "`agent` describes the reading"),
+        ({"contract": dict, "wordings": 2, "reading": reading()}, "`contract` describes the reading"),
+        ({"input": "x", "readings": [reading(), Step("b", AgentSpec(model="m"))]}, "`input` describes the reading"),
+        ({"readings": [reading(), Step("b", AgentSpec(model="m"))], "wordings": 2}, "give one of"),
+        ({"readings": [CALL, replace(CALL, name="b")], "contested": "ask"}, "needs a reading with an agent"),
         ({"wordings": 9, "reading": reading()}, "from 2 to 5"),
         ({"wordings": 2, "models": ["a"], "reading": reading()}, "give one of"),
         ({"models": ["a"], "reading": reading()}, "at least two"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -18,26 +18,30 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.host import with_live_content, with_saved_content
-from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Outcome, Reason, Rejected
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.results import (
     PausedRun,
     RecordedAttempt,
     RecordedOutcome,
-    RecordedRepair,
     RecordedStage,
     RecordedStep,
     RecordedWork,
     StepResult,
     StepStatus,
+    Strict,
 )
 from flujo_aros.pipeline.step import Call, effective, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from flujo_aros.host import StageRecord
+
+_Record = TypeVar("_Record", bound="DataclassInstance")
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
@@ -45,9 +49,10 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     from flujo_aros.host import plain_conversation  # imported here: most runs do not need the model host
 
     result = slot.result
-    kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
+    apart = ("outcome", "stages")
+    same = [key for key in RecordedStep.model_fields if hasattr(result, key) and key not in apart]
     return RecordedStep(
-        **{key: getattr(result, key) for key in (*kept, "replaced", "input_trust")},
+        **{key: getattr(result, key) for key in same},
         **_members(result.usage),
         outcome=_recorded_outcome(result),
         stages=[RecordedStage(**_with_usage(stage)) for stage in result.stages],
@@ -58,24 +63,11 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """The slot of a settled step; its value is typed by its contract."""
-    from flujo_aros.host import conversation_of  # as in `recorded_step`
+    from flujo_aros.host import StageRecord, conversation_of  # as in `recorded_step`
 
-    result: StepResult[Any] = StepResult(
-        name=step.name,
-        kind=step.kind,
-        status=step.status,
-        outcome=None if step.outcome is None else _outcome(step.outcome, contract),
-        usage=step.usage,
-        attempts=step.attempts,
-        seconds=step.seconds,
-        stages=tuple(_stage(stage) for stage in step.stages),
-        error=step.error,
-        degraded_accepted=step.degraded_accepted,
-        caused_by=step.caused_by,
-        excused_by=step.excused_by,
-        replaced=step.replaced,
-        input_trust=step.input_trust,
-    )
+    outcome = None if step.outcome is None else _outcome(step.outcome, contract)
+    stages = tuple(_restored(StageRecord, stage) for stage in step.stages)
+    result: StepResult[Any] = _restored(StepResult, step, outcome=outcome, stages=stages)
     writes = tuple((tuple(path), as_given(value)) for path, value in step.writes)
     return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
 
@@ -104,28 +96,22 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
         return RecordedOutcome(
             outcome=outcome.kind,
             value=as_saved(outcome.value, f"step {result.name!r}"),
-            trust=outcome.trust.value,
+            trust=outcome.trust,
             origin=outcome.origin,
             text=outcome.text,
-            repairs=[RecordedRepair(**_members(repair)) for repair in outcome.repairs],
+            repairs=tuple(outcome.repairs),
         )
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     return RecordedOutcome(
         outcome=outcome.kind,
         text=outcome.text,
-        reason=rejected.reason.value,
-        issues=[issue.to_dict() for issue in rejected.issues],
+        reason=rejected.reason,
+        issues=rejected.issues,
         raw_matched=rejected.raw_matched,
         tag=rejected.tag,
-        seen=list(rejected.seen),
-        attempts=[_recorded_attempt(attempt) for attempt in rejected.attempts],
+        seen=rejected.seen,
+        attempts=tuple(RecordedAttempt(**_with_usage(attempt)) for attempt in rejected.attempts),
     )
-
-
-def _recorded_attempt(attempt: Attempt) -> RecordedAttempt:
-    members = _with_usage(attempt)
-    members["issues"] = [issue.to_dict() for issue in attempt.issues]
-    return RecordedAttempt(**members)
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
@@ -134,20 +120,16 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
         if contract is not None:
             verdict = contract.validate(value)
             value = value if isinstance(verdict, Invalid) else verdict.value
-        repairs = tuple(
-            Repair(each.code, Risk(each.risk), each.path, each.span, each.before, each.after) for each in saved.repairs
-        )
-        return Accepted(value, Trust(saved.trust), saved.origin, repairs, saved.text)
-    rejected = Rejected(
-        Reason(saved.reason or Reason.INVALID),
-        _issues(saved.issues),
-        saved.text,
-        raw_matched=saved.raw_matched,
-        tag=saved.tag,
-        seen=tuple(saved.seen),
-        attempts=tuple(_attempt(each) for each in saved.attempts),
-    )
+        return Accepted(value, saved.trust, saved.origin, saved.repairs, saved.text)
+    attempts = tuple(_restored(Attempt, each) for each in saved.attempts)
+    rejected = _restored(Rejected, saved, reason=saved.reason or Reason.INVALID, attempts=attempts)
     return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)
+
+
+def _restored(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
+    """The record with the saved fields of the same names, except for others."""
+    names = [each.name for each in dataclasses.fields(kind) if each.name not in other and hasattr(saved, each.name)]
+    return kind(**{name: getattr(saved, name) for name in names}, **other)
 
 
 def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
@@ -157,33 +139,9 @@ def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
     return members | _members(usage)
 
 
-def _members(record: StageRecord | Attempt | Usage | Repair) -> dict[str, Any]:
+def _members(record: StageRecord | Attempt | Usage) -> dict[str, Any]:
     """The fields of a record by name. Not `asdict`, which copies deeply."""
     return {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
-
-
-def _stage(stage: RecordedStage) -> StageRecord:
-    from flujo_aros.host import StageRecord  # as in `recorded_step`
-
-    return StageRecord(stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
-
-
-def _attempt(saved: RecordedAttempt) -> Attempt:
-    return Attempt(
-        stage=saved.stage,
-        outcome=saved.outcome,
-        reason=saved.reason,
-        issues=_issues(saved.issues),
-        text=saved.text,
-        raw_matched=saved.raw_matched,
-        usage=saved.usage,
-        why=saved.why,
-        seconds=saved.seconds,
-    )
-
-
-def _issues(saved: list[dict[str, str]]) -> tuple[Issue, ...]:
-    return tuple(Issue(issue["path"], issue["code"], issue["message"]) for issue in saved)
 
 
 _TURN: Final = re.compile(r"/\d+(?=/)")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
 from flujo_aros.usage import Usage
@@ -217,24 +217,13 @@ class RecordedUsage(Strict):
         return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
 
 
-class RecordedRepair(Strict):
-    """One repair of a settled step."""
-
-    code: str
-    risk: int
-    path: str
-    span: tuple[int, int]
-    before: str
-    after: str
-
-
 class RecordedAttempt(RecordedUsage):
     """One attempt of a settled step without a value."""
 
     stage: str
     outcome: str
     reason: Reason | None = None
-    issues: list[dict[str, str]] = []
+    issues: tuple[Issue, ...] = ()
     text: str = ""
     raw_matched: str | None = None
     why: str = ""
@@ -246,16 +235,16 @@ class RecordedOutcome(Strict):
 
     outcome: str
     value: Any = None
-    trust: str = "clean"
+    trust: Trust = Trust.CLEAN
     origin: str = "first"
     text: str = ""
-    reason: str | None = None
-    issues: list[dict[str, str]] = []
-    repairs: list[RecordedRepair] = []
+    reason: Reason | None = None
+    issues: tuple[Issue, ...] = ()
+    repairs: tuple[Repair, ...] = ()
     raw_matched: str | None = None
     tag: str | None = None
-    seen: list[str] = []
-    attempts: list[RecordedAttempt] = []
+    seen: tuple[str, ...] = ()
+    attempts: tuple[RecordedAttempt, ...] = ()
 
 
 class RecordedStage(RecordedUsage):

@@ -165,47 +165,9 @@ def is_taken(name: str) -> bool:
     return name not in Event.model_fields and hasattr(Event, name)
 
 
-def json_instruction(schema: JsonSchema) -> str:
-    """Ask for one JSON value of this schema and nothing around it."""
-    if not schema:
-        return "Answer with one JSON value and nothing else."
-    return (
-        "Answer with one JSON value that matches this JSON Schema, and nothing else: no prose, no Markdown fence.\n"
-        f"{json.dumps(schema, ensure_ascii=False)}"
-    )
-
-
-def tagged_instruction(tag: str, schema: JsonSchema | None) -> str:
-    """Ask for a payload between tags: JSON of this schema, or with None any text."""
-    if schema is None:
-        return f"Write your answer between <{tag}> and </{tag}>."
-    what = f" that matches this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}" if schema else "."
-    return f"Write your final answer between <{tag}> and </{tag}>, as one JSON value{what}"
-
-
-def block_instruction(keys: tuple[str, ...]) -> str:
-    """Ask for a leading JSON object with these keys, and prose after it."""
-    example = json.dumps(dict.fromkeys(keys, "…"), ensure_ascii=False)
-    return f"Begin your answer with one JSON object with these keys, none of them null: {example}\nThen go on in prose."
-
-
 EXAMPLE: Final = "A lantern hums behind the closed door."
 """The text of the example event, which is never meant as an answer."""
 _SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<name>": "<number>"}}
-
-
-def event_instruction(kinds: tuple[str, ...], fields: tuple[str, ...], text: str = EXAMPLE) -> str:
-    """Ask for one event: its form, the kinds, and an example, which `read` knows when it is repeated."""
-    form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in fields}
-    shown = {"kind": kinds[0], "text": text} | {name: f"<{name}>" for name in fields if name not in _SLOTS}
-    return (
-        "OUTPUT FORMAT\n"
-        "Answer with one JSON object and nothing else: no prose before or after it.\n"
-        f"Form: {json.dumps(form, ensure_ascii=False)}\n"
-        f"`kind` is one of: {' | '.join(kinds)}\n"
-        "`text` is one or two sentences, vivid and specific.\n"
-        f"Example (never repeat it): {json.dumps(shown, ensure_ascii=False)}"
-    )
 
 
 T = TypeVar("T")
@@ -270,7 +232,12 @@ class JsonContract(Generic[T_co]):
 
     def instruction(self) -> str:
         """Return the prompt instructions that request this output."""
-        return json_instruction(self.json_schema)
+        if not self.json_schema:
+            return "Answer with one JSON value and nothing else."
+        return (
+            "Answer with one JSON value that matches this JSON Schema, and nothing else: no prose, no Markdown fence.\n"
+            f"{json.dumps(self.json_schema, ensure_ascii=False)}"
+        )
 
     def as_output(self) -> Callable[..., T_co]:
         """Return this contract as the output type of a pydantic-ai agent: `result.output` is then the typed value.
@@ -338,7 +305,11 @@ class TaggedContract(JsonContract[T_co]):
 
     def instruction(self) -> str:
         """Return the prompt instructions that request this output; they name the opening tag."""
-        return tagged_instruction(self.tag, self.json_schema if self.mode == "tagged" else None)
+        if self.mode == "text":
+            return f"Write your answer between <{self.tag}> and </{self.tag}>."
+        schema = json.dumps(self.json_schema, ensure_ascii=False)
+        what = f" that matches this JSON Schema:\n{schema}" if self.json_schema else "."
+        return f"Write your final answer between <{self.tag}> and </{self.tag}>, as one JSON value{what}"
 
 
 @dataclass(frozen=True)
@@ -366,7 +337,12 @@ class BlockContract(JsonContract[Block]):
 
     def instruction(self) -> str:
         """Return the prompt instructions that request this output; empty if the block key is blank."""
-        return block_instruction(self.keys) if self.keys else ""
+        if not self.keys:
+            return ""
+        keys = json.dumps(dict.fromkeys(self.keys, "…"), ensure_ascii=False)
+        return (
+            f"Begin your answer with one JSON object with these keys, none of them null: {keys}\nThen go on in prose."
+        )
 
 
 @dataclass(frozen=True)
@@ -432,7 +408,17 @@ class EventContract(JsonContract[Event]):
 
     def instruction(self) -> str:
         """Return the prompt instructions that request this output, with an example."""
-        return event_instruction(self.kinds, self.fields, self.example)
+        form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in self.fields}
+        shown = {"kind": self.kinds[0], "text": self.example}
+        shown |= {name: f"<{name}>" for name in self.fields if name not in _SLOTS}
+        return (
+            "OUTPUT FORMAT\n"
+            "Answer with one JSON object and nothing else: no prose before or after it.\n"
+            f"Form: {json.dumps(form, ensure_ascii=False)}\n"
+            f"`kind` is one of: {' | '.join(self.kinds)}\n"
+            "`text` is one or two sentences, vivid and specific.\n"
+            f"Example (never repeat it): {json.dumps(shown, ensure_ascii=False)}"
+        )
 
 
 Contract: TypeAlias = JsonContract[T_co]
@@ -678,14 +664,12 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _WITH_SCHEMA: Final = ("json", "tagged")
 
-Form: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
-
 
 @dataclass(frozen=True)
 class WrittenContract:
     """Where in a reply the payload is, as data; the schema comes from elsewhere. Made by `written_contract`."""
 
-    form: Form
+    form: Mode
     names: tuple[str, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
 
@@ -771,7 +755,7 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
             known = ", ".join(_OPTIONS[form]) or "none"
             article = "an" if form == "event" else "a"
             raise ContractError(f"{article} {form} contract has no option {name!r}; known: {known}")
-    found = WrittenContract(cast("Form", form), kept, tuple(options.items()))
+    found = WrittenContract(cast("Mode", form), kept, tuple(options.items()))
     found.contract()  # so that an invalid option is reported at the line it is written on
     return found
 

@@ -15,20 +15,12 @@ from typing import Any, Final, NamedTuple
 from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
-from flujo_aros.reading.as_is import CONVERTS, fit
-from flujo_aros.reading.enum_match import (
-    Company,
-    is_no_value,
-    is_placeholder,
-    match_boolean,
-    match_choice,
-    name_words,
-    say_choices,
-)
-from flujo_aros.reading.envelope import (
+from flujo_aros.reading.fit import (
+    CONVERTS,
     contradiction,
     corrects,
     disowns,
+    fit,
     has_required,
     holds_json,
     inner_of,
@@ -38,7 +30,7 @@ from flujo_aros.reading.envelope import (
     payload_of,
     reports_failure,
 )
-from flujo_aros.reading.lookahead import expression
+from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
     BARE,
@@ -56,7 +48,19 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Names, Placement, is_telling, place
-from flujo_aros.reading.scalars import Amount, Scale, read_amount, read_time
+from flujo_aros.reading.scalars import (
+    Amount,
+    Company,
+    Scale,
+    is_no_value,
+    is_placeholder,
+    match_boolean,
+    match_choice,
+    name_words,
+    read_amount,
+    read_time,
+    say_choices,
+)
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})

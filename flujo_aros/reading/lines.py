@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import literal_escapes, unescape
-from flujo_aros.reading.lookahead import expression
+from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import CORRECTS, DECLINES, ELIDES

@@ -23,8 +23,8 @@ from flujo_aros.contract import ANY, Counts, Shape, fold
 from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
-from flujo_aros.reading.as_is import FOREIGN_KEYS, OTHER_KEYS, fit
-from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
+from flujo_aros.reading.fit import FOREIGN_KEYS, OTHER_KEYS, fit
+from flujo_aros.reading.grammar import NeedMoreInput, Opened, OpenString, await_mark
 from flujo_aros.reading.node import (
     ARRAY,
     BARE,

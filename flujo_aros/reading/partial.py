@@ -20,8 +20,8 @@ from flujo_aros.contract import ANY, TIMES, Shape, TypeValues, Values, fold, pat
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
-from flujo_aros.reading.envelope import WRAPPING
-from flujo_aros.reading.lookahead import expression
+from flujo_aros.reading.fit import WRAPPING
+from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, Path, plain, unlink
 from flujo_aros.reading.parser import Frame, Parser
 from flujo_aros.reading.scalars import read_time

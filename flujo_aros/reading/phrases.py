@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from flujo_aros.contract import contains
-from flujo_aros.reading.lookahead import expression
+from flujo_aros.reading.grammar import expression
 
 
 def word_set(words: str) -> frozenset[str]:

@@ -24,10 +24,9 @@ from flujo_aros.contract import (
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import judge_json
-from flujo_aros.reading.event import read_event
 from flujo_aros.reading.parser import DEPTH
 from flujo_aros.reading.partial import Finals, Partial, Preview, Snapshot
-from flujo_aros.reading.payload import BlockPreview, TagReader, judged, read_block
+from flujo_aros.reading.payload import BlockPreview, TagReader, judged, read_block, read_event
 from flujo_aros.reading.runaway import Runaway, ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.select import Options, Pick, Search

@@ -14,7 +14,7 @@ from flujo_aros.contract import (
     Shape,
     closing_mark,
 )
-from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
+from flujo_aros.reading.grammar import Ahead, NeedMoreInput, expression
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)

@@ -47,10 +47,8 @@ from flujo_aros.reading.candidate import (
     rewrite,
     splices,
 )
-from flujo_aros.reading.enum_match import boolean_word
-from flujo_aros.reading.event import LenientParser, event_of, is_example
+from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.lines import read_items, read_lines
-from flujo_aros.reading.lookahead import NeedMoreInput, expression
 from flujo_aros.reading.node import (
     ARRAY,
     LITERAL,
@@ -68,6 +66,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
+from flujo_aros.reading.payload import LenientParser, event_of, is_example
 from flujo_aros.reading.remainder import (
     Span,
     has_words,
@@ -79,7 +78,7 @@ from flujo_aros.reading.remainder import (
     rivalry,
 )
 from flujo_aros.reading.runaway import MOST_BLANK
-from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
+from flujo_aros.reading.scalars import FOREIGN, SURROGATE, boolean_word, read_number
 from flujo_aros.reading.scanner import (
     CODE,
     FENCE,

@@ -13,8 +13,17 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.grammar import KEY_BEHIND, ODD_BLANK, TAIL
-from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark, expression
+from flujo_aros.reading.grammar import (
+    KEY_BEHIND,
+    ODD_BLANK,
+    TAIL,
+    NeedMoreInput,
+    Opened,
+    OpenString,
+    await_end,
+    await_mark,
+    expression,
+)
 
 _DOUBLE: Final = '"“”„‟«»＂″'
 _SINGLE: Final = "'‘’‚‛′"

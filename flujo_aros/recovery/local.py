@@ -15,8 +15,7 @@ from pydantic_core import to_json
 from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge, path_of
 from flujo_aros.json_data import Place, is_dict, is_list, place_of, with_value
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.event import event_kind, is_slot
-from flujo_aros.reading.payload import prose_of
+from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import before_runaway
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Reply, Rung, Task

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from flujo_aros import Accepted, Rejected, Risk, read
 from flujo_aros.contract import Output, path_of
 from flujo_aros.reading import grammar
-from flujo_aros.reading.as_is import AS_IS, fit
 from flujo_aros.reading.candidate import Candidate, read_scalars, splices
 from flujo_aros.reading.coerce import Coercion
-from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
+from flujo_aros.reading.fit import AS_IS, fit
+from flujo_aros.reading.grammar import Ahead, NeedMoreInput
 from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node, Scanned, json_extent, scan, steps_to
 from flujo_aros.reading.parser import Parsed, Parser
 

@@ -578,7 +578,7 @@ _ODD_KEY: Final = expression(r"[\x02\\:]|.{121}")
 """A word before a key that lacks a comma, which makes the key doubtful."""
 _TRAILING: Final = expression(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
-    (expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
+    (word, expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
     for word, spelled in (("True", "true"), ("False", "false"), ("None", "null"))
 )
 
@@ -614,8 +614,8 @@ def rewrite(text: str) -> Rewritten | None:
     if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, strings)):
         return None
     rest = ",".join(parts)
-    for word, spelled in _WORDS:
-        rest = word.sub(spelled, rest)
+    for word, pattern, spelled in _WORDS:
+        rest = pattern.sub(spelled, rest) if word in rest else rest
     rest = _with_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
     rest = _with_strings(rest, _DOUBLE, strings)
     return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
@@ -655,7 +655,7 @@ def _without_comments(rest: str) -> str | None:
     if "/" not in rest:
         return rest
     parts = _COMMENT.split(rest)
-    comments = "\n".join((*parts[1::2], ""))
+    comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
     if _DOUBLE in comments or _SINGLE in comments or ":\n" in comments:
         return None
     if LEFT_OUT.search(comments) or CORRECTED.search(comments):

@@ -385,7 +385,8 @@ class _Tally:
         made_up = sum(len(group.votes) for group in ranked) - cast
         agreed = top >= self.need.votes(cast) and top > second
         worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
-        trust = Trust.lowest([worth, self._trust_of_votes(top, agreed=agreed)])
+        unanimous = Trust.CLEAN if top == self.total and top > 1 else Trust.INFERRED
+        trust = Trust.lowest([worth, unanimous if agreed else Trust.DEGRADED])
         dissent = tuple((group.value, group.count) for group in ranked[1:] if group.count)
         # A made-up value does not count here, but shows whether there is a list or an object around it.
         settled = self._settled(top, second + self.left, cast + self.left) and not (made_up and self.left)
@@ -396,11 +397,6 @@ class _Tally:
         if is_open:
             self.open.append(name)
         return made.value
-
-    def _trust_of_votes(self, votes: int, *, agreed: bool) -> Trust:
-        if not agreed:
-            return Trust.DEGRADED
-        return Trust.CLEAN if votes == self.total and votes > 1 else Trust.INFERRED
 
     def _settled(self, top: int, rival: int, cast: int) -> bool:
         """Whether further readings can change neither the winner nor whether it has enough votes.

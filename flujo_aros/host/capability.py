@@ -254,9 +254,7 @@ class Aros(AbstractCapability[Any]):
             attempted = rejected.reason is not Reason.NO_JSON
             return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
-        return CallsMeant(
-            parameters, self._wanted(ctx, record), ours, record.exchange.raw_arguments, record.exchange.passed_over, cut
-        )
+        return CallsMeant(parameters, self._wanted(ctx, record), ours, record.exchange, cut)
 
     async def wrap_output_validate(
         self,
@@ -351,7 +349,8 @@ class Aros(AbstractCapability[Any]):
 
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
-        return agent_contract(ctx) or self.contract or record.options.contract
+        named = agent_contract(ctx.agent.output_type) if ctx.agent else None
+        return named or self.contract or record.options.contract
 
     def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
         """Whether an empty reply is not an answer here."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from time import perf_counter
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, cast
 
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
@@ -44,11 +44,13 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_core import to_json
 
 from flujo_aros.events import AskFinished, AskStarted, Finish, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.run_state import RunRecord
+from flujo_aros.json_data import is_dict
 from flujo_aros.usage import Allowance, Usage
 
 TEXT: Final = ModelRequestParameters()
@@ -330,6 +332,27 @@ def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
             yield f"{part.tool_name}({calls.get(part.tool_call_id, '')}) returned: {part.model_response_str()}"
         elif part.part_kind == "retry-feedback":
             yield part.model_response()
+
+
+def size_of(messages: Sequence[ModelMessage]) -> int:
+    """The approximate number of characters needed to send these messages again."""
+    return sum(
+        len((message.instructions or "") if isinstance(message, ModelRequest) else "")
+        + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
+        for message in messages
+    )
+
+
+def _chars(content: object) -> int:
+    if content is None or isinstance(content, str):
+        return len(content or "")
+    if isinstance(content, (list, tuple)):
+        return sum(map(_chars, cast("Sequence[object]", content)))
+    return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
+
+
+_FILE: Final = 4_000
+"""The number of characters that an image or other file counts as."""
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -276,8 +276,7 @@ class DirectRun(Generic[T]):
             def always(_contract: Contract[Any], _rejected: Rejected) -> bool:
                 return True  # a reply without an output tool call goes to the ladder, because no host asks again
 
-            meant = CallsMeant(parameters, exchange.wanted, always, exchange.raw_arguments, exchange.passed_over, cut)
-            revised = meant.applied(response)
+            revised = CallsMeant(parameters, exchange.wanted, always, exchange, cut).applied(response)
         unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
         if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
             exchange.unknown_tool = unknown.issues[0]

@@ -49,7 +49,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing, span
-from flujo_aros.host.direct import TEXT, Call, count, make_call, text_in, text_of, usage_of, with_instructions
+from flujo_aros.host.direct import TEXT, Call, count, make_call, size_of, text_in, text_of, usage_of, with_instructions
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.model import WatchedStream
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -84,8 +84,6 @@ from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
 """Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
-_FILE: Final = 4_000
-"""The number of characters that an image or other file counts as."""
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 
@@ -391,7 +389,7 @@ class Climb:
             evidence=record.options.evidence,
             examples=examples,
             spent=Usage.total(stage.usage for stage in record.stages),
-            question_chars=_size_of(run.asked),
+            question_chars=size_of(run.asked),
         )
 
     async def _answer(self, ask: Ask) -> Reply:
@@ -532,23 +530,6 @@ def _used(record: RunRecord) -> Usage:
 def _taken(record: RunRecord) -> float:
     """The duration of the call whose reply is being read, so far if its stream is still open."""
     return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
-
-
-def _size_of(messages: Sequence[ModelMessage]) -> int:
-    """The approximate number of characters needed to send these messages again."""
-    return sum(
-        len((message.instructions or "") if isinstance(message, ModelRequest) else "")
-        + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
-        for message in messages
-    )
-
-
-def _chars(content: object) -> int:
-    if content is None or isinstance(content, str):
-        return len(content or "")
-    if isinstance(content, (list, tuple)):
-        return sum(map(_chars, cast("Sequence[object]", content)))
-    return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
 
 
 async def _validated(

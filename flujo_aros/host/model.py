@@ -129,7 +129,9 @@ class WatchedModel(WrapperModel):
 
         call, live, opened = await in_some_form(self.wrapped, parameters, record, opening)
         async with opened:
-            end = None if record is None else self._end(run_context, messages)
+            end: End | None = None
+            if record is not None and self._behind is not None and run_context is not None:
+                end = partial(self._behind, run_context, messages)
             stream = WatchedStream(live, parameters, None if self._buffered else end)
             if self._rescue is not None:
                 stream.rescue = partial(self._rescue, run_context, record, parameters)
@@ -148,16 +150,6 @@ class WatchedModel(WrapperModel):
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
                 call.response, call.first_at = come(stream, record), stream.first_at
-
-    def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
-        behind = self._behind
-        if behind is None or ctx is None:
-            return None
-
-        async def end(response: ModelResponse) -> str:
-            return await behind(ctx, messages, response)
-
-        return end
 
 
 class WatchedStream(StreamedResponse):

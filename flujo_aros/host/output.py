@@ -28,7 +28,6 @@ from pydantic_ai import (
 )
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.output import OutputContext
-from pydantic_ai.tools import RunContext
 from pydantic_core import to_json, to_jsonable_python
 
 from flujo_aros.contract import (
@@ -372,9 +371,8 @@ def model_contract(like: Any) -> Contract[Any] | None:
     return found
 
 
-def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
-    """The contract that the agent of a run has as its output type."""
-    like: Any = ctx.agent.output_type if ctx.agent else None
+def agent_contract(like: Any) -> Contract[Any] | None:
+    """The contract that an agent has as its output type."""
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     return model_contract(_single(like))
@@ -382,13 +380,11 @@ def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
 
 def shown_contract(like: Any) -> Contract[Any] | None:
     """The form of partial replies for this output type, or None for text and for several alternatives."""
-    if isinstance(like, TextOutput):
-        return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
-    single = _single(like)
-    if not isinstance(single, type) or issubclass(single, str):
-        return None
+    named, single = agent_contract(like), _single(like)
+    if isinstance(like, TextOutput) or not isinstance(single, type) or issubclass(single, str):
+        return named
     try:
-        contract: Contract[Any] = model_contract(single) or compile_contract(cast("type[Any]", single))
+        contract: Contract[Any] = named or compile_contract(cast("type[Any]", single))
     except ContractError:
         return None
     return contract if object_schema(contract.json_schema) == contract.json_schema else None  # else in an envelope

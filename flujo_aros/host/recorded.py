@@ -33,7 +33,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import Call, calls_made_by, request_once, usage_of
+from flujo_aros.host.direct import Call, calls_made_by, request_once, size_of, usage_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.host.model_facts import made_model
 from flujo_aros.json_data import is_dict, is_list
@@ -142,7 +142,7 @@ async def _recorded(
             _recorder.reset(token)
         return _made(made)
 
-    size = _size(request.messages)
+    size = size_of(request.messages)
     record = await calls.call(kind, make, model=named(request.model), size=size, question=partial(_question, request))
     if failed is not None:
         raise failed
@@ -213,7 +213,7 @@ class RecordedModel(WrapperModel):
                 return CallMade(_fault(error))
 
         question = partial(_question, Call(self.wrapped, messages, model_request_parameters, model_settings))
-        asking = calls.call("own", make, model=named(self.wrapped), size=_size(messages), question=question)
+        asking = calls.call("own", make, model=named(self.wrapped), size=size_of(messages), question=question)
         recording = asyncio.ensure_future(asking)
         was_read = False
         try:
@@ -369,17 +369,6 @@ def _rebuilt(fault: Mapping[str, Any]) -> Exception:
     if "model_name" in fault:
         return ModelAPIError(str(fault["model_name"]), message, body=body, retry_after=fault.get("retry_after"))
     return UnexpectedModelBehavior(str(fault["sentence"]))
-
-
-def _size(messages: Sequence[ModelMessage]) -> int:
-    """The length of the prompt in characters, from which a limit derives its reservation."""
-    size = 0
-    for message in messages:
-        size += len(getattr(message, "instructions", None) or "")
-        for part in message.parts:
-            content = getattr(part, "content", "")
-            size += len(content) if isinstance(content, str) else 0
-    return size
 
 
 WINDOW: Final = 60.0

@@ -18,7 +18,7 @@ from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.host.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
 from flujo_aros.host.model_facts import wants_output
 from flujo_aros.host.output import Wire, host_wire
-from flujo_aros.host.run_state import RunRecord
+from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
@@ -32,14 +32,13 @@ class CallsMeant:
     """Finds output tool calls that a response intended to make.
 
     If there is only one tool, `ours` decides whether text that cannot be read as its arguments goes to the ladder;
-    otherwise the host asks again. The model's text is kept in `written`, by the id of the call created from it.
+    otherwise the host asks again. `exchange` keeps the model's text by the id of the call created from it.
     """
 
     parameters: ModelRequestParameters
     wanted: Contract[Any] | None
     ours: Callable[[Contract[Any], Rejected], bool]
-    written: dict[str, str]
-    passed_over: set[str]
+    exchange: Exchange
     truncated: bool | None
 
     def applied(self, response: ModelResponse) -> ModelResponse:
@@ -68,7 +67,7 @@ class CallsMeant:
         else:
             return None
         call = ToolCallPart(tool.name, args)
-        self.written[call.tool_call_id] = text
+        self.exchange.raw_arguments[call.tool_call_id] = text
         return call
 
     def usable_first(self, response: ModelResponse) -> ModelResponse:
@@ -89,7 +88,7 @@ class CallsMeant:
             return response
         if not usable:
             usable, others = calls[:1], calls[1:]
-        self.passed_over.update(call.tool_call_id for call in others)
+        self.exchange.passed_over.update(call.tool_call_id for call in others)
         if calls == [*usable, *others]:
             return response
         ordered = iter((*usable, *others))

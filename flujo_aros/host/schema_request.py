@@ -186,14 +186,10 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
             f'</{contract.tag}>."'
         )
         raise UsageError(message)
-    if contract.max_retries:
-        _refuse_retries(contract.max_retries, ladder, request)
-
-
-def _refuse_retries(retries: int, ladder: Ladder, request: ModelRequestContext) -> None:
-    wanted = f"max_retries={retries} asks again in the same conversation"
-    profile = profile_of(request.model)
-    if profile.get("supports_conversation") is False:
+    if not contract.max_retries:
+        return
+    wanted = f"max_retries={contract.max_retries} asks again in the same conversation"
+    if profile_of(request.model).get("supports_conversation") is False:
         message = f"{wanted}, but the model {request.model.model_name} takes single prompts only; set max_retries=0"
         raise UsageError(message)
     if ladder.max_calls < 1 or not any(stage.stage == "retry" for stage in ladder.stages):

@@ -44,10 +44,6 @@ def _repeats_schemas(failing: Rejected) -> bool:
     return silent or failing.reason is Reason.ECHOED_SCHEMA
 
 
-def _prompt(contract: Contract[Any], failing: Rejected) -> str:
-    return form_prompt(contract) if failing.reason is Reason.PROVIDER else retry_prompt(contract, failing)
-
-
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
@@ -103,7 +99,9 @@ class Retry(Rung):
         turns: tuple[str, ...] = ()
         for attempt in range(1, self.attempts + 1):
             plainly = way == "conversation" and _repeats_schemas(failing)
-            prompt = plain_prompt(task.contract) if plainly else _prompt(task.contract, failing)
+            prompt = plain_prompt(task.contract) if plainly else form_prompt(task.contract)
+            if not plainly and failing.reason is not Reason.PROVIDER:
+                prompt = retry_prompt(task.contract, failing)
             # An echo would only be echoed again, and an empty reply is not worth showing.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
@@ -401,11 +399,8 @@ def _collect(schema: JsonSchema, place: tuple[str, ...], fields: dict[str, JsonS
     if properties:
         names = [(*place, name) for name in properties if "." not in name]
         return len(names) == len(properties) and all(_collect(schema, name, fields) for name in names)
-    if not place or here.get("type") == "object" or _holds_objects(schema_at(schema, (*place, 0)) or {}):
+    items = schema_at(schema, (*place, 0)) or {}
+    if not place or here.get("type") == "object" or items.get("properties") or items.get("type") in ("object", "array"):
         return False
     fields[".".join(place)] = here
     return True
-
-
-def _holds_objects(items: JsonSchema) -> bool:
-    return bool(items.get("properties") or items.get("type") in ("object", "array"))

@@ -171,67 +171,35 @@ class Task(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One rejected reply and its stage ("first" for the model's own reply). `enforced` means that this reply answered
-    the question of the run, with the provider enforcing the schema.
-
-    `enforced` says that this reply answered the question of the run, with the provider enforcing the schema.
-    """
-
-    stage: str
-    rejected: Rejected
-    enforced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Past:
-    """What a stage knows of the recovery so far: the rejected replies, oldest first.
+    """What a stage knows of the recovery so far.
 
-    `asks_again` means that a later stage will ask the question again, `asks_enforced` that it will do so with the
-    schema enforced.
+    `first` is the rejection of the model's own reply, and `latest` that of the latest reply to any stage. `current` is
+    the one that the stages handle: the first, or that of the same reply once completed. `spoken` is that of the latest
+    answer to the question of the run; repairs and extractions do not count. `was_enforced` means that a stage has asked
+    the question again with the schema enforced, and got a reply; `asks_again` that a later stage will ask it again, and
+    `asks_enforced` that it will do so with the schema enforced.
     """
 
-    tries: tuple[Tried, ...]
+    first: Rejected
+    latest: Rejected
+    current: Rejected
+    spoken: Rejected
+    was_enforced: bool = False
     asks_again: bool = False
     asks_enforced: bool = False
 
     @classmethod
     def of(cls, first: Rejected) -> Past:
         """The history at the start of a recovery."""
-        return cls((Tried("first", first),))
+        return cls(first, first, first, first)
 
     def then(self, stage: str, rejected: Rejected, *, enforced: bool = False) -> Past:
         """The history with one more rejection."""
-        return Past((*self.tries, Tried(stage, rejected, enforced)))
-
-    @property
-    def was_enforced(self) -> bool:
-        """Whether a stage has asked the question again with the schema enforced, and got a reply."""
-        return any(tried.enforced for tried in self.tries)
-
-    @property
-    def first(self) -> Rejected:
-        """The rejection of the model's own reply."""
-        return self.tries[0].rejected
-
-    @property
-    def latest(self) -> Rejected:
-        """The latest rejection, of any stage."""
-        return self.tries[-1].rejected
-
-    @property
-    def current(self) -> Rejected:
-        """The rejection that the stages handle: the first one, or the rejection of the same reply once completed."""
-        return self._latest_of(("first", "resume"))
-
-    @property
-    def spoken(self) -> Rejected:
-        """The rejection of the latest answer to the question of the run; repairs and extractions do not count."""
-        return self._latest_of(_ANSWERS)
-
-    def _latest_of(self, stages: tuple[str, ...]) -> Rejected:
-        replies = [tried.rejected for tried in self.tries if tried.stage in stages and tried.rejected.text.strip()]
-        return replies[-1] if replies else self.first
+        says = bool(rejected.text.strip())
+        current = rejected if says and stage == "resume" else self.current
+        spoken = rejected if says and stage in _ANSWERS else self.spoken
+        return Past(self.first, rejected, current, spoken, self.was_enforced or enforced)
 
 
 LEFT_OPEN: Final = "left_open"
@@ -241,7 +209,8 @@ BROKEN_OFF: Final = "broken_off"
 _FORM_FAILED: Final = Issue("$", "form_failed", "the error is about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
 """Issue code: nothing in the reply to an event contract was part of the answer."""
-_ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
+_ANSWERS: Final = ("resume", "retry", "constrain", "escalate", "simplify")
+"""The stages whose reply answers the question of the run."""
 _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -135,7 +135,8 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
     issues = [
         replace(issue, path=vault.hide(issue.path), message=vault.hide(issue.message)) for issue in failing.issues
     ]
-    wrong = f"WRONG WITH IT\n{_lines(issues)}\n\n" if issues else ""
+    lines = "\n".join(_issue_line(issue) for issue in issues[:_MAX_ISSUES])
+    wrong = f"WRONG WITH IT\n{lines}\n\n" if issues else ""
     data, nonce = fenced(f"{wrong}OUTPUT\n{held}")
     if enforced:  # no other answer is possible, so the prompt needs neither the format nor a way to decline
         return "\n\n".join([f"{words.format(form='JSON')}\n{_DATA.format(nonce=nonce)}", data])
@@ -151,10 +152,6 @@ def _form(contract: Contract[Any]) -> tuple[str, str]:
     schema = contract.json_schema
     wanted = json.dumps(schema, ensure_ascii=False, separators=(",", ":")) if schema else "any JSON value"
     return "one JSON value that matches the SCHEMA", wanted
-
-
-def _lines(issues: Sequence[Issue]) -> str:
-    return "\n".join(_issue_line(issue) for issue in issues[:_MAX_ISSUES])
 
 
 def _issue_line(issue: Issue) -> str:

@@ -23,12 +23,12 @@ from flujo_aros.cli.render import figure, fitted_table, reply_parts
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded, write_file
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.outcome import Reason, Trust
-from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
-from flujo_aros.telemetry.reply import ShownReply
+from flujo_aros.outcome import Trust
+from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
 
 if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
-    from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalNote, JournalRun, JournalStep, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, JournalStep, Part, Story
 
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -255,22 +255,16 @@ class _Clock:
 
 def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[str, Text]]:
     clock = _Clock.of(story, console)
-
-    def below(parent: int, depth: int) -> Iterator[dict[str, Text]]:
-        for chapter in story.children(parent):
-            step = chapter.step
-            if step is not None:
-                ended = Text.assemble(worded(step.status), *_also(_worth(step)), *_inputs(step))
-                bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
-                yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
-            if not steps_only:
-                for name, value in chapter.values:
-                    yield _row("  " * (depth + 1) + name, Text(clipped(value, _SHOWN), style="dim"), Text(), None)
-                yield from _parts(chapter, clock, depth + (step is not None))
-            if step is not None:
-                yield from below(step.id, depth + 1)
-
-    yield from below(0, 0)
+    for chapter, depth, _ in story.nested:
+        step = chapter.step
+        if step is not None:
+            ended = Text.assemble(worded(step.status), *_also(_worth(step)), *_inputs(step))
+            bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
+            yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
+        if not steps_only:
+            for name, value in chapter.values:
+                yield _row("  " * (depth + 1) + name, Text(clipped(value, _SHOWN), style="dim"), Text(), None)
+            yield from _parts(chapter, clock, depth + (step is not None))
 
 
 def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:
@@ -426,9 +420,8 @@ def _ending(chapter: Chapter) -> Iterator[Text]:
     step = chapter.step
     if step is not None and step.error:
         yield Text(step.error, style=STYLES.get(step.status, ""))
-    if step is not None and step.reason and step.reason in {reason.value for reason in Reason}:
-        issues = chapter.readings[-1].issues if chapter.readings else ()
-        yield Text(next_words(Reason(step.reason), issues), style="dim")
+    if advice := advice_for(chapter):
+        yield Text(advice, style="dim")
 
 
 def _part(part: Part, width: int) -> Iterator[RenderableType]:
@@ -437,7 +430,8 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
     if isinstance(part, JournalAsk):
         if part.prompt:
             yield Text.assemble(("asked: ", "bold"), clipped(part.prompt, _REPLY))
-        yield _ask_words(part)
+        fault = (clipped(part.fault, _FAULT), "red") if part.fault else ""
+        yield Text.assemble(f"{part.model or 'the model'} {ask_words(part)}", " " if fault else "", fault)
     elif isinstance(part, JournalReading):
         reply = ShownReply.of_reading(part)
         yield Text.assemble("read as ", worded(reply.outcome), f": {reply.words}")
@@ -446,20 +440,7 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
         after = f", after {counted(part.calls, 'call')}" if part.calls else ""
-        cause = "the provider failed" if part.because == Reason.PROVIDER else f"the reply was {part.because}"
-        why = f" ran because {cause}" if part.because else " ran"
-        yield Text.assemble((part.stage, "bold"), f"{why}; it ended {part.outcome}{after}")
-
-
-def _ask_words(ask: JournalAsk) -> Text:
-    who = ask.model or "the model"
-    if ask.fault:
-        return Text.assemble(f"{who} did not answer: ", (clipped(ask.fault, _FAULT), "red"))
-    if ask.seconds is None:
-        return Text(f"{who} was called and had not answered when the run ended")
-    grammar = ", with the schema enforced" if ask.constrained else ""
-    end = f", finish reason {ask.finish_reason}" if ask.finish_reason else ""
-    return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")
+        yield Text.assemble((part.stage, "bold"), f" {stage_words(part)}; it ended {part.outcome}{after}")
 
 
 _ORDER = [trust.value for trust in Trust]

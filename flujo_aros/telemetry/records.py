@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -556,14 +557,24 @@ class Story:
         )
         return replace(self, run=replace(self.run, seconds=now - self.run.started, usage=usage), chapters=chapters)
 
+    @property
+    def nested(self) -> Iterator[tuple[Chapter, int, bool]]:
+        """Every chapter, each followed by those inside it: with its depth, and whether there are any."""
+        inside: defaultdict[int, list[Chapter]] = defaultdict(list)
+        for chapter in self.chapters:
+            inside[0 if chapter.step is None else chapter.step.parent_id].append(chapter)
+
+        def below(parent: int, depth: int) -> Iterator[tuple[Chapter, int, bool]]:
+            for chapter in inside[parent]:
+                own = 0 if chapter.step is None else chapter.step.id
+                yield chapter, depth, own in inside and own != 0
+                yield from below(own, depth + 1) if own in inside and own != 0 else ()
+
+        yield from below(0, 0)
+
     def children(self, parent_id: int = 0) -> Iterator[Chapter]:
         """The direct children of a step in start order; by default those of the pipeline itself."""
-        for chapter in self.chapters:
-            if chapter.step is None:
-                if parent_id == 0:
-                    yield chapter
-            elif chapter.step.parent_id == parent_id:
-                yield chapter
+        return (each for each in self.chapters if (each.step.parent_id if each.step else 0) == parent_id)
 
 
 def is_gone(host: str | None, pid: int | None) -> bool:

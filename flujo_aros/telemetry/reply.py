@@ -1,4 +1,5 @@
-"""A reply with its repairs: the one record from which the terminal and the HTML report present it."""
+"""A reply with its repairs, a call and a stage: the one description from which the terminal and the HTML report show
+them."""
 
 from __future__ import annotations
 
@@ -10,16 +11,26 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Repair
-from flujo_aros.telemetry.formatting import code_words, counted, repair_words
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Repair, Risk
+from flujo_aros.telemetry.formatting import (
+    code_words,
+    cost_words,
+    counted,
+    next_words,
+    repair_words,
+    time_words,
+    token_words,
+)
 
 if TYPE_CHECKING:  # the records import SQLAlchemy, which `aros read` does not need
-    from flujo_aros.telemetry.records import JournalReading, JournalRepair
+    from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, JournalStage
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
 """Repairs of a value, which have no place in the text that it was read from."""
 _IN_PLACE: Final = 40
 """The maximum length of a reading that is shown inline in the reply."""
+_LISTED: Final = 30
+"""The number of repairs of a reply that a page lists before the rest is folded away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,11 @@ class ShownReply:
     """The candidates that were considered, if there was more than one."""
     read_from: tuple[int, int] | None = None
     """The part of the text to which the issues refer."""
+    model: str = ""
+    chars: int = 0
+    """The length of the reply, of which `text` may be the beginning."""
+    id: int = 0
+    """Of the reading in the journal."""
 
     @classmethod
     def of_outcome(cls, outcome: Outcome[Any]) -> ShownReply:
@@ -116,9 +132,18 @@ class ShownReply:
     @classmethod
     def of_reading(cls, reading: JournalReading) -> ShownReply:
         """The reply of a reading from the journal."""
-        edits = numbered(reading.repairs)
-        found = cls(reading.text, reading.outcome, reading.trust, reading.reason, edits, reading.issues)
-        return replace(found, whole=reading.whole)
+        return cls(
+            reading.text,
+            reading.outcome,
+            reading.trust,
+            reading.reason,
+            numbered(reading.repairs),
+            reading.issues,
+            whole=reading.whole,
+            model=reading.model,
+            chars=reading.chars,
+            id=reading.id,
+        )
 
     def masked(self, mask: Callable[[str], str]) -> ShownReply:
         """The same with every string masked; a mask keeps the length of what it hides."""
@@ -138,6 +163,29 @@ class ShownReply:
         more = f" and {len(named) - 2} more" if len(named) > 2 else ""
         return f"{self.reason} ({places}{more})" if places else self.reason or ""
 
+    @property
+    def pieces(self) -> Iterator[Piece]:
+        """The text in pieces, each with the repair that it is in."""
+        return pieces(self.text, self.edits)
+
+    @property
+    def listed(self) -> tuple[Edit, ...]:
+        """The repairs that are visible at first where there is a fold: all of them, or the riskiest."""
+        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
+        return tuple(sorted(riskiest, key=lambda edit: edit.number))
+
+    @property
+    def folded(self) -> tuple[Edit, ...]:
+        """The repairs that are not."""
+        listed = {edit.number for edit in self.listed}
+        return tuple(edit for edit in self.edits if edit.number not in listed)
+
+    @property
+    def risks(self) -> list[str]:
+        """The risks of the repairs in the text, the least first."""
+        found = {edit.risk for edit in self.edits if edit.in_text}
+        return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
+
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
         """Where an issue is in the text, if that is certain: a key that occurs once, or the end of a cut text."""
         if self.reason == Reason.TRUNCATED and issue.path in ("", "$"):
@@ -149,6 +197,34 @@ class ShownReply:
         key = rf"(?<!\w){re.escape(keys[-1])}(?=['\"]?\s*[:=])"
         found = list(re.finditer(key, self.text[start:end]))
         return (start + found[0].start(), start + found[0].end()) if len(found) == 1 else None
+
+
+def ask_words(ask: JournalAsk) -> str:
+    """How a model call ended, to follow the name of the model."""
+    if ask.fault:
+        return "did not answer:"
+    if ask.seconds is None:
+        return "was called and had not answered when the run ended"
+    spent = [f"answered in {time_words(ask.seconds)}", f"{token_words(ask.usage)} tokens"]
+    spent += [cost_words(ask.usage.cost)] if ask.usage.cost is not None else []
+    spent += ["with the schema enforced"] if ask.constrained else []
+    spent += [f"finish reason {ask.finish_reason}"] if ask.finish_reason else []
+    return ", ".join(spent)
+
+
+def stage_words(stage: JournalStage) -> str:
+    """Why a stage ran, to follow its name."""
+    if not stage.because:
+        return "ran"
+    cause = "the provider failed" if stage.because == Reason.PROVIDER else f"the reply was {code_words(stage.because)}"
+    return f"ran because {cause}"
+
+
+def advice_for(chapter: Chapter) -> str:
+    """What to do about a step that ended without a value; empty for any other."""
+    reason = chapter.step.reason if chapter.step else None
+    issues = chapter.readings[-1].issues if chapter.readings else ()
+    return next_words(Reason(reason), issues) if reason in set(Reason) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -22,14 +21,13 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.contract import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.outcome import Accepted, Reason, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder
 from flujo_aros.telemetry.formatting import (
     code_words,
     cost_words,
     counted,
-    next_words,
     repair_parts,
     time_words,
     token_words,
@@ -41,11 +39,10 @@ from flujo_aros.telemetry.records import (
     JournalRepair,
     JournalStage,
     JournalStep,
-    Part,
     Story,
 )
 from flujo_aros.telemetry.replay import recorded_contract, replay
-from flujo_aros.telemetry.reply import Edit, Piece, numbered, pieces
+from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
 from flujo_aros.visible import visible
 
 _MOST_ROWS: Final = 2_000
@@ -177,76 +174,15 @@ def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
         yield from enumerate(value)
 
 
-_LISTED: Final = 30
-"""The number of repairs of a reply that are listed before the rest is folded away."""
-_LONGEST_PROMPT: Final = 6_000
-
-
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A model call."""
+class Entry:
+    """A model call, a reply, a stage with its own calls and replies, or stages in a row that did not run."""
 
-    ask: JournalAsk
+    kind: Literal["call", "reply", "stage", "passed"]
+    shown: JournalAsk | ShownReply | JournalStage | None = None
     by: str = ""
-    """The agent of an ensemble that was asked, and its turn."""
-    kind: str = "call"
-
-    @property
-    def prompt(self) -> str:
-        """The visible part of the prompt."""
-        return self.ask.prompt[:_LONGEST_PROMPT]
-
-    @property
-    def more(self) -> int:
-        """The number of characters of the prompt that are left out."""
-        return max(0, len(self.ask.prompt) - _LONGEST_PROMPT)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A reply as it was written, with its repairs in place."""
-
-    reading: JournalReading
-    edits: tuple[Edit, ...]
-    marked: tuple[Piece, ...]
-    anchor: str
-    kind: str = "reply"
-
-    @property
-    def listed(self) -> tuple[Edit, ...]:
-        """The repairs that are visible at first: all of them, or the riskiest."""
-        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
-        return tuple(sorted(riskiest, key=lambda edit: edit.number))
-
-    @property
-    def folded(self) -> tuple[Edit, ...]:
-        """The repairs that are folded away at first."""
-        listed = {edit.number for edit in self.listed}
-        return tuple(edit for edit in self.edits if edit.number not in listed)
-
-    @property
-    def risks(self) -> tuple[str, ...]:
-        """The risks that occur among the repairs."""
-        return tuple(
-            risk for risk in ("lossless", "inferred", "lossy") if any(e.in_text and e.risk == risk for e in self.edits)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """A stage of the ladder that ran, with its own calls and replies."""
-
-    stage: JournalStage
-    inside: list[Call | Reply] = field(default_factory=list[Call | Reply])
-    kind: str = "stage"
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """Stages in a row that did not run."""
-
-    stages: list[JournalStage]
-    kind: str = "passed"
+    """The agent of an ensemble that was called, and its turn."""
+    inside: list[Entry] = field(default_factory=list["Entry"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +194,7 @@ class Section:
     depth: int
     chapter: Chapter
     step: JournalStep | None
-    entries: tuple[Call | Reply | Rung | Passed, ...]
+    entries: list[Entry]
     value: Shown | None
     schemas: tuple[str, ...]
     has_steps: bool
@@ -269,13 +205,6 @@ class Section:
         return sum(len(reading.repairs) for reading in self.chapter.readings)
 
     @property
-    def advice(self) -> str:
-        """Advice on the status of the step."""
-        reason = self.step.reason if self.step else None
-        issues = self.chapter.readings[-1].issues if self.chapter.readings else ()
-        return next_words(Reason(reason), issues) if reason in {each.value for each in Reason} else ""
-
-    @property
     def quiet(self) -> bool:
         """Whether the step can be folded, because nothing in it needs attention."""
         return self.step is not None and self.step.status in ("success", "skipped") and not self.repairs
@@ -283,20 +212,8 @@ class Section:
 
 def sections(story: Story) -> Iterator[Section]:
     """One for each step; nested steps follow their parent."""
-    inside: defaultdict[int, list[Chapter]] = defaultdict(list)
-    for chapter in story.chapters:
-        inside[chapter.step.parent_id if chapter.step else 0].append(chapter)
-    numbers = count(1)
-
-    def below(parent: int, depth: int) -> Iterator[Section]:
-        for chapter in inside[parent]:
-            within = chapter.step.id if chapter.step else None
-            has_steps = within in inside
-            yield _section(chapter, story, f"s{next(numbers)}", depth=depth, has_steps=has_steps)
-            if within is not None and has_steps:
-                yield from below(within, depth + 1)
-
-    yield from below(0, 0)
+    for number, (chapter, depth, has_steps) in enumerate(story.nested, start=1):
+        yield _section(chapter, story, f"s{number}", depth=depth, has_steps=has_steps)
 
 
 def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_steps: bool) -> Section:
@@ -307,47 +224,38 @@ def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_ste
         depth=depth,
         chapter=chapter,
         step=chapter.step,
-        entries=tuple(_entries(chapter, anchor)),
+        entries=_entries(chapter),
         value=shown_value(chapter, story),
         schemas=tuple(_pretty(story.contracts[known]) for known in hashes if story.contracts.get(known)),
         has_steps=has_steps,
     )
 
 
-def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Passed]:
-    asked = chapter.turns
-    found: list[Call | Reply | Rung | Passed] = []
-    rung: Rung | None = None
+def _entries(chapter: Chapter) -> list[Entry]:
+    turns = chapter.turns
+    found: list[Entry] = []
+    rung: Entry | None = None
     for part in chapter.parts:
-        if isinstance(part, JournalStage):
-            if part.outcome != "passed":
-                rung = Rung(part)
-                found.append(rung)
-            elif found and isinstance(found[-1], Passed):
-                found[-1].stages.append(part)
-            else:
-                found.append(Passed([part]))
-            continue
-        entry = _entry(part, anchor, asked)
-        if rung is not None and part.stage == rung.stage.stage:
-            rung.inside.append(entry)
+        if not isinstance(part, JournalStage):
+            shown = ShownReply.of_reading(part) if isinstance(part, JournalReading) else part
+            entry = Entry("call" if shown is part else "reply", shown, turns.get(part.id, ""))
+            mine = rung is not None and isinstance(rung.shown, JournalStage) and part.stage == rung.shown.stage
+            (rung.inside if rung is not None and mine else found).append(entry)
+        elif part.outcome != "passed":
+            rung = Entry("stage", part)
+            found.append(rung)
         else:
-            found.append(entry)
-    return iter(found)
-
-
-def _entry(part: Part, anchor: str, asked: Mapping[int, str]) -> Call | Reply:
-    if isinstance(part, JournalAsk):
-        return Call(part, asked.get(part.id, ""))
-    assert isinstance(part, JournalReading)  # noqa: S101 - the stages were told apart before
-    edits = numbered(part.repairs)
-    return Reply(part, edits, tuple(pieces(part.text, edits)), f"{anchor}-{part.id}")
+            if not found or found[-1].kind != "passed":
+                found.append(Entry("passed"))
+            found[-1].inside.append(Entry("stage", part))
+    return found
 
 
 def _pretty(spec: str) -> str:
     return json.dumps(json.loads(spec), indent=2, ensure_ascii=False)
 
 
+_LONGEST_PROMPT: Final = 6_000
 _NARROWEST: Final = 0.5
 _Timed: TypeAlias = JournalStep | JournalAsk | JournalStage
 _Kind: TypeAlias = Literal["step", "call", "stage"]
@@ -434,6 +342,7 @@ def report_html(run: Story, *, served: bool = False) -> str:
         served=served,
         live=served and run.run.status in LIVE,
         run=run.run,
+        longest_prompt=_LONGEST_PROMPT,
         sections=steps,
         bars=list(bars(run, steps)),
         seconds=run.seconds,
@@ -530,6 +439,9 @@ def _environment() -> jinja2.Environment:
         "tone": tone,
         "sign": _sign,
         "parts": repair_parts,
+        "ask": ask_words,
+        "stage": stage_words,
+        "advice": advice_for,
     }
     environment.filters.update(filters)
     return environment

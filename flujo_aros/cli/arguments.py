@@ -209,8 +209,7 @@ PerProvider: TypeAlias = Annotated[
     ),
 ]
 UseCache: TypeAlias = Annotated[
-    bool,
-    typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there."),
+    bool, typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
 ]
 Durably: TypeAlias = Annotated[
     bool,

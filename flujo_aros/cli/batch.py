@@ -34,7 +34,7 @@ from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, wit
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.evals.many import Stop, run_all
-from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, token_words
+from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, time_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
     if not writing.ended:
         return
     used, paid = writing.used, batch.stop.paid
-    parts = [f"{counted(writing.ended, 'row')} in {seconds_words(writing.seconds)}"]
+    parts = [f"{counted(writing.ended, 'row')} in {time_words(writing.seconds)}"]
     if used.requests:
         parts += [counted(used.requests, "call"), f"{token_words(used)} tokens", cost_words(used.cost)]
     saved = used.requests - paid.requests

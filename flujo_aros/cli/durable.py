@@ -33,9 +33,8 @@ from flujo_aros.cli.arguments import (
     given_pairs,
     ladder_in,
 )
-from flujo_aros.cli.execute import allowing, execute, finish
+from flujo_aros.cli.execute import allowing, asked, execute, finish
 from flujo_aros.cli.plan import load_to_run
-from flujo_aros.cli.question import asked
 from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError

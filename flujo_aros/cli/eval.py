@@ -47,7 +47,7 @@ from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.evals.cases import Case, CaseFile, write_dataset
 from flujo_aros.evals.many import SAME_FAILURES
 from flujo_aros.json_data import is_dict
-from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, token_words
+from flujo_aros.telemetry.formatting import cost_words, counted, time_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # as in `execute`
@@ -344,7 +344,7 @@ def _row(name: str, found: Evaluation) -> dict[str, Text]:
     for verdict in ("unjudged", "unrecorded"):
         if counts.get(verdict):
             row[verdict] = figure(f"{counts[verdict]:,}")
-    return {**row, **_used(found.usage), "time": figure(seconds_words(found.seconds))}
+    return {**row, **_used(found.usage), "time": figure(time_words(found.seconds))}
 
 
 _STYLE: Final = {"right": "green", "wrong": "red", "refused": "yellow"}
@@ -378,9 +378,10 @@ def _print_wrong(found: Evaluation, console: Console) -> None:
     bad = [each for verdict in ("wrong", "refused", "unrecorded") for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
+    width = max((len(each.verdict.value) for each in bad[:_SHOWN]), default=0)
     for each in bad[:_SHOWN]:
         line = Text.assemble(
-            (each.verdict.value, _STYLE.get(each.verdict.value, "dim")),
+            (each.verdict.value.ljust(width), _STYLE.get(each.verdict.value, "dim")),
             f"  row {json.dumps(each.id)}: {without_secrets(each.why.partition(chr(10))[0])}",
             (f"  {each.run_id[:8]}", "dim"),
         )

@@ -1,4 +1,4 @@
-"""One run from the command line: its observers and progress, the state of a paused run, its exit code.
+"""One run from the command line: its observers and progress, the question and the state of a paused run, its exit code.
 
 The progress is a live display in a terminal, and one plain line for each change elsewhere.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -24,7 +25,6 @@ from rich.table import Table
 from flujo_aros.cli.arguments import Choice
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
-from flujo_aros.cli.question import asked, example_answer
 from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.screen import (
     Text,
@@ -37,7 +37,8 @@ from flujo_aros.cli.screen import (
     without_secrets,
     worded,
 )
-from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.contract import Invalid, compile_contract
+from flujo_aros.errors import BlueprintError, ContractError, LocalModelError, UsageError
 from flujo_aros.events import (
     AskStarted,
     Event,
@@ -52,13 +53,15 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
+from flujo_aros.json_data import References
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
-from flujo_aros.telemetry.formatting import counted, seconds_words
+from flujo_aros.telemetry.formatting import counted, seconds_words, time_words
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.pipeline.model import Pipeline
+    from flujo_aros.pipeline.results import PausedRun
     from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
     from flujo_aros.telemetry.setup import Together
 
@@ -127,7 +130,7 @@ def execute(
             return run_until_signal(task(runner, board))
     except Interrupted:
         for result in ended:
-            spent = f"after {seconds_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
+            spent = f"after {time_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
             console.print(f"{result.status.value}  run {result.run_id}, {spent}", soft_wrap=True)
             if as_json:
                 print_json(result.to_dict())
@@ -292,7 +295,7 @@ class PlainProgress:
             if nested and event.status in _QUIET:
                 return
             ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
-            self._line(event.name, f"{ended}, {seconds_words(event.seconds)}")
+            self._line(event.name, f"{ended}, {time_words(event.seconds)}")
         elif isinstance(event, StageStarted):
             self._line(event.scope.step_name or "run", f"{event.stage}, because {event.reason}")
         elif isinstance(event, StepNoted) and event.note == "ensemble":
@@ -391,3 +394,322 @@ def _tail(row: _Row, width: int) -> str:
 
 def _elapsed(seconds: float) -> Text:
     return Text(seconds_words(seconds), style="dim")
+
+
+_PLAIN: Final = ("string", "integer", "number", "boolean")
+_DEEPEST: Final = 3
+_DEEPEST_EXAMPLE: Final = 6
+_MOST: Final = 30
+_LONGEST: Final = 200
+_TYPES: Final[Mapping[str, str]] = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+_FORMATS: Final[Mapping[str, tuple[str, str]]] = {
+    "date": ("a date", "2026-01-31"),
+    "date-time": ("a date with a time", "2026-01-31T09:30:00Z"),
+    "time": ("a time", "09:30:00Z"),
+    "email": ("an email address", "ann@example.com"),
+    "uri": ("a URL", "https://example.com"),
+    "uuid": ("a UUID", "123e4567-e89b-12d3-a456-426614174000"),
+}
+_PLURALS: Final[Mapping[str, str]] = {
+    "a string": "strings",
+    "a whole number": "whole numbers",
+    "a number": "numbers",
+    "an object": "objects",
+}
+
+
+def asked(paused: PausedRun) -> list[str]:
+    """The question of the run by line: the question itself, what was wrong with the answer, what is expected."""
+    words = answer_words(paused.input_schema) if paused.input_schema else []
+    return [f"{paused.step} asks:", paused.message, *words]
+
+
+def answer_words(schema: Mapping[str, Any]) -> list[str]:
+    """What an answer must be, one line for each field, without any JSON Schema.
+
+    >>> print(*answer_words({"enum": ["yes", "no"]}))
+    answer with yes or no
+    >>> order = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 1}}}
+    >>> print(*answer_words(order), sep="\\n")
+    answer with an object:
+      n  a whole number of at least 1, required
+    """
+    asked = _Asked(schema)
+    fields = list(asked.fields(schema, 0))
+    head = f"answer with {asked.words(schema, quoted=False)}"
+    if not fields:
+        return [head]
+    width = max(len(name) for name, _ in fields)
+    lines = [f"  {name:{width}}  {words}" for name, words in fields[:_MOST]]
+    more = [f"  and {len(fields) - _MOST} more"] if len(fields) > _MOST else []
+    return [f"{head}:", *lines, *more]
+
+
+def example_answer(schema: Mapping[str, Any]) -> str | None:
+    """An answer that would be accepted, as typed; None if none is known, or if any string would be.
+
+    >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
+    '{"n": 3}'
+    >>> example_answer({"type": "string"})
+    """
+    if not schema or (schema.get("type") == "string" and not schema.keys() & {"enum", "const", "format"}):
+        return None
+    example = _Asked(schema).example(schema, 0)
+    try:
+        if isinstance(compile_contract(dict(schema)).validate(example), Invalid):
+            return None
+    except ContractError:
+        return None
+    return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+_UNFIT: Final = object()
+_WORDS_OF_TRUTH: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field that can be typed on one line."""
+
+    schema: Mapping[str, Any]
+    required: bool
+    words: str
+
+    def read(self, line: str) -> Any:
+        """The typed value; None for an empty line, `_UNFIT` if it does not fit."""
+        if not line.strip() and not self.required:
+            return None
+        value: Any = line
+        if self.schema.get("type") == "boolean":
+            value = _WORDS_OF_TRUTH.get(line.strip().lower(), line)
+        elif self.schema.get("type") != "string":
+            with suppress(ValueError):
+                value = json.loads(line)
+        return _UNFIT if isinstance(compile_contract(dict(self.schema)).validate(value), Invalid) else value
+
+
+class _Asked:
+    """Reads one schema, with its `$ref`s."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._references = References(dict(root))
+
+    def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+        """The fields of an object, or of the objects in a list; those of inner objects are indented below."""
+        known = self._with_fields(schema)
+        required = cast("list[str]", known.get("required", []))
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            words = [self.words(inner)]
+            if name in required:
+                words.append("required")
+            elif inner.get("default") is not None:
+                words.append(f"{_json(inner['default'])} if left out")
+            told = ", ".join(words)
+            description = " ".join(str(inner.get("description", "")).split())
+            yield f"{'  ' * depth}{name}", f"{told}: {description}" if description else told
+            if depth < _DEEPEST:
+                yield from self.fields(inner, depth + 1)
+
+    def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
+        """The fields of an object that has only plain ones; empty for any other."""
+        known = self._simple(schema)
+        required = cast("list[str]", known.get("required", []))
+        found: dict[str, _Field] = {}
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            if all(isinstance(choice, str) for choice in inner.get("enum", [None])):
+                inner = {**inner, "type": "string"}
+            if inner.get("type") not in _PLAIN:
+                return {}
+            found[name] = _Field(inner, name in required, self.words(inner, quoted=False))
+        return found if known.get("type") == "object" and set(required) <= found.keys() else {}
+
+    def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema of the object, of the elements of the list, or of the only possible alternative."""
+        known = self._simple(schema)
+        if known.get("type") == "array":
+            return self._simple(_mapping(known.get("items")))
+        options = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        several = [self._simple(_mapping(each)) for each in options]
+        objects = [each for each in several if each.get("type") == "object"]
+        return objects[0] if len(objects) == 1 else known
+
+    def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
+        """The type and its limits in a few words; `quoted` if a string has to be written as JSON."""
+        if depth > _DEEPEST:
+            return "any JSON value"
+        known = self._simple(schema)
+        choices = known.get("enum") or ([known["const"]] if "const" in known else None)
+        if choices is not None:
+            return _either([_json(each) if quoted or not isinstance(each, str) else each for each in choices])
+        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        if several:
+            return _either([self.words(_mapping(each), depth + 1, quoted=quoted) for each in several])
+        kinds = known.get("type")
+        if isinstance(kinds, list):
+            each = [{**known, "type": kind} for kind in cast("list[str]", kinds)]
+            return _either([self.words(one, depth, quoted=quoted) for one in each])
+        return self._type_words(str(kinds), known, depth)
+
+    def _type_words(self, kind: str, known: Mapping[str, Any], depth: int) -> str:
+        if kind == "array":
+            item = self.words(_mapping(known.get("items")), depth + 1) if known.get("items") else ""
+            limits = _limits(known, "minItems", "maxItems")
+            return f"a list{_of(item)}{limits and f',{limits}'.replace(' of', '')}"
+        if kind == "string" and known.get("format") in _FORMATS:
+            words, example = _FORMATS[known["format"]]
+            return f"{words} such as {example}"
+        words = _TYPES.get(kind, "any JSON value")
+        if kind == "string":
+            pattern = f" that matches {known['pattern']}" if "pattern" in known else ""
+            return f"{words}{pattern}{_limits(known, 'minLength', 'maxLength', ' characters')}"
+        return words + _limits(known, "minimum", "maximum") if kind in ("integer", "number") else words
+
+    def example(self, schema: Mapping[str, Any], depth: int) -> Any:
+        """A value that the schema probably accepts; only `validate` can tell."""
+        known = self._simple(schema if depth <= _DEEPEST_EXAMPLE else {"type": "null"})
+        for key in ("const", "default"):
+            if known.get(key) is not None:
+                return known[key]
+        for key in ("examples", "enum"):
+            if known.get(key):
+                return known[key][0]
+        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        if several:
+            return self.example(_mapping(several[0]), depth + 1)
+        kind = known.get("type")
+        kind = cast("list[str]", kind)[0] if isinstance(kind, list) else kind
+        if kind == "object":
+            return self._example_object(known, depth)
+        if kind == "array":
+            return [self.example(_mapping(known.get("items")), depth + 1)] * min(known.get("minItems", 1), _MOST)
+        if kind in ("integer", "number"):
+            return _number(known)
+        if kind == "string":
+            text = _FORMATS.get(str(known.get("format")), ("", "text"))[1]
+            return text.ljust(min(known.get("minLength", 0), _LONGEST), "x")[: known.get("maxLength")]
+        return {"boolean": True, "null": None}.get(str(kind), "text")
+
+    def _example_object(self, known: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties = _mapping(known.get("properties"))
+        names = cast("list[str]", known.get("required") or list(properties)[: 1 - min(depth, 1)])
+        return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
+
+    def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema itself behind a `$ref`, or the only alternative to null."""
+        known = schema
+        for _ in range(_DEEPEST):
+            reference = known.get("$ref")
+            if isinstance(reference, str):
+                known = {
+                    **(self._references.resolve(reference) or {}),
+                    **{key: value for key, value in known.items() if key != "$ref"},
+                }
+                continue
+            whole = cast("list[Any]", known.get("allOf", []))
+            if len(whole) != 1:
+                break
+            known = {**_mapping(whole[0]), **{key: value for key, value in known.items() if key != "allOf"}}
+        return known
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _either(words: list[str]) -> str:
+    known = list(dict.fromkeys(words))
+    if len(known) < 2:
+        return "".join(known)
+    last = ", or " if any(" or " in each for each in known) else " or "
+    return last.join([", ".join(known[:-1]), known[-1]])
+
+
+def _of(item: str) -> str:
+    """` of strings` for a list whose items are described that way."""
+    head, space, rest = item.partition(" that ")
+    if not item:
+        return ""
+    return f" of {_PLURALS[head]}{space}{rest}" if head in _PLURALS else f", each {item}"
+
+
+def _number(known: Mapping[str, Any]) -> Any:
+    if "exclusiveMinimum" in known:
+        return known["exclusiveMinimum"] + 1
+    return known.get("minimum", min(1, known.get("maximum", 1)))
+
+
+def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
+    low, high = known.get(least), known.get(most)
+    if "exclusiveMinimum" in known or "exclusiveMaximum" in known:
+        ends = (
+            ("above", "exclusiveMinimum"),
+            ("of at least", least),
+            ("below", "exclusiveMaximum"),
+            ("of at most", most),
+        )
+        return " and".join(f" {word} {known[key]}" for word, key in ends if key in known)
+    if low is not None and high is not None:
+        return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
+    if low is not None:
+        return f" of at least {low}{unit}"
+    return "" if high is None else f" of at most {high}{unit}"
+
+
+def at_a_terminal() -> bool:
+    """Whether there is a terminal at which a person can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
+
+
+def ask(paused: PausedRun) -> str | None:
+    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D).
+
+    An object of plain fields is asked for field by field, unless all of it is typed as JSON.
+    """
+    schema = paused.input_schema or {}
+    fields = _Asked(schema).plain_fields(schema)
+    example = example_answer(schema)
+    if fields:
+        known = ["one field at a time, or all of them as JSON; Enter leaves out what is not required"]
+    else:
+        known = [] if example is None else [f"for example:  {example}"]
+    stderr_console().print(without_secrets("\n".join(["", *asked(paused), *known])), soft_wrap=True)
+    if not fields:
+        return _line("", needed=True)
+    answer: dict[str, Any] = {}
+    for name, field in fields.items():
+        while True:
+            line = _line(name, needed=field.required)
+            if line is None or (not answer and line.startswith("{")):
+                return line
+            value = field.read(line)
+            if value is not _UNFIT:
+                break
+            stderr_console().print(f"expected {field.words}", soft_wrap=True)
+        if value is not None:
+            answer[name] = value
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _line(name: str, *, needed: bool) -> str | None:
+    """A typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
+    while True:
+        stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        if line.strip() or not needed:
+            return line.rstrip("\n")

@@ -194,23 +194,10 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
 
 def health_sections(found: Health) -> Iterator[Section]:
     """A summary in tables: a title, rows, the columns of figures, and those a narrow screen drops first."""
-    figures = (
-        "runs",
-        "failed",
-        "degraded",
-        "trouble",
-        "time",
-        "calls",
-        "replies",
-        "rejected",
-        "repaired",
-        "wrapped",
-        "faults",
-        "cost",
-    )
     worst = [_step_row(step) for step in found.worst_steps if step.trouble]
-    yield "Worst steps", worst, figures, ("cost", "calls", "time")
-    yield "Models", [_model_row(model) for model in found.models], figures, ("cost", "faults", "wrapped", "repaired")
+    yield "Worst steps", worst, tuple(worst[0])[1:] if worst else (), ("cost", "calls", "time")
+    models = [_model_row(model) for model in found.models]
+    yield "Models", models, tuple(models[0])[1:] if models else (), ("cost", "faults", "wrapped", "repaired")
     repairs = [_repair_row(repair) for repair in found.repairs[:_SHOWN_REPAIRS]]
     yield "Most frequent repairs", repairs, ("replies", "share"), ("step", "risk")
     stages = [_stage_row(stage) for stage in found.stages]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pygls.workspace import TextDocument
 
     from flujo_aros.lint.check import Linted
-    from flujo_aros.lint.finding import Finding
+    from flujo_aros.lint.edits import Finding
 
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
 _KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
@@ -106,7 +106,7 @@ class _Blueprints:
         """The fixes of the findings in these lines, and all safe ones, for a fix on save."""
         from lsprotocol import types
 
-        from flujo_aros.lint.finding import Applicability
+        from flujo_aros.lint.edits import Applicability
 
         document = self._document(params.text_document.uri)
         wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)

@@ -98,18 +98,18 @@ COMMANDS: Final = {
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, without running it.", shows_help_alone=True
     ),
-    "init": _Command("init:init_command", "Write a first blueprint.", section="Write blueprints"),
+    "init": _Command("lint:init_command", "Write a first blueprint.", section="Write blueprints"),
     "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
     "rule": _Command("lint:rule_command", "Explain a rule of `aros lint`, or list all rules."),
-    "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
-    "schema": _Command("init:schema_command", "Print the JSON Schema of blueprints."),
+    "graph": _Command("plan:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
+    "schema": _Command("lint:schema_command", "Print the JSON Schema of blueprints."),
     "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first.", section="Look at runs"),
     "show": _Command("runs:show_command", "Show a run from the journal."),
     "explain": _Command("runs:explain_command", "Explain how each reply of a run was read."),
     "review": _Command("runs:review_command", "List the fields of agreement steps, the least trusted first."),
     "health": _Command("health:health_command", "Show which models, steps and schemas cause trouble."),
-    "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
+    "replay": _Command("runs:replay_command", "Read the recorded replies of a run again."),
     "report": _Command("runs:report_command", "Write a run as an HTML file, with its replies and repairs."),
     "ui": _Command("ui:ui_command", "Show runs, their reports and health in a browser."),
     "submit": _Command(
@@ -121,7 +121,7 @@ COMMANDS: Final = {
     "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
     "check": _Command("durable:check_command", "Check the record of a durable run.", shows_help_alone=True),
     "read": _Command("read:read_command", "Read a model's reply as a typed value.", section="Read replies"),
-    "bench": _Command("bench:bench_command", "Score the reader on your own replies.", shows_help_alone=True),
+    "bench": _Command("read:bench_command", "Score the reader on your own replies.", shows_help_alone=True),
 }
 """Every command, in the order of `aros --help`, which loads none of them."""
 

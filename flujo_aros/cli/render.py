@@ -29,11 +29,10 @@ from flujo_aros.telemetry.formatting import (
     cost_words,
     counted,
     next_words,
-    repair_words,
-    seconds_words,
+    time_words,
     token_words,
 )
-from flujo_aros.telemetry.reply import Edit, ShownReply, numbered
+from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
 from flujo_aros.visible import visible_line
 
 if TYPE_CHECKING:
@@ -305,7 +304,7 @@ def _summed(
         "calls": figure(str(ended.usage.requests or "-")),
         _TOKENS: figure(token_words(ended.usage)),
         "cost": figure(cost_words(ended.usage.cost)),
-        "time": Text(seconds_words(ended.seconds)),
+        "time": Text(time_words(ended.seconds or None)),
     }
 
 

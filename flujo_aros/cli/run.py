@@ -47,9 +47,19 @@ from flujo_aros.cli.arguments import (
 )
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.durable import known_db
-from flujo_aros.cli.execute import EXIT_CODES, PAUSED, Task, allowing, execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import (
+    EXIT_CODES,
+    PAUSED,
+    Task,
+    allowing,
+    ask,
+    at_a_terminal,
+    execute,
+    finish,
+    keep_paused,
+    watched,
+)
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
-from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
 from flujo_aros.errors import UsageError

@@ -43,8 +43,7 @@ _HEADERS: Final = {
 def ui_command(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int | None,
-        typer.Option("--port", "-p", min=0, max=65535, help=f"The port. [default: {_PORT}, or a free one]"),
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help=f"The port. [default: {_PORT}, or a free one]")
     ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="Allow a --host that other machines can reach. There is no encryption.")

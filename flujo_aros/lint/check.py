@@ -20,10 +20,8 @@ from flujo_aros.blueprint.document import MAX_CHARS, Node
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.errors import Place, UsageError
-from flujo_aros.lint.context import Subject
-from flujo_aros.lint.edits import Fixed, Positions, fix_text
-from flujo_aros.lint.finding import Applicability, Finding, Severity
-from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.edits import Applicability, Finding, Fixed, Positions, Severity, fix_text
+from flujo_aros.lint.rule import Rule, Subject
 from flujo_aros.lint.rules import RULES
 from flujo_aros.lint.rules.loader import UnreadableYaml
 from flujo_aros.pipeline.names import nearest

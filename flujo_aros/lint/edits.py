@@ -1,4 +1,5 @@
-"""Edits YAML by position: in the style of the surrounding text, applied until none is left, and shown as a patch.
+"""Findings with their fixes, as plain data, and the edits of YAML that fixes are made of: by position, in the style of
+the surrounding text, applied until none is left, and shown as a patch.
 
 A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None if the text is in a
 form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited place changes:
@@ -13,13 +14,13 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.errors import Place
-from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix
 
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _MARK: Final = "\ufeff"  # has an offset, but no column
@@ -364,3 +365,67 @@ def _lines(text: str) -> Sequence[str]:
     parts = text.split("\n")
     lines = [f"{part}\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
+
+
+class Severity(StrEnum):
+    """The severity of a finding: with an `error` the blueprint does not run, a `warning` is a likely problem, `info` a
+    recommendation."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Applicability(IntEnum):
+    """When a fix may be applied: never (`display`), after a review (`unsafe`), or by `--fix` (`safe`)."""
+
+    DISPLAY = 0
+    UNSAFE = 1
+    SAFE = 2
+
+    @property
+    def word(self) -> str:
+        """Its name in every output."""
+        return "display-only" if self is Applicability.DISPLAY else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace the text between two offsets of a file with `text`; equal offsets insert it."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The fix of a finding: edits that belong together."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    applicability: Applicability = Applicability.SAFE
+
+    def as_unsafe(self) -> Fix:
+        """The same fix, but unsafe."""
+        return Fix(self.title, self.edits, min(self.applicability, Applicability.UNSAFE))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. It covers the text from `place` up to `end`, and `place.path` is the path of keys to it. `step` is
+    the full name of the step that it concerns; a nested one is named `parent/branch/step`.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    place: Place
+    end: Place
+    step: str | None = None
+    fix: Fix | None = field(default=None, compare=False)
+
+    @property
+    def sort_key(self) -> tuple[int, int, str, str]:
+        """From the top of the file to its end."""
+        return (self.place.line, self.place.column, self.code, self.message)

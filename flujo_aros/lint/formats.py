@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from flujo_aros.errors import BlueprintError, Place
 from flujo_aros.lint.check import Linted, Report, lint_text
-from flujo_aros.lint.edits import Positions, unified_diff
-from flujo_aros.lint.finding import Applicability, Finding, Fix, Severity
+from flujo_aros.lint.edits import Applicability, Finding, Fix, Positions, Severity, unified_diff
 from flujo_aros.lint.rule import Rule
 from flujo_aros.redaction import Vault
 from flujo_aros.visible import visible, visible_line

@@ -28,7 +28,7 @@ GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "r
 
 _TYPES: Final = ("object", "array", "string", "integer", "number", "boolean", "null")
 ANNOTATIONS: Final = frozenset(
-    (
+    [
         "title",
         "description",
         "$schema",
@@ -39,7 +39,7 @@ ANNOTATIONS: Final = frozenset(
         "deprecated",
         "discriminator",
         "x-aros",
-    )
+    ]
 )
 _STRUCTURE: Final = frozenset(("type", "$defs", "definitions"))
 _FORMATS: Final = ("date", "time", "date-time", "uuid")

@@ -1,17 +1,33 @@
-"""The base class of rules: a code, a name, a severity, documentation and a check."""
+"""The base class of rules: a code, a name, a severity, documentation and a check; and a blueprint as the rules see it:
+its text, its tree, its steps, their effective options, and what is known before a run of the values of the steps and
+who reads them.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from flujo_aros.blueprint.document import Node
-from flujo_aros.errors import Place
-from flujo_aros.lint.context import Subject
-from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.blueprint.document import MAX_FINDINGS, Node
+from flujo_aros.blueprint.load import Inspected
+from flujo_aros.blueprint.loading import Located
+from flujo_aros.blueprint.references import NO_AGENT, Unready
+from flujo_aros.contract import JsonSchema, compile_contract
+from flujo_aros.errors import ContractError, Place, TemplateError
+from flujo_aros.json_data import follow_refs, is_dict
+from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
+from flujo_aros.pipeline.step import Call, Facts, Step, effective, is_agent_step
+from flujo_aros.pipeline.template import InputTemplate
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The headings in the documentation of every rule, in this order."""
@@ -138,3 +154,417 @@ def index_page(rules: Iterable[type[Rule]]) -> str:
 
 def _body(rule: type[Rule]) -> str:
     return rule.docs().partition("\n")[2].strip()
+
+
+_LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
+
+
+@dataclass(frozen=True)
+class Outline:
+    """All steps of one blueprint, nested ones too, in the order of the text."""
+
+    steps: tuple[Located, ...]
+
+    @cached_property
+    def sequences(self) -> Mapping[str, Sequence[Located]]:
+        """The steps that run one after the other, by the path of their list."""
+        found: dict[str, list[Located]] = {}
+        for step in self.steps:
+            found.setdefault(sequence_of(step), []).append(step)
+        return found
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Located]:
+        return {step.path: step for step in self.steps}
+
+    @cached_property
+    def _children(self) -> Mapping[str, Sequence[Located]]:
+        found: dict[str, list[Located]] = {}
+        for step in self.steps:
+            holder = self.holder(step)
+            if holder is not None:
+                found.setdefault(holder.path, []).append(step)
+        return found
+
+    def holder(self, step: Located) -> Located | None:
+        """The step that this one is nested in; None at the top."""
+        path = sequence_of(step)
+        while "." in path:
+            path = path.rpartition(".")[0]
+            if path in self._by_path:
+                return self._by_path[path]
+        return None
+
+    def holders(self, step: Located) -> Iterator[Located]:
+        """The steps around this one, from the nearest."""
+        here = self.holder(step)
+        while here is not None:
+            yield here
+            here = self.holder(here)
+
+    def role(self, step: Located) -> str:
+        """The keys from the parent to a nested step, such as `branches.a` or `loop.body`; empty at the top."""
+        holder = self.holder(step)
+        return sequence_of(step).removeprefix(f"{holder.path}.") if holder else ""
+
+    def children(self, step: Located) -> Sequence[Located]:
+        """The direct children of this step."""
+        return self._children.get(step.path, ())
+
+    def inside(self, step: Located) -> Iterator[Located]:
+        """Every step nested in this one, at any depth."""
+        for child in self.children(step):
+            yield child
+            yield from self.inside(child)
+
+    def first_inside(self, step: Located) -> Iterator[Located]:
+        """The first step of each body of this one."""
+        seen: set[str] = set()
+        for child in self.children(step):
+            sequence = sequence_of(child)
+            if sequence not in seen:
+                seen.add(sequence)
+                yield child
+
+    def following(self, step: Located) -> Located | None:
+        """The step that runs next in the same list."""
+        row, at = self.sequences[sequence_of(step)], self._places[step.path]
+        return row[at + 1] if at + 1 < len(row) else None
+
+    def before(self, step: Located) -> Sequence[Located]:
+        """The steps that have run before in the same list."""
+        return self.sequences[sequence_of(step)][: self._places[step.path]]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """The place of each step in its list, by its path."""
+        return {step.path: at for row in self.sequences.values() for at, step in enumerate(row)}
+
+
+def sequence_of(step: Located) -> str:
+    """The path of the list that contains a step; its own path if it is not in a list."""
+    return _LAST_INDEX.sub("", step.path)
+
+
+def index_of(step: Located) -> int | None:
+    """The index of a step in its list; None if it is not in a list."""
+    found = _LAST_INDEX.search(step.path)
+    return int(found[1]) if found else None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The input of a rule. `folder` is the folder of imports and prompt files; None: there is none."""
+
+    source: str
+    text: str
+    inspected: Inspected
+    folder: Path | None = None
+    sound_schemas: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool], repr=False)
+    """Whether the schema at a line and column compiles, if it has been tried."""
+    _facts: dict[str, Facts] = field(default_factory=dict[str, Facts], repr=False)
+
+    @property
+    def root(self) -> Node:
+        """The tree of the document."""
+        return self.inspected.root
+
+    @cached_property
+    def steps(self) -> tuple[Located, ...]:
+        """Every step, nested ones too, in the order of the text.
+
+        One whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is reported.
+        """
+        return tuple(replace(each, step=None) if _has_no_agent(each.step) else each for each in self.inspected.steps)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """The relations between the steps."""
+        return Outline(self.steps)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The lines of the text."""
+        return Positions(self.text)
+
+    @cached_property
+    def editor(self) -> Editor:
+        """Writes edits of the text."""
+        return Editor(self.positions, self.root)
+
+    def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
+        """Every agent step that could be built, with its effective options, which are those of the runner."""
+        for located in self.steps:
+            if is_agent_step(located.step):
+                yield located, located.step, self.facts(located, located.step)
+
+    def facts(self, located: Located, step: Step) -> Facts:
+        """The effective options of an agent step, computed once."""
+        if located.path not in self._facts:
+            self._facts[located.path] = effective(step)
+        return self._facts[located.path]
+
+    def end_of(self, place: Place) -> Place:
+        """The end of the key or value that begins at a place; the end of the line if none begins there."""
+        found = self._ends.get((place.line, place.column))
+        if found is not None:
+            return found
+        line = self.positions.line(place.line).rstrip()
+        return Place(place.line, max(len(line) + 1, place.column), place.path)
+
+    def keys_beside(self, place: Place) -> frozenset[str]:
+        """The keys of the mapping that has a key at this place; empty if there is no key."""
+        found = self._mappings.get((place.line, place.column))
+        return frozenset(found.keys) if found is not None else frozenset()
+
+    @cached_property
+    def _mappings(self) -> dict[tuple[int, int], Node]:
+        """The mapping of each key, by the position of the key."""
+        found: dict[tuple[int, int], Node] = {}
+        for node in self.root.walk():
+            for each in node.keys.values():
+                found.setdefault((each.line, each.column), node)
+        return found
+
+    def step_at(self, place: Place) -> str | None:
+        """The full name of the innermost step that contains a place."""
+        here = (place.line, place.column)
+        for index in reversed(range(bisect_right(self._starts, here))):
+            end = self.steps[index].node.end
+            if here <= (end.line, end.column):
+                return self.steps[index].name
+        return None
+
+    @cached_property
+    def _starts(self) -> list[tuple[int, int]]:
+        """The beginnings of the steps, in the order of the text."""
+        return [(located.node.place.line, located.node.place.column) for located in self.steps]
+
+    @cached_property
+    def _ends(self) -> dict[tuple[int, int], Place]:
+        return self.root.ends()
+
+    def sequence_node(self, located: Located) -> tuple[Node, int] | None:
+        """The list that contains a step and its index; None if it is not in a list."""
+        holders = self._lists.get(id(located.node))
+        index = index_of(located)
+        return (holders, index) if holders is not None and index is not None else None
+
+    @cached_property
+    def _lists(self) -> dict[int, Node]:
+        """The list that contains each value."""
+        return {id(each): node for node in self.root.walk() for each in node.elements}
+
+
+def _has_no_agent(step: PipelineStep | None) -> bool:
+    return is_agent_step(step) and step.agent is NO_AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSchema:
+    """One schema: its place, its owner in words, and the step to which it belongs, if any."""
+
+    node: Node
+    owner: str
+    step: str | None = None
+
+
+def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
+    """Every valid schema of the blueprint, once: those of the agents, then those of the steps."""
+    seen: set[tuple[int, int]] = set()
+    for each in _all(subject):
+        place = (each.node.place.line, each.node.place.column)
+        if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
+            return  # the loader has stopped here too
+        if isinstance(each.node.value, dict) and place not in seen:
+            seen.add(place)
+            if _compiles(subject, each.node):
+                yield each
+
+
+def _compiles(subject: Subject, schema: Node) -> bool:
+    """Whether a schema compiles, tried once; the loader reports those that do not."""
+    tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
+    if place not in tried:
+        try:
+            compile_contract(schema.plain())
+        except ContractError:
+            tried[place] = False
+        else:
+            tried[place] = True
+    return tried[place]
+
+
+_ELSEWHERE: Final = frozenset({"from", "from_file"})
+"""Keys that refer to a schema instead of containing it."""
+
+
+def _all(subject: Subject) -> Iterator[WrittenSchema]:
+    """Every schema in the blueprint itself; one in a separate file has no place in it."""
+    for name, agent in subject.inspected.agents.items():
+        if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():
+            yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
+    for located in subject.steps:
+        for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
+            found = under(located.node, *keys)
+            if found is not None and not _ELSEWHERE & found.members.keys():
+                yield WrittenSchema(found, f"step {located.name!r}", located.name)
+
+
+def under(node: Node, *keys: str) -> Node | None:
+    """The node under these nested keys."""
+    here: Node | None = node
+    for key in keys:
+        here = here.members.get(key) if here is not None else None
+    return here
+
+
+def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTemplate]]:
+    """Every template in the input of a step, with its text in the document."""
+    for located in subject.steps:
+        given = located.node.members.get("input")
+        if given is None or located.step is None:
+            continue
+        compiled = {template.source: template for template in located.step.templates}
+        for node in _texts(given):
+            template = compiled.get(str(node.value))
+            if template is not None:
+                yield located, node, template
+
+
+def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
+    """The step whose value a template reads, if it is in the same list."""
+    row = subject.outline.before(located)
+    if read.root == "previous_step":
+        return row[-1] if row else None
+    return next((each for each in row if each.step is not None and each.step.name == read.step), None)
+
+
+def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema | None:
+    """The schema of the value that is read, if it is an agent's value or a part of it."""
+    writer = writer_of(subject, located, read)
+    step = writer.step if writer is not None else None
+    if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
+        return None
+    contract = subject.facts(writer, step).contract
+    root = contract.json_schema if contract is not None and contract.mode in ("json", "tagged") else {}
+    here = follow_refs(root, root)
+    for part in read.path if read.root == "previous_step" else read.path[2:]:
+        properties = here.get("properties")
+        here = follow_refs(properties.get(str(part)), root) if is_dict(properties) else {}
+    return here or None
+
+
+def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> Sequence[str] | None:
+    """The keys of a value that cannot have this key; empty for a string; None if it may have the key."""
+    writer = writer_of(subject, located, read)
+    step = writer.step if writer is not None else None
+    if writer is None or step is None or step.fallback is not None:
+        return None
+    if isinstance(step, Call) and step.gives_mapping is False:
+        return ()
+    if not is_agent_step(step):
+        return None
+    if read.root == "steps" and (len(read.path) < 3 or read.path[1] not in OUTPUT_NAMES):
+        return None
+    known = subject.facts(writer, step)
+    if known.contract is None:
+        return () if known.mode != "own" and step.completion_signal is None else None
+    if known.contract.mode == "text":
+        return ()
+    root = known.contract.json_schema if known.contract.mode in ("json", "tagged") else {}
+    schema = follow_refs(root, root)
+    properties = schema.get("properties")
+    if schema.get("type") != "object" or not is_dict(properties) or key in properties or "anyOf" in schema:
+        return None
+    if "allOf" in schema or "patternProperties" in schema or schema.get("additionalProperties") not in (None, False):
+        return None
+    return list(properties)
+
+
+def _texts(node: Node) -> Iterator[Node]:
+    if isinstance(node.value, str) and "{" in node.value:
+        yield node
+    for inner in (*node.members.values(), *node.elements):
+        yield from _texts(inner)
+
+
+_PREVIOUS: Final = ("previous_step", "output", "resume_input")
+_FUNCTIONS: Final = ("condition", "exit_condition", "initial_input_mapper", "iteration_input_mapper")
+_BODIES: Final = ("body", "branches", "default_branch", "wrapped_step", "fallback", "steps")
+
+
+def reads_of(located: Located) -> Iterator[Read]:
+    """Every reference in the templates and conditions of a step itself, including those of a loop's iterations."""
+    yield from entry_reads(located)
+    yield from iteration_reads(located)
+
+
+def takes_previous(outline: Outline, located: Located) -> bool:
+    """Whether a step, or the first step of one of its bodies, reads the value right before it.
+
+    A step that could not be built may read anything, and so may a Python function.
+    """
+    step = made_step(located)
+    if step is None or any(key in _members(located) for key in _FUNCTIONS):
+        return True
+    # A parallel step hands its input to its branches: without one of its own it is they who read.
+    if step.kind != "parallel" or "input" in located.node.members:
+        own = any(read.root in _PREVIOUS for read in entry_reads(located))
+        if own or step.kind in ("step", "imports", "parallel"):
+            return own
+    inside = outline.first_inside(located)
+    return any(takes_previous(outline, first) for first in inside if outline.role(first) != "map.body")
+
+
+def made_step(located: Located) -> PipelineStep | None:
+    """The step, if it could be made and can run; of any other it is not known what it reads."""
+    return None if isinstance(located.step, Unready) else located.step
+
+
+def _compiled_reads(located: Located) -> Iterator[Read]:
+    if located.step is not None:
+        for template in located.step.templates:
+            yield from template.reads
+        for condition in located.step.conditions:
+            yield from condition.reads
+
+
+def entry_reads(located: Located) -> Iterator[Read]:
+    """The references of a step when it starts: `previous_step` is the value of the step before it."""
+    yield from _compiled_reads(located)
+    for key in ("loop", "map"):
+        began = under(located.node, key, "init")
+        for text in _strings(began) if began is not None else ():
+            yield from _reads_in(text)
+
+
+def iteration_reads(located: Located) -> Iterator[Read]:
+    """The references of a loop or map after an iteration: `previous_step` is the last value of its body."""
+    for key in ("loop", "map"):
+        inner = located.node.members.get(key)
+        for name, part in inner.members.items() if inner is not None else ():
+            for text in _strings(part) if name != "init" and name not in _BODIES else ():
+                yield from _reads_in(text)
+
+
+def _members(located: Located) -> set[str]:
+    inner = located.node.members.get("loop")
+    return {*located.node.members, *(inner.members if inner else ())}
+
+
+def _strings(node: Node) -> Iterator[str]:
+    if isinstance(node.value, str):
+        yield node.value
+    for name, inner in node.members.items():
+        if name not in _BODIES:
+            yield from _strings(inner)
+    for inner in node.elements:
+        yield from _strings(inner)
+
+
+def _reads_in(text: str) -> Iterable[Read]:
+    try:
+        return InputTemplate(text).reads if "{" in text else Condition(text).reads
+    except TemplateError:  # no template and no condition; the loader speaks of what should be one
+        return ()

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic_core import to_json
 
-from flujo_aros.outcome import Issue, Reason, Repair
+from flujo_aros.outcome import Issue, Reason
 from flujo_aros.usage import Usage
-
-if TYPE_CHECKING:  # the records import SQLAlchemy, which most commands do not need
-    from flujo_aros.telemetry.records import JournalRepair
 
 _NUMBER: Final = re.compile(r"(?<=/)\d+(?=/|$)")
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -61,26 +58,6 @@ def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
     return next((_NEXT_OF[issue.code] for issue in issues if issue.code in _NEXT_OF), NEXT[reason])
 
 
-def repair_words(repair: Repair | JournalRepair) -> str:
-    """What was done, without path, code and risk.
-
-    >>> from flujo_aros.outcome import Risk
-    >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
-    '"High" read as "high"'
-    """
-    return " ".join(part for part in repair_parts(repair) if part)
-
-
-def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
-    """A repair in three parts: the original, the verb, and the result."""
-    before, after = clipped(repair.before), clipped(repair.after)
-    if before == after:  # only its spelling changed, such as a key that got its quotes
-        return before or "changed", "", ""
-    if before and after:
-        return before, "read as", after
-    return (before, "set aside", "") if before else (after, "added", "")
-
-
 def code_words(code: str) -> str:
     """A code as words: `enum-case` is `enum case`."""
     return code.replace("-", " ").replace("_", " ")
@@ -92,7 +69,12 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
     if len(line) <= limit:
         return line
     half = (limit - 3) // 2
-    return f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+    first, last = line[:half], line[-half:]
+    if " " in first[half // 2 :]:  # not within a word, if one ends nearby
+        first = first.rpartition(" ")[0]
+    if " " in last[: half // 2]:
+        last = last.partition(" ")[2]
+    return f"{first.rstrip()} … {last.lstrip()}"
 
 
 def seconds_words(seconds: float) -> str:

@@ -45,7 +45,6 @@ from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.recorder import Recorder
 from flujo_aros.telemetry.records import (
     ABOUT,
     ASKS,
@@ -74,6 +73,7 @@ from flujo_aros.telemetry.records import (
     JournalStep,
     JournalValue,
     Record,
+    Recorder,
     RecordT,
     Story,
     from_row,

@@ -63,11 +63,7 @@ class Logging:
         level, message, *values = line
         if self.logger.isEnabledFor(level):
             scope = event.scope
-            extra = {
-                "aros_run": scope.run_id,
-                "aros_step": scope.step_name or None,
-                "aros_stage": scope.stage or None,
-            }
+            extra = {"aros_run": scope.run_id, "aros_step": scope.step_name or None, "aros_stage": scope.stage or None}
             shown = [visible_line(self._mask(value)) if isinstance(value, str) else value for value in values]
             self.logger.log(level, message, *shown, extra=extra)
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Repair, Risk
 from flujo_aros.telemetry.formatting import (
+    clipped,
     code_words,
     cost_words,
     counted,
     next_words,
-    repair_words,
     time_words,
     token_words,
 )
@@ -82,6 +82,26 @@ class Edit:
         """The same with every string masked, since paths contain keys, and keys may be secrets."""
         path, before, after = map(mask, (self.repair.path, self.repair.before, self.repair.after))
         return Edit(self.number, replace(self.repair, path=path, before=before, after=after))
+
+
+def repair_words(repair: Repair | JournalRepair) -> str:
+    """What was done, without path, code and risk.
+
+    >>> from flujo_aros.outcome import Risk
+    >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
+    '"High" read as "high"'
+    """
+    return " ".join(part for part in repair_parts(repair) if part)
+
+
+def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
+    """A repair in three parts: the original, the verb, and the result."""
+    before, after = clipped(repair.before), clipped(repair.after)
+    if before == after:  # only its spelling changed, such as a key that got its quotes
+        return before or "changed", "", ""
+    if before and after:
+        return before, "read as", after
+    return (before, "set aside", "") if before else (after, "added", "")
 
 
 def numbered(repairs: Sequence[Repair | JournalRepair]) -> tuple[Edit, ...]:

@@ -24,14 +24,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder
-from flujo_aros.telemetry.formatting import (
-    code_words,
-    cost_words,
-    counted,
-    repair_parts,
-    time_words,
-    token_words,
-)
+from flujo_aros.telemetry.formatting import code_words, cost_words, counted, time_words, token_words
 from flujo_aros.telemetry.records import (
     Chapter,
     JournalAsk,
@@ -42,7 +35,7 @@ from flujo_aros.telemetry.records import (
     Story,
 )
 from flujo_aros.telemetry.replay import recorded_contract, replay
-from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
+from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, repair_parts, stage_words
 from flujo_aros.visible import visible
 
 _MOST_ROWS: Final = 2_000

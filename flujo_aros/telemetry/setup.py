@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +13,16 @@ from typing import Final
 
 from flujo_aros.errors import UsageError
 from flujo_aros.events import BufferedObserver, Event, Observer
+from flujo_aros.host import instrument_agents
 from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import DEFAULT, file_of, is_off, open_journal
 from flujo_aros.telemetry.otel import OpenTelemetry
 
+_PATIENCE: Final = 2.0
+"""Seconds to wait for a collector that does not answer, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise: a command
+that has done its work should end.
+"""
 _ENDPOINTS: Final = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -34,12 +41,53 @@ def from_environment(
     if off or not any(environment.get(name) for name in _ENDPOINTS):
         return None
     try:
-        from flujo_aros.telemetry.exporting import Exporting  # here: it needs the extra `otel`
-
-        return Exporting(content=content)
+        return exporting(content=content)
     except ModuleNotFoundError as error:
         message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
         raise UsageError(message) from error
+
+
+def exporting(*, content: bool) -> AbstractContextManager[OpenTelemetry]:
+    """An observer that sends spans and metrics over OTLP while the block runs, as the `OTEL_*` variables say, and
+    flushes at its end. Raises `ModuleNotFoundError` without the extra `otel`.
+    """
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    # Only what was finally lost is logged, not each attempt to reach a collector.
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
+    told = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in os.environ)
+    patience = None if told else _PATIENCE
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "aros"}))
+    traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+    if _wanted("OTEL_TRACES_EXPORTER"):
+        traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=patience)))
+    wanted = _wanted("OTEL_METRICS_EXPORTER")
+    readers = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=patience))] if wanted else []
+    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    instrument_agents(traces, meters, content=content)
+
+    @contextmanager
+    def sending() -> Generator[OpenTelemetry]:
+        try:
+            yield OpenTelemetry(traces, meters, content=content)
+        finally:
+            with ThreadPoolExecutor(2) as pool:  # what is left of both, concurrently
+                pool.submit(traces.shutdown)
+                pool.submit(meters.shutdown)
+
+    return sending()
+
+
+def _wanted(variable: str) -> bool:
+    return os.environ.get(variable, "otlp").strip().lower() != "none"
 
 
 @contextmanager

@@ -10,10 +10,9 @@ import pytest
 from flujo_aros import UsageError
 from flujo_aros.lint import Applicability, Finding, Options, Report, Severity, check, lint_files, lint_text
 from flujo_aros.lint.check import read_baseline, write_baseline
-from flujo_aros.lint.context import Subject
 from flujo_aros.lint.edits import fix_text, unified_diff
 from flujo_aros.lint.formats import summary_line, write_text
-from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.rule import Rule, Subject
 
 HEAD = """\
 agents:
@@ -149,7 +148,7 @@ def test_fixes_that_do_not_end_are_shown() -> None:
 
     def find(text: str) -> list[Finding]:
         from flujo_aros.errors import Place
-        from flujo_aros.lint.finding import Edit, Fix
+        from flujo_aros.lint.edits import Edit, Fix
 
         return [Finding("V-Z9", Severity.INFO, "again", Place(1, 1), Place(1, 2), fix=Fix("more", (Edit(0, 0, "x"),)))]
 

@@ -96,11 +96,11 @@ def everything() -> None:
     """What each further extra brings is found."""
     import anthropic  # noqa: F401
     import openai  # noqa: F401
+    import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: F401
     import psycopg  # noqa: F401
 
     import flujo_aros.cli.lsp
-    import flujo_aros.durable.temporal
-    import flujo_aros.telemetry.exporting  # noqa: F401
+    import flujo_aros.durable.temporal  # noqa: F401
     from flujo_aros import Call, Runner
     from flujo_aros.durable import Durable
 

@@ -9,9 +9,8 @@ from typing import Final
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.errors import TemplateError
 from flujo_aros.json_data import is_list
-from flujo_aros.lint.context import Subject, under, value_schema
-from flujo_aros.lint.finding import Finding, Severity
-from flujo_aros.lint.rule import Rule, key_span, span_of
+from flujo_aros.lint.edits import Finding, Severity
+from flujo_aros.lint.rule import Rule, Subject, key_span, span_of, under, value_schema
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.control import Branch, Loop
 

@@ -7,9 +7,8 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.lint.context import Outline, Subject, entry_reads, iteration_reads, reads_of, under
-from flujo_aros.lint.finding import Finding, Severity
-from flujo_aros.lint.rule import Rule, span_of
+from flujo_aros.lint.edits import Finding, Severity
+from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, reads_of, span_of, under
 from flujo_aros.outcome import Reason
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
 from flujo_aros.pipeline.step import DEGRADED_KEY, Facts, Step

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from flujo_aros.errors import Code, Place, Problem
-from flujo_aros.lint.context import Subject
-from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.rule import Rule, Subject
 
 
 class LoaderRule(Rule):

@@ -15,10 +15,9 @@ from flujo_aros.contract import Contract, JsonSchema, TaggedContract, fold
 from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
-from flujo_aros.lint.context import Subject, WrittenSchema, schemas_of, under
-from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.providers import Loss, refused_for_size, schema_losses, schema_mode
-from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
+from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, schemas_of, span_of, under
 from flujo_aros.pipeline.step import Facts, Step
 
 
@@ -438,98 +437,24 @@ def _at(loss: Loss) -> str:
 
 
 _LEAST: Final = 3
-_ESCAPES: Final = frozenset(
-    fold(word)
-    for word in (
-        *("other", "others", "unknown", "none", "n/a", "na", "not applicable", "unclear", "undetermined", "general"),
-        *(
-            "uncategorized",
-            "unspecified",
-            "misc",
-            "miscellaneous",
-            "mixed",
-            "unsure",
-            "not sure",
-            "cannot tell",
-            "neither",
-        ),
-        *("default", "else", "something else", "ambiguous", "undefined", "no match", "null", "skip", "any", "all"),
-    )
+
+
+def _folded(words: str) -> frozenset[str]:
+    return frozenset(map(fold, words.split(", ")))
+
+
+_ESCAPES: Final = _folded(
+    "other, others, unknown, none, n/a, na, not applicable, unclear, undetermined, general, uncategorized, "
+    "unspecified, misc, miscellaneous, mixed, unsure, not sure, cannot tell, neither, default, else, something else, "
+    "ambiguous, undefined, no match, null, skip, any, all"
 )
 # Scales that have a value for everything.
-_SCALES: Final = frozenset(
-    fold(word)
-    for word in (
-        *(
-            "very low",
-            "low",
-            "medium",
-            "moderate",
-            "normal",
-            "high",
-            "very high",
-            "critical",
-            "urgent",
-            "severe",
-            "minor",
-            "major",
-        ),
-        *("positive", "neutral", "negative", "very positive", "very negative", "yes", "no", "maybe", "true", "false"),
-        *(
-            "pass",
-            "fail",
-            "warn",
-            "warning",
-            "error",
-            "info",
-            "debug",
-            "ok",
-            "small",
-            "large",
-            "extra large",
-            "trivial",
-        ),
-        *(
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-            "p0",
-            "p1",
-            "p2",
-            "p3",
-            "p4",
-            "p5",
-        ),
-        *(
-            "approve",
-            "reject",
-            "revise",
-            "approved",
-            "rejected",
-            "accept",
-            "done",
-            "todo",
-            "in progress",
-            "never",
-            "always",
-        ),
-        *(
-            "agree",
-            "disagree",
-            "strongly agree",
-            "strongly disagree",
-            "good",
-            "bad",
-            "average",
-            "poor",
-            "excellent",
-            "fair",
-        ),
-    )
+_SCALES: Final = _folded(
+    "very low, low, medium, moderate, normal, high, very high, critical, urgent, severe, minor, major, positive, "
+    "neutral, negative, very positive, very negative, yes, no, maybe, true, false, pass, fail, warn, warning, error, "
+    "info, debug, ok, small, large, extra large, trivial, monday, tuesday, wednesday, thursday, friday, saturday, "
+    "sunday, p0, p1, p2, p3, p4, p5, approve, reject, revise, approved, rejected, accept, done, todo, in progress, "
+    "never, always, agree, disagree, strongly agree, strongly disagree, good, bad, average, poor, excellent, fair"
 )
 
 
@@ -600,19 +525,13 @@ def _beside_null(part: Node) -> set[int]:
     return {id(each) for each in branches} if open_ended else set()
 
 
-_VERDICTS: Final = frozenset(
-    fold(word)
-    for word in (
-        *("verdict", "decision", "score", "rating", "label", "answer", "conclusion", "judgment", "judgement", "grade"),
-        *("is_valid", "is_correct", "approved", "passed", "final_answer", "classification", "result", "winner", "ok"),
-    )
+_VERDICTS: Final = _folded(
+    "verdict, decision, score, rating, label, answer, conclusion, judgment, judgement, grade, is_valid, is_correct, "
+    "approved, passed, final_answer, classification, result, winner, ok"
 )
-_REASONS: Final = frozenset(
-    fold(word)
-    for word in (
-        *("reasoning", "reason", "reasons", "rationale", "explanation", "justification", "thoughts", "thinking"),
-        *("analysis", "chain_of_thought", "thought_process", "because", "why", "critique", "evidence", "steps"),
-    )
+_REASONS: Final = _folded(
+    "reasoning, reason, reasons, rationale, explanation, justification, thoughts, thinking, analysis, "
+    "chain_of_thought, thought_process, because, why, critique, evidence, steps"
 )
 
 

@@ -11,18 +11,20 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.host import mistaken_local, nearest_local
 from flujo_aros.json_data import follow_refs, is_list
-from flujo_aros.lint.context import (
+from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity, Written
+from flujo_aros.lint.rule import (
     Outline,
+    Rule,
     Subject,
+    fix_of,
+    key_span,
     made_step,
     reads_of,
+    span_of,
     takes_previous,
     template_nodes,
     text_or_schema,
 )
-from flujo_aros.lint.edits import Written
-from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
 from flujo_aros.pipeline.control import Branch, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.model import PipelineStep

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 _CHOICES, _ROWS, _DURABLE = "Models and modules", "Many inputs", "Durable runs"
 """The sections of the help of a command in which options are listed."""
 
-Blueprint: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
-]
+Blueprint: TypeAlias = Annotated[Path, typer.Argument(metavar="BLUEPRINT", help="The blueprint, a YAML file.")]
 Input: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -81,7 +79,6 @@ Models: TypeAlias = Annotated[
     typer.Option(
         "--model",
         metavar="NAME|OLD=NEW",
-        show_default=False,
         rich_help_panel=_CHOICES,
         help="Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of "
         "the model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
@@ -92,7 +89,6 @@ Profile: TypeAlias = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        show_default=False,
         rich_help_panel=_CHOICES,
         help="Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
     ),
@@ -129,10 +125,7 @@ DryRun: TypeAlias = Annotated[
 State: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--state",
-        metavar="FILE",
-        show_default=False,
-        help="Where to save the state if the run pauses. [default: .aros/paused/RUN.json]",
+        "--state", metavar="FILE", help="Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
     ),
 ]
 InputJsonl: TypeAlias = Annotated[
@@ -141,7 +134,6 @@ InputJsonl: TypeAlias = Annotated[
         "--inputs",
         "--input-jsonl",
         metavar="FILE|-",
-        show_default=False,
         rich_help_panel=_ROWS,
         help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
     ),
@@ -152,7 +144,6 @@ Output: TypeAlias = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        show_default=False,
         rich_help_panel=_ROWS,
         help="Where to write the results of --inputs. Rows that have a result there are not run again.",
     ),
@@ -172,23 +163,12 @@ RetryFailed: TypeAlias = Annotated[
 MaxCost: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        "--max-cost",
-        metavar="USD",
-        min=0.0,
-        show_default=False,
-        rich_help_panel=_ROWS,
-        help="Start no more rows once this much is spent.",
+        "--max-cost", metavar="USD", min=0.0, rich_help_panel=_ROWS, help="Start no more rows once this much is spent."
     ),
 ]
 MaxFailures: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--max-failures",
-        min=1,
-        show_default=False,
-        rich_help_panel=_ROWS,
-        help="Start no more rows once this many have failed.",
-    ),
+    typer.Option("--max-failures", min=1, rich_help_panel=_ROWS, help="Start no more rows once this many have failed."),
 ]
 MaxSameFailures: TypeAlias = Annotated[
     int,
@@ -222,7 +202,6 @@ RunDb: TypeAlias = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        show_default=False,
         rich_help_panel=_DURABLE,
         help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
         "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",

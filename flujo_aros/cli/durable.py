@@ -58,9 +58,7 @@ Db: TypeAlias = Annotated[
         help="The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
     ),
 ]
-RunId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="The id of the run, its beginning, or `last`.")
-]
+RunId: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The id of the run, its beginning, or `last`.")]
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
@@ -293,9 +291,7 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
 
 
 def status_command(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN", show_default=False, help="The id of a run, its beginning, or `last`.")
-    ] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")] = None,
     db: Db = DEFAULT_DB,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print steps and replies as they come, until the run ends or waits.")

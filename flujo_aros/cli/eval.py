@@ -66,7 +66,6 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         str,
         typer.Argument(
             metavar="ROWS",
-            show_default=False,
             help='The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
             "as .yaml or .json; - for stdin.",
         ),
@@ -93,7 +92,6 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--check",
             metavar="EXPRESSION",
-            show_default=False,
             help="A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
         ),
     ] = None,
@@ -102,16 +100,13 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--judge",
             metavar="MODEL|BLUEPRINT",
-            show_default=False,
             help="The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
             'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
         ),
     ] = None,
     min_right: Annotated[
         float | None,
-        typer.Option(
-            "--min-right", min=0.0, max=1.0, show_default=False, help="Exit with 1 if less than this share is right."
-        ),
+        typer.Option("--min-right", min=0.0, max=1.0, help="Exit with 1 if less than this share is right."),
     ] = None,
     max_wrong: Annotated[
         float | None,
@@ -119,7 +114,6 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--max-wrong",
             min=0.0,
             max=1.0,
-            show_default=False,
             help="Exit with 1 if more than this share is wrong; refusals do not count as wrong.",
         ),
     ] = None,
@@ -128,13 +122,9 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = False,
     save: Annotated[
         Path | None,
-        typer.Option(
-            "--save-dataset", metavar="FILE", show_default=False, help="Write the rows as a dataset of pydantic-evals."
-        ),
+        typer.Option("--save-dataset", metavar="FILE", help="Write the rows as a dataset of pydantic-evals."),
     ] = None,
-    first: Annotated[
-        int | None, typer.Option("--first", min=1, metavar="N", show_default=False, help="Only the first N rows.")
-    ] = None,
+    first: Annotated[int | None, typer.Option("--first", min=1, metavar="N", help="Only the first N rows.")] = None,
     pairs: Pairs = None,
     allow: Allow = None,
     folders: ModulePath = None,

@@ -50,9 +50,7 @@ class FailOn(StrEnum):
 
 
 def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", show_default=False, help="Blueprints, or folders of them.")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Blueprints, or folders of them.")],
     fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
     unsafe_fixes: Annotated[bool, typer.Option("--unsafe-fixes", help="Also apply fixes that need a review.")] = False,
     diff: Annotated[
@@ -211,7 +209,7 @@ def _counts(report: Report, fail_on: FailOn) -> bool:
 
 
 def rule_command(
-    code: Annotated[str | None, typer.Argument(metavar="CODE", show_default=False, help="A code such as V-A8.")] = None,
+    code: Annotated[str | None, typer.Argument(metavar="CODE", help="A code such as V-A8.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Explain a rule of `aros lint`, or list all rules.
@@ -355,8 +353,7 @@ def init_command(
 
 def schema_command(
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Write to this file, not to stdout."),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, not to stdout.")
     ] = None,
 ) -> None:
     """Print the JSON Schema of blueprints.

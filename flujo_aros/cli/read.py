@@ -49,7 +49,6 @@ Schema = Annotated[
         "--schema",
         metavar="FILE|module:Type",
         help="A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
-        show_default=False,
     ),
 ]
 Where = Annotated[
@@ -58,7 +57,6 @@ Where = Annotated[
         "--contract",
         metavar="tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
         help="Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
-        show_default=False,
     ),
 ]
 Reply = Annotated[
@@ -170,7 +168,7 @@ class BenchName(StrEnum):
 
 def bench_command(
     what: Annotated[BenchName, typer.Argument(metavar="reading", help="What to measure.")],
-    corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", show_default=False, help="Cases as JSON Lines.")],
+    corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", help="Cases as JSON Lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON document.")] = False,
 ) -> None:
     """Score the reader on your own replies.

@@ -24,14 +24,7 @@ from flujo_aros.cli.screen import STYLES, Text, place_of, without_secrets, worde
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
-from flujo_aros.telemetry.formatting import (
-    clipped,
-    cost_words,
-    counted,
-    next_words,
-    time_words,
-    token_words,
-)
+from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
 from flujo_aros.visible import visible_line
 

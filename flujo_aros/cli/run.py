@@ -333,9 +333,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
     state: Annotated[
         Path,
         typer.Argument(
-            metavar="STATE",
-            show_default=False,
-            help="The state file of the paused run, the id of the run or its beginning, or `last`.",
+            metavar="STATE", help="The state file of the paused run, the id of the run or its beginning, or `last`."
         ),
     ],
     *,
@@ -345,7 +343,6 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
             "--answer",
             "-a",
             metavar="TEXT|@FILE|-",
-            show_default=False,
             help="The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
         ),
     ] = None,
@@ -361,7 +358,6 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             "--state",
             metavar="FILE",
-            show_default=False,
             help="Where to save the state if the run pauses again. [default: STATE, the same file]",
         ),
     ] = None,

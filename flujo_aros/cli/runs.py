@@ -346,9 +346,7 @@ _REPLY = 400
 
 def explain_command(
     run: RunArgument = "last",
-    step: Annotated[
-        str | None, typer.Argument(metavar="STEP", show_default=False, help="Only this step, such as `reply`.")
-    ] = None,
+    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Only this step, such as `reply`.")] = None,
 ) -> None:
     """Explain how each reply of a run was read.
 

@@ -11,8 +11,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
 import typer
 
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from flujo_aros.telemetry.journal import Journal
 
 
-_CHOICES, _ROWS, _DURABLE = "Models and modules", "Many inputs", "Durable runs"
-"""The sections of the help of a command in which options are listed."""
+# Options of a section of the help of a command; all others are in its section "Options".
+_choice: Final = partial(typer.Option, rich_help_panel="Models and modules")
+_rows: Final = partial(typer.Option, rich_help_panel="Many inputs")
+_durable: Final = partial(typer.Option, rich_help_panel="Durable runs")
 
 Blueprint: TypeAlias = Annotated[Path, typer.Argument(metavar="BLUEPRINT", help="The blueprint, a YAML file.")]
 Input: TypeAlias = Annotated[
@@ -66,49 +69,43 @@ Pairs: TypeAlias = Annotated[
 ]
 Allow: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    _choice(
         "--allow",
         metavar="MODULE|FILE|FOLDER",
-        rich_help_panel=_CHOICES,
         help="Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
         "--allow ./steps.py, or blueprints from this folder. Repeatable.",
     ),
 ]
 Models: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    _choice(
         "--model",
         metavar="NAME|OLD=NEW",
-        rich_help_panel=_CHOICES,
         help="Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of "
         "the model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
     ),
 ]
 Profile: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _choice(
         "--profile",
         metavar="NAME",
-        rich_help_panel=_CHOICES,
         help="Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
     ),
 ]
 ModulePath: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
+    _choice(
         "--path",
         metavar="FOLDER",
-        rich_help_panel=_CHOICES,
         help="A folder of modules that are not installed. Installed modules come first. Repeatable.",
     ),
 ]
 Deps: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _choice(
         "--deps",
         metavar="MODULE:NAME",
-        show_default=False,
-        rich_help_panel=_CHOICES,
         help="What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
         "shop.deps:shop, or a function or class, which is called for it once.",
     ),
@@ -130,61 +127,48 @@ State: TypeAlias = Annotated[
 ]
 InputJsonl: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _rows(
         "--inputs",
         "--input-jsonl",
         metavar="FILE|-",
-        rich_help_panel=_ROWS,
         help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
     ),
 ]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    _rows(
         "--output",
         "-o",
         metavar="FILE",
-        rich_help_panel=_ROWS,
         help="Where to write the results of --inputs. Rows that have a result there are not run again.",
     ),
 ]
 Concurrency: TypeAlias = Annotated[
-    int,
-    typer.Option("--concurrency", min=1, rich_help_panel=_ROWS, help="How many rows of --inputs run at the same time."),
+    int, _rows("--concurrency", min=1, help="How many rows of --inputs run at the same time.")
 ]
 RetryFailed: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--retry-failed",
-        rich_help_panel=_ROWS,
-        help="Run the rows of --inputs again that did not complete, and replace their results.",
-    ),
+    _rows("--retry-failed", help="Run the rows of --inputs again that did not complete, and replace their results."),
 ]
 MaxCost: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--max-cost", metavar="USD", min=0.0, rich_help_panel=_ROWS, help="Start no more rows once this much is spent."
-    ),
+    float | None, _rows("--max-cost", metavar="USD", min=0.0, help="Start no more rows once this much is spent.")
 ]
 MaxFailures: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--max-failures", min=1, rich_help_panel=_ROWS, help="Start no more rows once this many have failed."),
+    int | None, _rows("--max-failures", min=1, help="Start no more rows once this many have failed.")
 ]
 MaxSameFailures: TypeAlias = Annotated[
     int,
-    typer.Option(
+    _rows(
         "--max-same-failures",
         min=0,
-        rich_help_panel=_ROWS,
         help="Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
     ),
 ]
 PerProvider: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    _rows(
         "--limit",
         metavar="PROVIDER:requests=N,tokens=N,cost=USD",
-        rich_help_panel=_ROWS,
         help="Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
     ),
 ]
@@ -192,17 +176,13 @@ UseCache: TypeAlias = Annotated[
     bool, typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
 ]
 Durably: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--durable", rich_help_panel=_DURABLE, help="Store the run in a database, so that a crash loses nothing."
-    ),
+    bool, _durable("--durable", help="Store the run in a database, so that a crash loses nothing.")
 ]
 RunDb: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _durable(
         "--db",
         metavar="URL",
-        rich_help_panel=_DURABLE,
         help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
         "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
     ),

@@ -98,11 +98,15 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One problem: its path (`$.items[2].price`), a stable code, and a message for a person or a model."""
+    """One problem: its path (`$.items[2].price`), a stable code, and a message for a person or a model.
+
+    `at` is the character of the text that cannot be read, if it is about one.
+    """
 
     path: str
     code: str
     message: str
+    at: int | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""

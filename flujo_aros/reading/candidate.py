@@ -294,7 +294,8 @@ def judge(
     if isinstance(parsed, Failure):
         candidate.end = max(parsed.at, candidate.start + 1)
         candidate.cut = parsed.reason is Reason.TRUNCATED
-        return candidate.lose(parsed.reason, Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})"))
+        issue = Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})", parsed.at)
+        return candidate.lose(parsed.reason, issue)
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
     if _holds_dots(text, candidate.start, parsed.end):

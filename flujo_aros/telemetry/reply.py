@@ -207,7 +207,10 @@ class ShownReply:
         return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
 
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
-        """Where an issue is in the text, if that is certain: a key that occurs once, or the end of a cut text."""
+        """Where an issue is in the text, if that is certain: a character, a key that occurs once, or the end of a cut
+        text."""
+        if issue.at is not None:
+            return issue.at, issue.at + 1
         if self.reason == Reason.TRUNCATED and issue.path in ("", "$"):
             return len(self.text), len(self.text)
         keys = re.findall(r"\.(\w+)", issue.path)

@@ -37,6 +37,19 @@ def test_rejected_reply_prints_no_value_and_says_where_and_why(aros: Aros, order
     assert "$.priority" in result.stderr
 
 
+def test_a_reply_that_cannot_be_read_is_marked_where_reading_ended(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--explain", text='{"tags": ["a"]\n"priority": maybe not, ]')
+    assert result.stdout.splitlines()[2:7] == [
+        '  1 │ {"tags": ["a"]',
+        '  2 │ "priority": maybe not, ]',
+        "    │                      ^",
+        "    │                      1",
+        "",
+    ]
+    plain = aros("read", "--schema", order_schema, text='{"priority": maybe not, ]')
+    assert plain.stderr.count("at character") == 1
+
+
 def test_reply_is_read_from_a_file_argument(aros: Aros, order_schema: str, tmp_path: Path) -> None:
     reply = tmp_path / "reply.txt"
     reply.write_text(CLEAN, encoding="utf-8")

@@ -154,6 +154,7 @@ EXAMPLES: dict[str, Example] = {
     "unwrapped-list": Example('{"a": [1]}', has(a=INT)),
     "stringified": Example('{"a": "[1, 2]"}', has(a=INTS)),
     "lax-conversion": Example('{"start": "2020-01-01"}', Meeting),
+    "null-to-empty": Example('{"a": null}', has(a={**INTS, "default": []})),
     "emphasis": Example("**42**", INT),
     "picked-place": Example('```json\n{"a": 1}\n```\nnot {"a": 2}', has(a=INT)),
     "block-quote": Example('> {"a": 1}', has(a=INT)),

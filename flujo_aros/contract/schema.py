@@ -51,6 +51,8 @@ class Shape:
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
     """Title and description, whose words a reply may repeat next to its value."""
+    blank: list[Any] | dict[str, Any] | None = None
+    """The declared default, if it is an empty list or object: what null means where it is not allowed."""
     unique: bool = False
     """A list without duplicates: a Python type may store it as a set, without an order."""
     aliases: tuple[str, ...] = ()
@@ -355,6 +357,8 @@ class _Compiler:
             shape.format = node["format"]
         shape.bounds = bounds_of(node)
         _fill_scale(shape, node)
+        default = node.get("default")
+        shape.blank = default if default in ([], {}) else shape.blank
         shape.unique = shape.unique or node.get("uniqueItems") is True
         _fill_hints(shape, _dict(node.get("x-aros")))
 
@@ -429,6 +433,7 @@ def _merge(into: Shape, other: Shape) -> None:
     into.format = into.format or other.format
     into.most = other.most if into.most is None else into.most
     into.note = f"{into.note} {other.note}".strip()
+    into.blank = other.blank if into.blank is None else into.blank
     into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}
     into.risk = into.risk or other.risk

@@ -40,7 +40,9 @@ from pydantic import (
 )
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core.core_schema import EnumSchema
 
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
@@ -201,7 +203,7 @@ class TypeValues(Generic[T]):
             pass  # a type without a JSON Schema still validates, only without guidance
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             raise ContractError(f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}") from error
-        self.shape = compile_shape(self.json_schema, drops=True)
+        self.shape = compile_shape(_guide(self.adapter, self.json_schema), drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(
             "properties" in node and node.get("additionalProperties") not in (None, False)
@@ -293,6 +295,25 @@ class TypeValues(Generic[T]):
             return Invalid(tuple(_from_pydantic(error)))
         lost = lost_keys(value, valid)
         return None if lost is None else Valid(valid, _ignored(lost))
+
+
+class _WithNames(GenerateJsonSchema):
+    """The schema with the names of an enumeration's members, where its values do not say them: `LOW = 1`."""
+
+    def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
+        """The choices, and the names that a reply may use for them."""
+        out = super().enum_schema(schema)
+        names = {member.value: [member.name] for member in schema["members"] if member.name != member.value}
+        known = {str(member.value) for member in schema["members"]}
+        aliases = {value: name for value, name in names.items() if name[0] not in known}
+        return {**out, "x-aros": {"aliases": aliases}} if aliases else out
+
+
+def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:
+    """The schema for the reader, which is not shown to a model."""
+    if not any("enum" in node for node in objects_in(schema)):
+        return schema
+    return adapter.json_schema(schema_generator=_WithNames)
 
 
 def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:

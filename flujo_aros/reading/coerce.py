@@ -567,6 +567,8 @@ class Coercion:
         source = self.text[node.start : node.end]
         if value is not None and shape.allows("string"):
             return self._convert("literal-to-string", node, source, path)
+        if value is None and shape.blank is not None:
+            return self._convert("null-to-empty", node, type(shape.blank)(), path)
         wrapped = None if value is None else self._wrapped(node, shape, path)
         return wrapped or self._type_issue(node, shape, path, source)
 

@@ -279,6 +279,9 @@ FORMS: Final = (
 )
 """How digits are written: the separators to drop, and the codes. A comma that remains is a decimal comma."""
 _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
+_NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
+"""A price without cents: `5,- €`."""
+_LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?) ?[:=] ?(.+)\Z")
 
 
 def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
@@ -293,10 +296,13 @@ def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
     text, codes = _in_plain_digits(text)
     if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:
         return None
-    for mark in ("**", "__", "`", "*"):
+    for mark in ("**", "__", "`", "*", '"', "'"):
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
             text, codes = text[len(mark) : -len(mark)].strip(), (*codes, "emphasis")
-    found = _fraction(text, scale) or _amount(text, scale)
+    label = _LABEL.match(text)
+    if label is not None and fold(label[1]) == "".join(scale.names):
+        text, codes = label[2], (*codes, "emphasis")
+    found = _fraction(text, scale) or _amount(_NO_CENTS.sub("", text), scale)
     if found is None or not _is_finite(found.digits):
         return None
     return Amount(found.digits, (*codes, *found.codes))
@@ -368,7 +374,7 @@ def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
         codes.append("unit")
     word, _, more = rest.partition(" ")
     times = _MULTIPLES.get(word) or _MULTIPLES.get(word.casefold() if len(word) > 1 else "")
-    if times is not None and not units:
+    if times is not None and units <= _COUNTED:
         factor, rest = factor * times, more.strip()
         codes.append("magnitude")
     if not rest:
@@ -491,36 +497,40 @@ class Time(NamedTuple):
 
 
 _MONTH_LINES: Final = """
-january jan januar jänner janvier janv enero ene gennaio gen janeiro januari januar январь января
-february feb februar févr février fév febrero febbraio fevereiro fev februari февраль февраля
-march mar märz mrz mär mars marzo março maart mrt март марта
-april apr avril avr abril abr aprile апрель апреля
-may mai mayo maggio mag maio mei май мая
-june jun juni juin junio giugno giu junho июнь июня
-july jul juli juil juillet julio luglio lug julho июль июля
-august aug août aout agosto ago augustus август августа
-september sep sept septembre septiembre settembre set setembro сентябрь сентября
-october oct oktober okt octobre octubre ottobre ott outubro out октябрь октября
-november nov novembre noviembre novembro ноябрь ноября
-december dec dezember dez décembre déc diciembre dic dicembre dezembro декабрь декабря
+january jan januar jänner janvier janv enero ene gennaio gen janeiro januari januar январь января stycznia ocak
+february feb februar févr février fév febrero febbraio fevereiro fev februari февраль февраля lutego şubat
+march mar märz mrz mär mars marzo março maart mrt март марта marca mart
+april apr avril avr abril abr aprile апрель апреля kwietnia nisan
+may mai mayo maggio mag maio mei май мая maj maja mayıs
+june jun juni juin junio giugno giu junho июнь июня czerwca haziran
+july jul juli juil juillet julio luglio lug julho июль июля lipca temmuz
+august aug août aout agosto ago augustus август августа augusti sierpnia ağustos
+september sep sept septembre septiembre settembre set setembro сентябрь сентября września eylül
+october oct oktober okt octobre octubre ottobre ott outubro out октябрь октября października ekim
+november nov novembre noviembre novembro ноябрь ноября kasım
+december dec dezember dez décembre déc diciembre dic dicembre dezembro декабрь декабря grudnia aralık
 """
-"""English, German, French, Spanish, Italian, Portuguese, Dutch, Russian."""
+"""English, German, French, Spanish, Italian, Portuguese, Dutch, Russian, Swedish, Polish, Turkish. Polish `listopad` is
+October in Croatian.
+"""
 _MONTHS: Final = {
     word: number for number, line in enumerate(_MONTH_LINES.strip().splitlines(), 1) for word in line.split()
 }
 _DAY_LINES: Final = """
-monday mon montag lundi lunes lunedì maandag понедельник
-tuesday tue tues dienstag mardi martes martedì dinsdag вторник
-wednesday wed mittwoch mercredi miércoles mercoledì woensdag среда
-thursday thu thur thurs donnerstag jeudi jueves giovedì donderdag четверг
-friday fri freitag vendredi viernes venerdì vrijdag пятница
-saturday sat samstag sonnabend samedi sábado sabato zaterdag суббота
-sunday sun sonntag dimanche domingo domenica zondag воскресенье
+monday mon montag lundi lunes lunedì maandag понедельник 月 月曜日 星期一 周一
+tuesday tue tues dienstag mardi martes martedì dinsdag вторник 火 火曜日 星期二 周二
+wednesday wed mittwoch mercredi miércoles mercoledì woensdag среда 水 水曜日 星期三 周三
+thursday thu thur thurs donnerstag jeudi jueves giovedì donderdag четверг 木 木曜日 星期四 周四
+friday fri freitag vendredi viernes venerdì vrijdag пятница 金 金曜日 星期五 周五
+saturday sat samstag sonnabend samedi sábado sabato zaterdag суббота 土 土曜日 星期六 周六
+sunday sun sonntag dimanche domingo domenica zondag воскресенье 日 日曜日 星期日 周日
 """
 _WEEKDAYS: Final = {
     word: number for number, line in enumerate(_DAY_LINES.strip().splitlines()) for word in line.split()
 }
 _LEAST_YEAR: Final = 1000
+_WEEKDAY_BEHIND: Final = expression(r"(.*\d\S{0,2}?)(?:,? +([^\W\d]+)| ?\(([^\W\d]+)\.?\))\Z")
+"""A day, then its weekday: `2025-11-03 (Monday)`."""
 _FACE: Final = 12
 """Hours on a 12-hour clock."""
 
@@ -532,13 +542,13 @@ _FORMS: Final = (
     (expression(r"([^\W\d]+)\.? *(\d{1,2})(?:st|nd|rd|th)?(?:, *| +)(\d{4})\Z"), 3, 1, 2),  # May 3rd, 2024
     (expression(r"(\d{4}) *,? *([^\W\d]+)\.? +(\d{1,2})(?:st|nd|rd|th)?\Z"), 1, 2, 3),  # 2024 May 3
     (expression(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z"), 1, 3, 4),  # 2024-5-3
-    (expression(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?日\Z"), 1, 2, 3),  # 2024年5月3日
+    (expression(r"(\d{4}) ?[年년] ?(\d{1,2}) ?[月월] ?(\d{1,2}) ?[日일]\Z"), 1, 2, 3),  # 2024年5月3日
 )
 """How a day is written, and the groups of year, month and day."""
 _YEAR_LAST: Final = expression(r"(\d{1,2})([-/.]) ?(\d{1,2})\2 ?(\d{4})\Z")
 _COMPACT: Final = expression(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d\d:?\d\d)?\Z")
 _CLOCK: Final = expression(
-    r"(?P<h>\d{1,2})(?:[:h.](?P<m>\d\d)(?:[:.](?P<s>\d\d)(?P<f>\.\d{1,6})?)?|h)?"
+    r"T?(?P<h>\d{1,2})(?:(?:[:.]| ?h ?|時)(?P<m>\d\d)(?:[:.](?P<s>\d\d)(?P<f>\.\d{1,6})?)?[h分]?|h)?"
     r" *(?P<half>[ap]\.?m\.?)?(?: *(?:Uhr|o'clock))?"
     r"(?: *(?P<zone>Z|UTC|GMT|(?:(?:UTC|GMT) *)?[+-]\d\d:?\d\d)(?:\[[\w/+-]+\])?)?\Z",
     re.I,
@@ -548,17 +558,19 @@ _TWO_PARTS: Final = expression(
     r"(?:T| *, *| +(?:at |um |à |a las )?| *(?=\d))(\d{1,2}(?:[:h].*| *[ap]\.?m.*|h))\Z",
     re.I,
 )
-_LENGTH: Final = expression(
-    r"(?:(?P<d>\d+) *(?:d|days?) *,? *(?:and )?)?(?:(?P<h>\d+(?:\.\d+)?) *(?:h|hrs?|hours?) *,? *(?:and )?)?"
-    r"(?:(?P<m>\d+(?:\.\d+)?) *(?:min|mins|minutes?|m(?!s|o)) *,? *(?:and )?)?"
-    r"(?:(?P<s>\d+(?:\.\d+)?) *(?:s|secs?|seconds?))?\Z",
-    re.I | re.A,
-)
+_DAYS: Final = expression(r"\d+ *d(?:ays?)?\Z", re.I | re.A)
+"""A duration that validators read as it is."""
+_LENGTH: Final = expression(r"(\d{1,9}(?:[.,]\d{1,6})?) *([^\W\d]+)\.? *,? *(?:(?:and|und|et|y|e) )?")
 _LOOKALIKES: Final = {
     **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2212), "-"),
     **dict.fromkeys((0xA0, 0x202F, 0x2009, 0x3000), " "),
 }
 _MAX: Final = 80
+
+
+_BEFORE_TIME: Final = expression(r"(?:(?:date|day|time|datum|fecha|日期|日付) ?[:：] ?|(?:on|at|am|le|el|um|à) )", re.I)
+_AROUND_TIME: Final = "*_`\"'“”,;. "
+"""Emphasis, quotes and a stop around a date or a time."""
 
 
 def read_time(text: str, form: str) -> Time | None:
@@ -572,7 +584,12 @@ def read_time(text: str, form: str) -> Time | None:
         plain = unicodedata.normalize("NFKC", plain.translate(_LOOKALIKES)).translate(_LOOKALIKES).strip()
         plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
     code = "written-date" if form.startswith("date") else "written-time"
-    found = _READERS[form](plain)
+    bare = plain.strip(_AROUND_TIME)
+    label = None if form == "duration" else _BEFORE_TIME.match(bare)
+    bare = bare[label.end() :] if label else bare
+    if bare != plain and is_misread(bare, form):
+        return None
+    found = _READERS[form](bare) or (bare if bare != plain and _is_iso(bare, form) else None)
     if found is not None and found != text:
         return Time(found, code)
     return Time(plain, code) if plain != text and not is_misread(plain, form) else Time(text, "")
@@ -583,9 +600,12 @@ def _date(text: str) -> str | None:
     lowered = text.casefold()
     head, _, rest = lowered.partition(" ")
     weekday = _WEEKDAYS.get(head.rstrip(".,"))
+    behind = _WEEKDAY_BEHIND.match(lowered) if weekday is None else None
     if weekday is not None and rest:
         lowered = rest.removeprefix("the ").removeprefix("le ").removeprefix("den ").strip()
-    found = _day_of(lowered)
+    elif behind is not None and (behind[2] or behind[3]) in _WEEKDAYS:
+        lowered, weekday = behind[1], _WEEKDAYS[behind[2] or behind[3]]
+    found = _day_of(lowered.removeprefix("the ").removesuffix(" г."))
     if found is None or (weekday is not None and found.weekday() != weekday):
         return None
     return found.isoformat()
@@ -662,17 +682,36 @@ def _time_of_day(text: str) -> str | None:
 
 
 def _length(text: str) -> str | None:
-    match = _LENGTH.match(text)
-    if match is None or not text or not any(match.groups()):
-        return None
-    if not (match["h"] or match["m"] or match["s"]):
-        return None  # days alone are unambiguous
-    seconds = sum(float(match[name]) * each for name, each in _SECONDS if match[name])
+    """The ISO form of a duration in weeks, days, hours, minutes and seconds, the longest unit first."""
+    seconds, at, last = Decimal(0), 0, -1
+    while at < len(text):
+        match = _LENGTH.match(text, at)
+        groups = set[str]() if match is None or match[2] == "M" else _GROUPS.get(fold(match[2]) or match[2], set())
+        unit = next((unit for unit, (name, _) in enumerate(_SECONDS) if name in groups), -1)
+        if match is None or unit <= last:
+            return None
+        seconds += Decimal(match[1].replace(",", ".")) * _SECONDS[unit][1]
+        at, last = match.end(), unit
     whole = int(seconds)
-    return f"PT{whole}S" if whole == seconds else f"PT{seconds}S"
+    if not at or _DAYS.match(text):
+        return None
+    return f"PT{whole}S" if whole == seconds else f"PT{seconds.normalize():f}S"
 
 
-_SECONDS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_SECONDS: Final = (
+    ("wk wks", 604_800),
+    ("d day", 86_400),
+    ("h hr", 3_600),
+    ("m min", 60),
+    ("s sec", 1),
+    ("ms msec", Decimal("0.001")),
+)
+
+
+def _is_iso(text: str, form: str) -> bool:
+    """Whether a date or a time is in its ISO form."""
+    known = {"date": _ISO_DATE, "date-time": _ISO, "time": _ISO_CLOCK}.get(form)
+    return known is not None and known.match(text) is not None
 
 
 _READERS: Final = {"date": _day, "date-time": _moment, "time": _time_of_day, "duration": _length}
@@ -734,6 +773,9 @@ _DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
 """Choices that negate the noun after them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
+_YES_ALONE: Final = _words("yep yeah wahr vrai verdadero vero verdadeiro 예 네")
+_NO_ALONE: Final = _words("nope nah falsch faux falso 아니오 아니요")
+"""Words that count only without others."""
 _NO_VALUE_LINES: Final = """
 ,-,–,—,--,null,none,nil,undefined,unknown,unspecified,missing,nothing,empty,n/a,na,n.a,#n/a,tbd,tba,not available
 ,not applicable,not known,not specified,not provided,not given,not stated,not mentioned,no data,no value,no info
@@ -749,9 +791,12 @@ _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boo
 _OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype"})
 """Names of fields that may hold the name of a type."""
 
-_TRUE: Final = frozenset({"true", "on", "1", "y", "t"}) | _YES
-_FALSE: Final = frozenset({"false", "off", "0", "n", "f"}) | _NO
-_BOXES: Final = {"[x]": True, "[X]": True, "☑": True, "✅": True, "✔": True, "✓": True, "[ ]": False, "☐": False}
+_TRUE: Final = frozenset({"true", "on", "1", "y", "t"}) | _YES | _YES_ALONE
+_FALSE: Final = frozenset({"false", "off", "0", "n", "f"}) | _NO | _NO_ALONE
+_BOXES: Final = {
+    **dict.fromkeys(("[x]", "[X]", "☑", "✅", "✔", "✓"), True),
+    **dict.fromkeys(("[ ]", "☐", "❌", "✗", "✘"), False),
+}
 
 _JOINS: Final = " \t\r\n_-‐‑.'’/"
 """Separators that may differ inside a choice: `in-progress` for `in progress`."""
@@ -874,9 +919,9 @@ def _match_text(text: str, shape: Shape, company: Company) -> Choice | None:
         return Choice(shape.choice_aliases[text], "alias")
     if len(text) > _MAX_TEXT:
         return None
-    pairs = [(choice, choice) for choice in shape.choices or () if isinstance(choice, str)]
-    pairs += [(alias, str(choice)) for alias, choice in shape.choice_aliases.items()]
-    named: dict[str, set[str]] = {}
+    pairs: list[tuple[str, Any]] = [(choice, choice) for choice in shape.choices or () if isinstance(choice, str)]
+    pairs += shape.choice_aliases.items()
+    named: dict[str, set[Any]] = {}
     for name, choice in pairs:
         named.setdefault(_key(name), set()).add(choice)
     bare = _key(_unwrapped(text))
@@ -921,7 +966,7 @@ def _unwrapped(text: str) -> str:
     return bare
 
 
-def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choice | None:
+def _match_word(text: str, named: dict[str, set[Any]], company: Company) -> Choice | None:
     """The one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
     if len(text) > _MAX_TEXT:
         return None
@@ -929,7 +974,7 @@ def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choi
     if tagged and _key(tagged[1]) in ANNOUNCING | company.names:
         text = tagged[2]
     tokens = list(_tokens(text[_lead_of(text) :], named, company))
-    found: set[str] = set()
+    found: set[Any] = set()
     last = at = 0
     pending: list[int] = []  # described words, which need a colon or copula before the choice
     while at < len(tokens):
@@ -961,7 +1006,7 @@ def _lead_of(text: str) -> int:
     return len(text) - len(text.lstrip()) + lead.end() if lead else 0
 
 
-def _tokens(text: str, named: dict[str, set[str]], company: Company) -> Iterator[str]:
+def _tokens(text: str, named: dict[str, set[Any]], company: Company) -> Iterator[str]:
     """The words, as keys, and the signs of a text; what is written without spaces is cut where all parts are known."""
     known = named.keys() | _GLUE | _ANSWER | company.names | company.described
     before = ""
@@ -998,7 +1043,7 @@ def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
         at += length
 
 
-def _choice_at(tokens: list[str], at: int, named: dict[str, set[str]]) -> tuple[int, set[str]]:
+def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[int, set[Any]]:
     for length in range(min(_MOST_WORDS, len(tokens) - at), 0, -1):
         run = tokens[at : at + length]
         if all(word[:1].isalnum() for word in run) and "".join(run) in named:

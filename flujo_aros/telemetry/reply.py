@@ -367,6 +367,7 @@ WHY: Final = {
     "unwrapped-list": "A single value was expected and came as a list of one.",
     "stringified": "The value was JSON written as a string.",
     "lax-conversion": "The type accepts this notation of the value.",
+    "null-to-empty": "Null was written where an empty list or object is the default.",
     "emphasis": "The answer was emphasised as in Markdown.",
     "picked-place": "The answer was in the requested place; anything elsewhere was ignored.",
     "tag-form": "The tag was not written in the requested form.",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from flujo_aros import Accepted, Outcome, Reason, Rejected, Risk, StreamReader, read
+from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, StreamReader, read
 
 
 def reading(value: object, contract: Any, name: str = "v") -> Outcome[Any]:
@@ -227,6 +228,39 @@ def test_a_sentence_that_says_a_boolean_is_an_answer(said: str) -> None:
     assert read(said, bool).value is True
 
 
+@pytest.mark.parametrize("said", ["vrai", "wahr", "verdadero", "yep", "예", "✔"])
+def test_a_word_for_true_counts_alone(said: str) -> None:
+    assert given(reading(said, bool)) is True
+    assert given(reading(f"{said} or so", bool)) == "refused"
+
+
+@pytest.mark.parametrize("said", ["faux", "falsch", "falso", "nope", "아니오", "✗", "❌"])
+def test_a_word_for_false_counts_alone(said: str) -> None:
+    assert given(reading(said, bool)) is False
+
+
+class Urgency(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Language(Enum):
+    EN = "english"
+    DE = "german"
+
+
+def test_a_member_of_an_enumeration_is_known_by_its_name() -> None:
+    for said in ('"LOW"', '"low"', "LOW", "Urgency.LOW", '"1"', "1"):
+        assert read(f'{{"urgency": {said}}}', dict[str, Urgency]).value == {"urgency": Urgency.LOW}, said
+    for said in ('"not low"', '"lowest"', '"LOW or HIGH"', "3"):
+        assert isinstance(read(f'{{"urgency": {said}}}', dict[str, Urgency]), Rejected), said
+    assert read('["DE", "English"]', list[Language]).value == [Language.DE, Language.EN]
+
+
+def test_the_name_of_a_member_is_not_shown_to_a_model() -> None:
+    assert "LOW" not in json.dumps(Output.json(Urgency).json_schema)
+
+
 # --- numbers --------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +287,9 @@ def test_a_sentence_that_says_a_boolean_is_an_answer(said: str) -> None:
         ("½", 0.5, ["fraction"]),
         ("1 1/2", 1.5, ["fraction"]),
         ("**12.50**", 12.5, ["emphasis"]),
+        ("'12.50'", 12.5, ["emphasis"]),
+        ("v: 12.50", 12.5, ["emphasis"]),
+        ("€5,-", 5, ["currency"]),
     ],
 )
 def test_a_number_is_read_where_one_reading_is_possible(said: str, meant: float, how: list[str]) -> None:
@@ -320,6 +357,7 @@ def test_a_whole_number_is_not_made_of_a_fraction() -> None:
         ("servings", "serves 3", 3),
         ("retries", "3 retries", 3),
         ("page_count", "12 pages", 12),
+        ("count", "3k", 3000),
         ("rating", "3 out of 5", 3),
         ("price_eur", "5 €", 5),
         ("percent", "85%", 85),
@@ -442,7 +480,15 @@ def test_an_iso_moment_is_clean(said: str) -> None:
             "2025年4月3日",
             "２０２５-０４-０３",
         ),
-        *("2025‑04‑03", " 2025-04-03", "3 апреля 2025"),
+        *("2025‑04‑03", " 2025-04-03", "3 апреля 2025", "3 kwietnia 2025", "3 Nisan 2025", "2025년 4월 3일"),
+        *(
+            "2025-04-03 (Thursday)",
+            "2025-04-03, Thursday",
+            "2025年4月3日（木）",
+            "the 3rd of April, 2025",
+            "on 2025-04-03",
+        ),
+        *("**2025-04-03**", "`2025-04-03`", '"2025-04-03"', "Date: 2025-04-03", "2025-04-03."),
     ],
 )
 def test_a_written_date_is_read(said: str) -> None:
@@ -461,6 +507,11 @@ def test_a_written_date_is_read(said: str) -> None:
         "03.04.25",
         "April 2025",
         "Friday, April 3, 2025",
+        "2025-04-03 (Friday)",
+        "2025-04-03 (approx.)",
+        "2025-04-03?",
+        "~~2025-04-03~~",
+        "by 2025-04-03",
         "31/02/2025",
         "next week",
         "3 Foo 2025",
@@ -496,16 +547,29 @@ def test_a_written_moment_is_read(said: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("3 PM", time(15)), ("9:30", time(9, 30)), ("10h30", time(10, 30)), ("12 am", time(0))]
+    ("said", "meant"),
+    [("3 PM", time(15)), ("9:30", time(9, 30)), ("10h30", time(10, 30)), ("12 am", time(0))]
+    + [(said, time(10, 30)) for said in ("10 h 30", "10:30h", "10時30分", "T10:30", "at 10:30", "`10:30`")],
 )
 def test_a_written_time_is_read(said: str, meant: time) -> None:
     outcome = read(json.dumps([said]), list[time])
     assert (outcome.value, codes(outcome)) == ([meant], ["written-time"])
 
 
-@pytest.mark.parametrize(("said", "minutes"), [("1.5h", 90), ("1h 30m", 90), ("90 minutes", 90), ("45 min", 45)])
+@pytest.mark.parametrize(
+    ("said", "minutes"),
+    [
+        *(("1.5h", 90), ("1h 30m", 90), ("90 minutes", 90), ("45 min", 45), ("1,5 h", 90)),
+        *(("1 Stunde und 30 Minuten", 90), ("2 heures", 120), ("2時間", 120), ("2 weeks", 20_160)),
+    ],
+)
 def test_a_written_duration_is_read(said: str, minutes: int) -> None:
     assert read(json.dumps([said]), list[timedelta]).value == [timedelta(minutes=minutes)]
+
+
+@pytest.mark.parametrize("said", ["5 M", "2-3 hours", "2 h ago", "30 m 1 h", "2 months", "5 kg", "about 2 hours"])
+def test_a_duration_that_could_be_another_is_refused(said: str) -> None:
+    assert isinstance(read(json.dumps([said]), list[timedelta]), Rejected)
 
 
 # --- no value -------------------------------------------------------------------------------------------------
@@ -526,6 +590,20 @@ def test_a_word_for_no_value_is_kept_where_text_may_stand_and_refused_where_null
     assert read(json.dumps({"v": said}), dict[str, str | None]).value == {"v": said}
     for like in (float, date, bool, Level, list[str]):
         assert isinstance(read(json.dumps({"v": said}), dict[str, like]), Rejected), like
+
+
+def test_null_is_the_empty_default_of_a_list_or_an_object() -> None:
+    class Cart(BaseModel):
+        items: list[str] = []
+        prices: dict[str, float] = {}
+        seats: int = 1
+        codes: list[int]
+
+    outcome = read('{"items": null, "prices": null, "codes": [1]}', Cart)
+    assert outcome.value == Cart(codes=[1])
+    assert codes(outcome) == ["null-to-empty", "null-to-empty"]
+    assert isinstance(read('{"seats": null, "codes": [1]}', Cart), Rejected)
+    assert isinstance(read('{"codes": null}', Cart), Rejected)
 
 
 def test_a_choice_that_is_such_a_word_is_chosen() -> None:

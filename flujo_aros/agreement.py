@@ -351,8 +351,6 @@ class _Tally:
 
     def _object(self, votes: _Votes, shape: Shape, path: Path) -> Any:
         keys = dict.fromkeys(key for _, (value, _) in votes for key in value)
-        if not keys:
-            return self._judge(_groups(votes, shape), path)
         made: dict[str, Any] = {}
         for key in keys:
             inner = [(ballot, (value.get(key, ABSENT), (*at, key))) for ballot, (value, at) in votes]
@@ -363,8 +361,6 @@ class _Tally:
 
     def _list(self, votes: _Votes, shape: Shape, path: Path) -> Any:
         slots = _aligned(votes, shape)
-        if not slots:
-            return self._judge(_groups(votes, shape), path)
         if not self._settled(len(votes), self.left, len(votes) + self.left):
             self.open.append(path_of(path))  # an item that no reading has contained yet could still win
         kept: list[_Votes] = []

@@ -19,10 +19,11 @@ request (`Run.ask_directly`). `ladder_run.Run` is the run that is under way, and
 
 Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in the prompt, or
 as a tool), and refuses what cannot work; `direct` reports the call and reserves it from the caller's allowance; `model`
-shows a stream and ends it when the rest is worthless; `model_names` judges the name of a model, and `model_facts`
-knows its profile and prices. `spec` and `model_names` import no pydantic-ai: a blueprint is loaded and linted without.
+shows a stream and ends it when the rest is worthless; `model_facts` knows the profile and the prices of a model. `spec`
+describes an agent and judges the name of its model without importing pydantic-ai: a blueprint is loaded and linted
+without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
-error, or says why there is none; `envelope` converts between the user's value and the JSON that pydantic-ai validates.
+error, or says why there is none; `output` converts between the user's value and the JSON that pydantic-ai validates.
 
 Laws, and where they hold:
 

@@ -166,12 +166,7 @@ class Run:
         finish: str | None = None
         self.record.tally.calls += 1
         started = AskStarted(
-            stage=stage,
-            attempt=attempt,
-            model=model,
-            constrained=ask.enforced,
-            prompt=ask.prompt,
-            capture=self.capture,
+            stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=ask.prompt, capture=self.capture
         )
         with span(started) as finish_ask:
             try:

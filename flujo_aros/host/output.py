@@ -136,17 +136,14 @@ class Wire:
         """The wire for a user's contract (`wanted`) or the host's own."""
 
         def make() -> Wire:
-            return replace(cls._made(contract.at_once, wanted=wanted, key=key), awaited=contract.awaited)
+            own: Contract[Any] = contract.at_once
+            sent = own
+            if own.mode not in _TYPED:
+                checks = tuple(_of_plain(check, own, key) for check in own.checks)
+                sent = replace(own, values=PlainValues(own.values, key), checks=checks)
+            return cls(sent, own if wanted else None, key, contract.awaited)
 
         return _once((id(contract), wanted, key), contract, make)
-
-    @classmethod
-    def _made(cls, contract: Contract[Any], *, wanted: bool, key: str | None) -> Wire:
-        if contract.mode in _TYPED:
-            return cls(contract, contract if wanted else None, key)
-        checks = tuple(_of_plain(check, contract, key) for check in contract.checks)
-        plain = replace(contract, values=PlainValues(contract.values, key), checks=checks)
-        return cls(plain, contract if wanted else None, key)
 
     def text_of(self, accepted: Accepted[Any]) -> str:
         """The text passed to the host for an accepted value."""

@@ -72,50 +72,43 @@ async def in_some_form(
     make: Callable[[ModelRequestParameters], Awaitable[T]],
 ) -> T:
     """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
-    form = parameters if record is None or not record.options.refusals else _first_form(model, parameters, record)
+    form = parameters
+    if record is not None and record.options.refusals and (why := record.options.refusals.get(_key(model, form))):
+        form = _prompted(form, record, f"{why} earlier in this run") or form
     while True:
         try:
             return await make(form)
         except PROVIDER_FAULTS as error:
-            words = _next_form(error, model, form, record)
+            if record is None or not record.exchange.is_read or not refuses_schema(error):
+                raise
+            why = _refusal(error, model)
+            words = _prompted(form, record, why)
             if words is None:
                 raise
+            record.options.refusals[_key(model, form)] = why  # for the rest of the run
+            record.tally.count_own()
             form = words
 
 
-def _first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord) -> ModelRequestParameters:
-    """The output format: in the prompt if this model rejected the schema earlier in this run, else as configured."""
-    why = record.options.refusals.get(_key(model, parameters))
-    words = None if why is None else in_words(parameters)
-    if why is None or words is None:
-        return parameters
-    _report(record, parameters, f"{why} earlier in this run; prompted with the schema instead")
-    return words
-
-
-def _next_form(
-    error: Exception, model: Model, parameters: ModelRequestParameters, record: RunRecord | None
-) -> ModelRequestParameters | None:
-    """The same request with the schema in the prompt, after the provider rejected it, or None for any other error.
-
-    The rejection holds for the rest of the run.
-    """
-    if record is None or not record.exchange.is_read or not refuses_schema(error):
-        return None
+def _prompted(parameters: ModelRequestParameters, record: RunRecord, why: str) -> ModelRequestParameters | None:
+    """The same request with the schema in the prompt, which is reported with the reason, or None if it is there."""
     words = in_words(parameters)
     if words is not None:
-        why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
-        record.options.refusals[_key(model, parameters)] = why
-        record.tally.count_own()
-        _report(record, parameters, f"{why}; prompted with the schema instead")
+        record.exchange.schema_refused = f"{why}; prompted with the schema instead"
+        said = record.exchange.schema_refused
+        emit(StagePassed(stage=parameters.output_mode, why=said, model=record.exchange.model))
     return words
+
+
+def _refusal(error: Exception, model: Model) -> str:
+    return f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
 
 
 def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> bool:
     """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
     if not refuses_schema(error):
         return False
-    why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+    why = _refusal(error, model)
     record.options.refusals[_key_of(model, contract)] = why
     record.exchange.schema_refused = f"{why}; prompted with the schema instead"
     return True
@@ -143,11 +136,6 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
         tool.description if len(schemas) == 1 else None,
     )
     return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
-
-
-def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
-    record.exchange.schema_refused = why
-    emit(StagePassed(stage=parameters.output_mode, why=why, model=record.exchange.model))
 
 
 def _key_of(model: Model, contract: Contract[Any]) -> str:

@@ -16,7 +16,7 @@ Laws, and where they hold:
 
 - a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
 - a repair neither changes a value that was right nor invents one that the output does not hold (`fidelity`);
-- a value that repeats the example of the prompt does not count as an answer (`echo`);
+- a value that repeats the example of the prompt does not count as an answer (`fidelity`);
 - stages and calls stay within the limits, and usage of every call is counted (`ladder`);
 - secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
 """

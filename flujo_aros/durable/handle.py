@@ -90,10 +90,9 @@ class DurableHandle:
 
         A client that reconnects with its last offset gets each event, and each character of live text, once.
         """
+        run_id = (await self.row()).run_id
         while True:
-            row = await self.row()  # before the events: when it has ended, all of them have been written
-            steps = await asyncio.to_thread(self._engine.store.steps, row.run_id)
-            texts = await asyncio.to_thread(self._engine.store.texts, row.run_id)
+            row, steps, texts = await asyncio.to_thread(self._engine.store.progress, run_id, offset)
             done = row.status in ENDED or row.status == "paused"
             for at, event in _events(row, steps, texts):
                 if at > offset:

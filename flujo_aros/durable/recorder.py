@@ -66,8 +66,8 @@ class Rows(Protocol):
         """Record how a run has ended, or that it pauses. `completed` only if every step that started has settled."""
         ...
 
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
-        """Record pieces of replies."""
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
+        """Record that steps start, and pieces of replies: all or none."""
         ...
 
 
@@ -307,7 +307,7 @@ class RunRecording:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Write the pending pieces; adjacent ones are joined."""
+        """Write the pending pieces, and the starts before them; adjacent pieces are joined."""
         rows: list[dict[str, Any]] = []
         pieces, self._pieces = self._pieces, []
         for step, kind, text in pieces:
@@ -317,7 +317,8 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            await _to_the_end(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
+            add = partial(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
+            await self._starting(dict(self._starts), add)  # events are read in order: no start may come after these
 
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int

@@ -265,6 +265,15 @@ class Store:
         except SQLAlchemyError as error:
             raise self.refused(error) from error
 
+    @contextmanager
+    def snapshot(self) -> Generator[sa.Connection]:
+        """A transaction that only reads: every query in it sees the rows as they were at the first."""
+        with self.connection() as connection:
+            connection.exec_driver_sql(
+                "BEGIN" if self.is_sqlite else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+            )
+            yield connection
+
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
         """The error for what the database has refused, as one sentence."""
         said = refusal(error, self.engine.url)
@@ -502,6 +511,22 @@ class Store:
         with self.connection() as connection:
             return [StepRow(**row) for row in connection.execute(query).mappings()]
 
+    def progress(self, run_id: str, after: int) -> tuple[RunRow, list[StepRow], list[TextRow]]:
+        """A run, the steps that have started or settled after an offset, and the chunks of replies after it.
+
+        They are of one moment. Read one after the other, a later event could be among them and an earlier one not yet.
+        """
+        changed = sa.or_(STEPS.c.seq > after, STEPS.c.settled_seq > after)
+        steps = sa.select(STEPS).where(STEPS.c.run_id == run_id, changed).order_by(STEPS.c.seq)
+        texts = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
+        with self.snapshot() as connection:
+            run = self.row(connection, run_id)
+            return (
+                run,
+                [StepRow(**row) for row in connection.execute(steps).mappings()],
+                [TextRow(**row) for row in connection.execute(texts).mappings()],
+            )
+
     def copy_steps(self, connection: sa.Connection, run_id: str, steps: Sequence[StepRow]) -> None:
         """Copy these steps of another run to a new run."""
         now = time.time()
@@ -542,17 +567,24 @@ class Store:
 
     # -- texts and documents -----------------------------------------------------------------------------------
 
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Record pieces of replies."""
+    def add_texts(
+        self,
+        run_id: str,
+        epoch: int,
+        rows: Sequence[Mapping[str, Any]],
+        starts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Record that steps start, and pieces of replies."""
         with self.connection() as connection:
             if not self.is_sqlite:
                 connection.execute(_LAZY_COMMIT)
             self._own(connection, run_id, epoch)
+            self.add_starts(connection, run_id, epoch, starts)
             connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in rows])
 
-    def texts(self, run_id: str, after: int = 0) -> list[TextRow]:
-        """The chunks of replies after an offset."""
-        query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
+    def texts(self, run_id: str) -> list[TextRow]:
+        """The chunks of replies."""
+        query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id).order_by(TEXTS.c.seq)
         with self.connection() as connection:
             return [TextRow(**row) for row in connection.execute(query).mappings()]
 

@@ -99,7 +99,7 @@ class _Rows:
         self.run = replace(self.run, **gated.columns(workflow.time()))
         return gated.status
 
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
         """Ignored: no text is shown while it is written."""
 
 

@@ -6,7 +6,9 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,15 +19,18 @@ from pydantic_ai.models.function import FunctionModel
 
 from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, RunStatus, Step, Trust, UsageError
 from flujo_aros.pipeline.ledger import RunLedger, Settlement
+from flujo_aros.pipeline.results import RecordedStep, StepStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import broken_laws, violations
+from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RefusedRow
-from flujo_aros.durable.store import RunRow, Store
+from flujo_aros.durable.store import Ending, RunRow, Store
+from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
 # Threads of the engine may hold a connection when a test ends.
@@ -360,6 +365,67 @@ def test_the_text_of_a_reply_is_followed_from_outside_and_each_event_comes_once(
     assert text == "one two three"
     assert offsets == sorted(offsets)
     assert behind == offsets[3:]
+
+
+def test_an_event_that_is_written_while_the_others_are_read_is_not_lost(url: str) -> None:
+    """Offset 3 is written after the steps were queried, and 4 before the texts were: a stream that skips 3 loses it."""
+    ended = RecordedStep(name="a", kind="step", status=StepStatus.CANCELLED, error="x").model_dump(mode="json")
+    settled = {"name": "a", "kind": "step", "seq": 2, "settled_seq": 3, "status": "cancelled", "record": ended}
+
+    @dataclass
+    class Keeper:
+        store: Store
+        runners: Mapping[str, Runner] = field(default_factory=dict)
+
+        def cancel(self, row: RunRow) -> None: ...
+        def answer(self, row: RunRow, value: object) -> None: ...
+
+    async def main() -> list[int]:
+        with closing(Store(url)) as reading, closing(Store(url)) as writing:
+            with writing.connection() as connection:
+                writing.add(connection, RunRow(run_id="run-1", pipeline="p", version="v", request="r", status="queued"))
+            writing.claim("run-1", 1, "me")
+            writing.started("run-1", 1, [{"name": "a", "kind": "step", "seq": 2, "started": 0.0}])
+            waiting = [1]
+
+            def between(*given: str) -> None:
+                if "FROM aros_durable_texts" in given[2] and waiting:
+                    waiting.clear()
+                    writing.settled("run-1", 1, [settled])
+                    writing.add_texts("run-1", 1, [{"seq": 4, "step": "b", "kind": "delta", "text": "!"}])
+
+            sa.event.listen(reading.engine, "before_cursor_execute", between)
+            offsets: list[int] = []
+            async for at, event in DurableHandle(Keeper(reading), "run-1").stream():
+                if isinstance(event.event, TextDelta):
+                    writing.finish("run-1", 1, [], Ending(status="cancelled", seconds=0.0, result={}))
+                offsets.append(at)
+            return offsets
+
+    assert asyncio.run(main()) == [1, 2, 3, 4, 4]
+
+
+def test_a_start_that_waits_to_be_written_is_written_before_the_text_that_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunRecording, "start_within", 60.0)
+
+    async def stream(_messages, _info):
+        for piece in ("one ", "two ", "three"):
+            yield piece
+            await asyncio.sleep(0.3)
+
+    pipeline = Pipeline([Step("write", agent=Agent(FunctionModel(stream_function=stream)))])
+
+    async def main() -> tuple[list[int], list[int]]:
+        with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}", live=True) as durable:
+            handle = await Runner(pipeline, engine=durable).submit("x")
+            await asyncio.to_thread(durable.launch, ["default"])
+            during = [at async for at, _ in handle.stream()]
+            return during, [at async for at, _ in handle.stream()]
+
+    during, after = asyncio.run(main())
+    assert during == after
 
 
 def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ Everything after this file uses a single language, that of `blocks`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
@@ -123,15 +123,15 @@ def operation_nodes(making: Making, node: Node) -> Node:
     """
     if "history" in node.members:
         making.loading.warn(node.keys["history"], "'history' is ignored: a conversation begins with the first `input`")
-        return _listed(node, [])
+        return node.like([])
     if not node.elements:
         steps = _short(making, node, 1)
-        return node if steps is None else _listed(node, steps)
+        return node if steps is None else node.like(steps)
     made: list[Node] = []
     for number, each in enumerate(node.elements, start=1):
         steps = None if "name" in each.members else _short(making, each, number)
         made += [each] if steps is None else steps
-    return _listed(node, made)
+    return node.like(made)
 
 
 def _short(making: Making, node: Node, number: int) -> list[Node] | None:
@@ -213,8 +213,8 @@ def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
         return
     if operation.append is not None:
         target, value = operation.append.target.removeprefix("context."), as_template(operation.append.value)
-        given = _like(node, {"list": f"{{{{ context.{target} or [] }}}}", "item": value})
-        yield _step(node, f"append {number}", given, agent=_like(node, _APPEND), sink_to=_like(node, target))
+        given = node.like({"list": f"{{{{ context.{target} or [] }}}}", "item": value})
+        yield _step(node, f"append {number}", given, agent=_APPEND, sink_to=target)
     for key in ("set", "merge"):
         placed = operation.merge if key == "merge" else None
         if key == "set" and operation.set is not None:
@@ -222,7 +222,7 @@ def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
         for at, (target, value) in enumerate(_values(key, placed) if placed else ()):
             name = f"{key} {number}" if at == 0 else f"{key} {number}.{at + 1}"
             sink = target.removeprefix("context.")
-            yield _step(node, name, _like(node, as_template(value)), sink_to=_like(node, sink))
+            yield _step(node, name, node.like(as_template(value)), sink_to=sink)
 
 
 def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
@@ -231,20 +231,5 @@ def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
     return [(placed.target, placed.value)]
 
 
-def _step(node: Node, name: str, given: Node, **more: Node) -> Node:
-    members = {"name": _like(node, name), "agent": _like(node, _HAND_ON), "input": given, **more}
-    return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
-
-
-def _listed(node: Node, elements: list[Node]) -> Node:
-    return Node(node.place, node.end, elements)
-
-
-def _like(node: Node, value: Any) -> Node:
-    """A plain value as a node with the position of this one."""
-    if isinstance(value, dict):
-        members = {key: _like(node, each) for key, each in cast("dict[str, Any]", value).items()}
-        return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
-    if isinstance(value, list):
-        return Node(node.place, node.end, [_like(node, each) for each in cast("Sequence[Any]", value)])
-    return Node(node.place, node.end, value)
+def _step(node: Node, name: str, given: Node, **more: str) -> Node:
+    return node.like({"name": name, "agent": _HAND_ON, "input": given, **more})

@@ -17,6 +17,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
+from flujo_aros.json_data import is_dict, is_list
 
 _LEVEL: Final = (
     "this line does not continue the lines above: indent it exactly like its neighbours, and look "
@@ -30,19 +31,6 @@ _COLON: Final = (
 _LIST: Final = "the lines above are a list, but this is a key: begin it with `- ` too, or remove that above"
 _BEHIND: Final = "nothing can follow a value in quotes, brackets or braces: put the whole string in quotes"
 _DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported; remove this one"
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """An error of a YAML parser, and the text where it stopped.
-
-    `beside`: in the column of what it was reading; `behind`: not at the beginning of its line.
-    """
-
-    message: str
-    at: str = ""
-    beside: bool = False
-    behind: bool = False
 
 
 _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
@@ -105,26 +93,24 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
 )  # fmt: skip
 
 
-def syntax_words(complaint: Complaint) -> tuple[str, bool]:
+def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bool = False) -> tuple[str, bool]:
     """The plain meaning of a parser error, and whether it refers to the place where the construct begins.
 
-    >>> syntax_words(Complaint("while scanning a simple key, could not find expected ':'"))
+    `at` is the text where the parser stopped; `beside`: in the column of what it was reading; `behind`: not at the
+    beginning of its line.
+
+    >>> syntax_words("while scanning a simple key, could not find expected ':'")
     ('this key has no `:` and no value', True)
     """
-    text = f"{complaint.message}\n{complaint.at}"
+    text = f"{message}\n{at}"
     for pattern, words, at_beginning in _SAID:
         found = pattern.search(text)
         if found is not None:
             said = words.format(**found.groupdict())
-            return _closer(complaint) if said == _LEVEL else said, at_beginning
-    return complaint.message, False
-
-
-def _closer(complaint: Complaint) -> str:
-    """Why a line does not continue the lines above."""
-    if "block collection" in complaint.message and complaint.beside:
-        return _LIST
-    return _BEHIND if complaint.behind else _LEVEL
+            if said == _LEVEL:  # why it does not continue the lines above
+                said = _LIST if beside and "block collection" in message else _BEHIND if behind else _LEVEL
+            return said, at_beginning
+    return message, False
 
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -177,6 +163,15 @@ class Node:
                 made[key] = node.plain() if type(node.value) in _NESTED else node.value
             return made
         return [node.plain() for node in value] if isinstance(value, list) else value
+
+    def like(self, plain: Any) -> Node:
+        """Plain JSON as nodes that all have the position of this one; what is already a node is kept."""
+        if isinstance(plain, Node):
+            return plain
+        if is_dict(plain):
+            members = {str(key): self.like(each) for key, each in plain.items()}
+            return Node(self.place, self.end, members, dict.fromkeys(members, self.place))
+        return Node(self.place, self.end, [self.like(each) for each in plain] if is_list(plain) else plain)
 
     def walk(self) -> Iterator[Node]:
         """This value and everything in it, in no particular order."""
@@ -557,7 +552,7 @@ def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | Non
     rest = text[at.index : at.index + _SHOWN]
     rest = rest.partition("\n")[0].rstrip() or ("…" if rest.strip() else "")
     beside = begin is not None and begin.column == at.column
-    words, at_beginning = syntax_words(Complaint(message, rest, beside=beside, behind=bool(line.strip())))
+    words, at_beginning = syntax_words(message, rest, beside=beside, behind=bool(line.strip()))
     return _place(begin if at_beginning and begin else at, ""), f"not valid YAML: {words}"
 
 

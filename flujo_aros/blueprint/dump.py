@@ -46,25 +46,16 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
       uses: builtins:len
     <BLANKLINE>
     """
-    writing = _Writing()
-    steps = [writing.step(step) for step in pipeline.steps]
-    whole: Plain = {"version": VERSION, "name": pipeline.name}
-    if pipeline.description:
-        whole["description"] = pipeline.description
-    if writing.agents:
-        whole["agents"] = {name: _agent(spec) for name, spec in writing.agents.items()}
-    if writing.imports:
-        whole["imports"] = {alias: _document(child) for alias, child in writing.imports.items()}
-    return write_document(referenced({**whole, "steps": steps}, pipeline.environment), comment=first_line)
+    return write_document({"version": VERSION, **_document(pipeline)}, comment=first_line)
 
 
 def _document(pipeline: Pipeline) -> Plain:
-    """An imported pipeline, written inline with its own agents."""
+    """A pipeline with its own agents and imports, as in the file or where another imports it."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {
         "description": pipeline.description,
-        "agents": {name: _agent(spec) for name, spec in writing.agents.items()},
+        "agents": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in writing.agents.items()},
         "imports": {alias: _document(child) for alias, child in writing.imports.items()},
     }
     whole: Plain = {"name": pipeline.name, **{key: value for key, value in parts.items() if value}, "steps": steps}
@@ -131,7 +122,10 @@ class _Writing:
         if step.usage_limits is not None:
             found = dataclasses.asdict(step.usage_limits)
             plain["usage_limits"] = {key: _number(value) for key, value in found.items() if value is not None}
-        checks = [_check(step, check) for check in step.checks if not _is_schema(step, check)]
+        # The schema of a function's value is its `output_schema`.
+        checks = [
+            _check(step, each) for each in step.checks if not (isinstance(step, Call) and isinstance(each, Shaped))
+        ]
         if checks:
             plain["checks"] = checks
         if step.meta:
@@ -260,10 +254,6 @@ def _changed(step: Any, kind: type[Any], keys: Sequence[str]) -> Plain:
     return {key: getattr(step, key) for key in keys if getattr(step, key) != defaults[key]}
 
 
-def _agent(spec: AgentSpec) -> Plain:
-    return spec.model_dump(mode="json", exclude_defaults=True)
-
-
 def _processing(step: Step) -> Plain:
     plain: Plain = {}
     for each in dataclasses.fields(step.processing):
@@ -295,10 +285,6 @@ def _check(step: Common, check: Any) -> str:
     if isinstance(check, Imported):
         return check.reference
     return _function(step, check)
-
-
-def _is_schema(step: Common, check: object) -> bool:
-    return isinstance(step, Call) and isinstance(check, Shaped)
 
 
 def _function(step: Any, function: Any) -> str:

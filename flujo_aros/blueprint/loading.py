@@ -554,7 +554,7 @@ class Loading:
     def _schema_file(self, node: Node) -> Node:
         """The schema in the file that this node names; on an error, which is recorded, a schema for any object."""
         place, name = node.members["from_file"].place, node.members["from_file"].value
-        nothing = _all_at(node, {"type": "object"})
+        nothing = node.like({"type": "object"})
         if len(node.members) > 1 or not isinstance(name, str):
             self.note(place, "`from_file` must be the only key, with the name of a file: {from_file: schema.json}")
             return nothing
@@ -571,7 +571,7 @@ class Loading:
             self.note(place, f"the schema {name!r} is not valid JSON: {error}")
         else:
             if isinstance(schema, dict):
-                return _all_at(node, schema)
+                return node.like(schema)
             self.note(place, f"the schema {name!r} should be an object, not {json.dumps(schema)[:80]}")
         return nothing
 
@@ -699,16 +699,6 @@ def problem(place: Place | None, message: str, code: Code | None = None) -> Prob
 
 def _with(message: str, before: str) -> str:
     return message.after(before) if isinstance(message, Hint) else f"{before}{message}"
-
-
-def _all_at(node: Node, plain: Any) -> Node:
-    """Plain JSON as nodes that all have the position of this one."""
-    if is_dict(plain):
-        members = {str(key): _all_at(node, value) for key, value in plain.items()}
-        return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
-    if is_list(plain):
-        return Node(node.place, node.end, [_all_at(node, each) for each in plain])
-    return Node(node.place, node.end, plain)
 
 
 def read_text(file: Path) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_UP, Decimal
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.control import Branch, Loop
@@ -194,22 +196,16 @@ def _times(most: Bound, times: int) -> Bound:
 
 
 def _sum(parts: Iterable[Bound]) -> Bound:
-    made = Bound()
-    for part in parts:
-        cost = None if made.cost is None or part.cost is None else made.cost + part.cost
-        made = _joined(made, part, made.calls + part.calls, cost)
-    return made
+    return reduce(lambda one, other: _joined(one, other, operator.add), parts, Bound())
 
 
 def _most(parts: Iterable[Bound]) -> Bound:
-    made = Bound()
-    for part in parts:
-        cost = None if made.cost is None or part.cost is None else max(made.cost, part.cost)
-        made = _joined(made, part, max(made.calls, part.calls), cost)
-    return made
+    return reduce(lambda one, other: _joined(one, other, max), parts, Bound())
 
 
-def _joined(one: Bound, other: Bound, calls: int, cost: Decimal | None) -> Bound:
+def _joined(one: Bound, other: Bound, join: Callable[[Any, Any], Any]) -> Bound:
+    cost = None if one.cost is None or other.cost is None else join(one.cost, other.cost)
     why = tuple(dict.fromkeys((*one.unpriced, *other.unpriced)))
     items, opened = {**one.per_item, **other.per_item}, (*one.open, *other.open)
-    return Bound(calls, cost, items, opened, why, one.about or other.about, one.uncounted or other.uncounted)
+    about, uncounted = one.about or other.about, one.uncounted or other.uncounted
+    return Bound(join(one.calls, other.calls), cost, items, opened, why, about, uncounted)

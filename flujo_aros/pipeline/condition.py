@@ -48,14 +48,6 @@ def _within(a: Any, b: Any) -> Any:
     return a in (members_of(b) or b)
 
 
-def _divided(a: Any, b: Any) -> Any:
-    return a / b
-
-
-def _divided_whole(a: Any, b: Any) -> Any:
-    return a // b
-
-
 COMPARISONS: Final[Mapping[type[ast.cmpop], _Binary]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
@@ -72,8 +64,8 @@ ARITHMETIC: Final[Mapping[type[ast.operator], _Binary]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
     ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", _divided),
-    ast.FloorDiv: ("//", _divided_whole),
+    ast.Div: ("/", lambda a, b: a / b),
+    ast.FloorDiv: ("//", lambda a, b: a // b),
     ast.Mod: ("%", operator.mod),
 }
 TEXT_METHODS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -240,13 +232,7 @@ class Evaluation(ast.NodeVisitor):
         """A list."""
         return [self.value(each) for each in node.elts]
 
-    def visit_Tuple(self, node: ast.Tuple) -> Any:
-        """Also a list."""
-        return self.visit_List(node)
-
-    def visit_Set(self, node: ast.Set) -> Any:
-        """Also a list."""
-        return self.visit_List(node)
+    visit_Tuple = visit_Set = visit_List  # noqa: N815 - the names of ast
 
     def visit_Dict(self, node: ast.Dict) -> Any:
         """An object."""

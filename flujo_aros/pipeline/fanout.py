@@ -270,7 +270,11 @@ class Parallel(TakesInput):
         """Run the branches and merge their results."""
         previous = self._given.value(context.names())
         names = list(self.bodies)
-        calls = [partial(self._branch, name, previous, context, self._fork(context)) for name in names]
+        forks = [None if context.shared is None else context.shared.fork(self.context_include_keys) for _ in names]
+        calls = [
+            partial(context.run_body, body, scope=name, kind="branch", previous=previous, shared=shared)
+            for (name, body), shared in zip(self.bodies.items(), forks, strict=True)
+        ]
         stop = self.on_branch_failure == "propagate"
         ended = await FanOut.run(calls, at_once=self.max_concurrency or len(calls), stop_on_failure=stop)
         if ended.first_failed is not None and stop:
@@ -280,12 +284,6 @@ class Parallel(TakesInput):
             ended.pause.excused = tuple(body.scope for body in ended.results if body is not None and not body.ok)
             raise ended.pause
         return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
-
-    def _fork(self, context: StepContext) -> SharedContext | None:
-        return None if context.shared is None else context.shared.fork(self.context_include_keys)
-
-    async def _branch(self, name: str, previous: Any, context: StepContext, shared: SharedContext | None) -> BodyResult:
-        return await context.run_body(self.bodies[name], scope=name, kind="branch", previous=previous, shared=shared)
 
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
         for name, body in ended.items():
@@ -300,7 +298,11 @@ class Parallel(TakesInput):
         writes = merged_writes({name: self._writes(name, body) for name, body in good.items()}, self.merge_strategy)
         if self.updates_context and self.ignore_branch_names:
             writes = (*writes, *self._members(values))
-        value = await self._reduced(values)
+        value: Any = values
+        if isinstance(self.reduce, str) and self.reduce in REDUCERS:
+            value = reduced(self.reduce, values)
+        elif self.reduce is not None:
+            value = await called(self.reduce, dict(values), step=self.name)
         degraded = next((body.degraded for body in good.values() if body.degraded), None)
         return Settlement(
             Accepted(value, worst_trust(good.values()), "first", (), ""),
@@ -309,13 +311,6 @@ class Parallel(TakesInput):
             excused=excused,
             merges_value=not self.ignore_branch_names,
         )
-
-    async def _reduced(self, values: Mapping[str, Any]) -> Any:
-        if self.reduce is None:
-            return dict(values)
-        if isinstance(self.reduce, str) and self.reduce in REDUCERS:
-            return reduced(self.reduce, values)
-        return await called(self.reduce, dict(values), step=self.name)
 
     def _writes(self, name: str, body: BodyResult) -> tuple[Write, ...]:
         if self.field_mapping is None:
@@ -415,7 +410,13 @@ class Map(Common):
             if not began.ok:
                 return Settlement[Any].of(began, what="init")
         items = self._list(context, shared)
-        calls = [partial(self._item, index, item, context, shared.fork()) for index, item in enumerate(items)]
+        item_of = partial(context.run_body, self.bodies["body"], kind="item")
+        calls = [
+            partial(
+                item_of, scope=str(at), previous=item, variables={"this": item, "item": item, "index": at}, shared=own
+            )
+            for at, item, own in ((at, item, shared.fork()) for at, item in enumerate(items))
+        ]
         ended = await FanOut.run(calls, at_once=self.max_concurrency, stop_on_failure=True)
         if ended.first_failed is not None:
             failed = cast("BodyResult", ended.results[ended.first_failed])
@@ -437,16 +438,6 @@ class Map(Common):
         if not last.ok:
             return Settlement[Any].of(last, what="finalize")
         return Settlement(last.outcome, cause=last.degraded or degraded, writes=shared.writes)
-
-    async def _item(self, index: int, item: Any, context: StepContext, shared: SharedContext) -> BodyResult:
-        return await context.run_body(
-            self.bodies["body"],
-            scope=str(index),
-            kind="item",
-            previous=item,
-            variables={"this": item, "item": item, "index": index},
-            shared=shared,
-        )
 
     def _list(self, context: StepContext, shared: SharedContext) -> list[Any]:
         names = {**context.names(), "context": {"initial_prompt": context.input, **shared.isolated()}}

@@ -19,7 +19,6 @@ from flujo_aros.events import (
     Finish,
     FunctionCalled,
     RunFinished,
-    RunStarted,
     StepFinished,
     StepNoted,
     StepStarted,
@@ -361,31 +360,6 @@ def sentence_of(raised: BaseException) -> str:
     else:
         sentence = f"cancelled: {text}" if text else "cancelled"
     return sentence if len(sentence) <= _MAX_ERROR_CHARS else f"{sentence[:_MAX_ERROR_CHARS]}…"
-
-
-def run_span(
-    run_id: str,
-    pipeline: str,
-    given: Any,
-    secrets: tuple[str, ...],
-    *,
-    resumed: bool,
-    settled: frozenset[str] | None,
-    carrier: dict[str, str],
-) -> AbstractContextManager[Finish]:
-    """Events inside the block belong to this run; without observers none are emitted."""
-    if not is_heard():
-        return UNHEARD
-    started = RunStarted(
-        run_id=run_id,
-        pipeline=pipeline,
-        input=given,
-        secrets=secrets,
-        resumed=resumed,
-        settled=settled,
-        carrier=carrier,
-    )
-    return span(started)
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:

@@ -170,42 +170,39 @@ class StepContext:
         additional conversation that their agents continue. Raises `PauseRun` when one of them pauses, and propagates
         cancellation.
         """
-        given = self.input
-        return await self._run(body, scope, kind, previous, given, variables or {}, shared, inherit=True, said=said)
+        return await self._runs(
+            body,
+            scope=scope,
+            kind=kind,
+            previous=previous,
+            variables={**self.variables, **(variables or {})},
+            given=self.input,
+            shared=shared or self.own_shared(),
+            inherit=True,
+            said=(*self.said, *said),
+        )
 
     async def run_pipeline(
         self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
     ) -> BodyResult:
         """Run an isolated pipeline: with its own input and context, and no names from this one."""
-        return await self._run(body, scope, kind, given, given, {}, shared, inherit=False)
-
-    async def _run(
-        self,
-        body: Pipeline,
-        scope: str,
-        kind: str | None,
-        previous: Any,
-        given: Any,
-        variables: Mapping[str, Any],
-        shared: SharedContext | None,
-        *,
-        inherit: bool,
-        said: Conversation = (),
-    ) -> BodyResult:
-        if self.bodies is None:
-            raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
-        merged = {**self.variables, **variables} if inherit else variables
-        return await self.bodies(
+        return await self._runs(
             body,
             scope=scope,
             kind=kind,
-            previous=previous,
-            variables=merged,
+            previous=given,
+            variables={},
             given=given,
-            shared=shared or self.own_shared(),
-            inherit=inherit,
-            said=(*self.said, *said) if inherit else (),
+            shared=shared,
+            inherit=False,
+            said=(),
         )
+
+    @property
+    def _runs(self) -> BodyRunner:
+        if self.bodies is None:
+            raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
+        return self.bodies
 
 
 @runtime_checkable

@@ -239,7 +239,6 @@ class Declared:
     default: Any
     option: Option
     required: bool
-    constraints: tuple[Any, ...] = ()
 
     @property
     def words(self) -> str:

@@ -26,9 +26,10 @@ from flujo_aros.events import (
     StepStarted,
     is_heard,
     observing,
+    span,
 )
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, run_span, tell_run
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, tell_run
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
@@ -76,10 +77,7 @@ class EventChannel:
 
     async def live(self, step: str, event: LiveEvent) -> None:
         """Take a piece of a reply, as soon as there is room."""
-        if self._held >= self._size or self._blocked:
-            await self._wait()
-        else:
-            self._held += 1
+        await self.gate()
         self._put(StreamEvent(step, event), held=True)
 
     async def gate(self) -> None:
@@ -458,16 +456,16 @@ class Runner(Generic[T]):
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
             secrets = self._secrets(task) if is_heard() else ()
-            began_with = run_span(
-                task.run_id,
-                name,
-                task.given,
-                secrets,
+            started = RunStarted(
+                run_id=task.run_id,
+                pipeline=name,
+                input=task.given,
+                secrets=secrets,
                 resumed=task.resumed,
                 settled=frozenset(recording.recorded) if recording is not None and task.resumed else None,
                 carrier=task.carrier,
             )
-            with began_with as finish:
+            with span(started) if is_heard() else UNHEARD as finish:
                 try:
                     with ledger:
                         if self.models is None and self._local_models:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast
 
 import pydantic
@@ -353,7 +353,13 @@ class _Models(frozenset[str]):
 def _contract_of(step: PipelineStep) -> Contract[Any]:
     """The contract of a reading; any JSON if it has none."""
     known = step.facts.contract if isinstance(step, Step) else None
-    return known if known is not None else compile_contract({})
+    return known if known is not None else _any_json()
+
+
+@cache
+def _any_json() -> Contract[Any]:
+    """The same object each time: `dataclasses.replace` gives it back as an option."""
+    return compile_contract({})
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ def test_a_batch_stops_at_its_cost_and_says_what_it_has_used(aros: Aros, server:
     command = ("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--concurrency", "1")
     ended = aros(*command, "--max-cost", "0.0004")
     assert ended.exit_code == 1
-    assert re.search(r"^2 rows in [\d.]+ s, 2 calls, 2,000 \+ 200 tokens, \$0.0004$", ended.stderr, re.M)
+    assert re.search(r"^2 rows in [\d.]+ m?s, 2 calls, 2,000 \+ 200 tokens, \$0.0004$", ended.stderr, re.M)
     assert "1 row was not run; the same command continues with it" in ended.stderr
     assert aros(*command).exit_code == 0
     assert len(server.prompts) == 3

@@ -265,18 +265,12 @@ class Loop(Common):
         }
         return {**spoken_of, "exit": self._exit.references if isinstance(self._exit, Condition) else ()}
 
-    @property
-    def _mappers(self) -> tuple[FunctionLike, ...]:
-        mappers = (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper)
-        return tuple(mapper for mapper in mappers if mapper is not None)
-
     def prepare(self) -> None:
         """Import the functions that it names. Raises `UsageError`."""
         super().prepare()
-        for mapper in self._mappers:
-            resolved(mapper, step=self.name)
-        if self._exit is not None and not isinstance(self._exit, Condition):
-            resolved(self._exit, step=self.name)
+        for function in (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper, self._exit):
+            if function is not None and not isinstance(function, Condition):
+                resolved(function, step=self.name)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Run the body until it is done."""
@@ -290,8 +284,17 @@ class Loop(Common):
             previous = await called(self.initial_input_mapper, previous, shared.isolated(), step=self.name)
         degraded = None
         said: Conversation = ()
+        may_end = self.on_max_loops == "accept" or (self.exit is None and self.completion_signal is None)
         for index in range(self.max_loops):
-            ended = await self._iteration(index, previous, context, shared, said)
+            ended = await context.run_body(
+                self.bodies["body"],
+                scope=str(index + 1),
+                kind="iteration",
+                previous=previous,
+                variables=self._variables(index),
+                shared=shared,
+                said=said,
+            )
             if not ended.ok:
                 return Settlement[Any].of(ended, what=f"iteration {index + 1}")
             degraded = degraded or ended.degraded
@@ -299,24 +302,11 @@ class Loop(Common):
             names = self._names(index, ended, context, shared)
             self._update(names, shared, ended.trust)
             names["context"] = {"initial_prompt": context.input, **shared.isolated()}
-            if await self._done(names, ended) or (index + 1 == self.max_loops and self._may_end):
+            if await self._done(names, ended) or (index + 1 == self.max_loops and may_end):
                 settlement = await self._settled(names, ended, shared)
                 return replace(settlement, cause=degraded, messages=said)
             previous = await self._next_input(names, index)
         return Settlement(None, error=self._never())
-
-    async def _iteration(
-        self, index: int, previous: Any, context: StepContext, shared: SharedContext, said: Conversation
-    ) -> BodyResult:
-        return await context.run_body(
-            self.bodies["body"],
-            scope=str(index + 1),
-            kind="iteration",
-            previous=previous,
-            variables=self._variables(index),
-            shared=shared,
-            said=said,
-        )
 
     def _variables(self, index: int) -> dict[str, Any]:
         loop = {"index": index + 1, "index0": index, "iteration": index + 1, "length": self.max_loops}
@@ -338,10 +328,6 @@ class Loop(Common):
         if self._signal is not None and self._signal.stands_in(_text_of(ended)):
             return True
         return self._exit is not None and bool(await judged(self._exit, names, step=self.name))
-
-    @property
-    def _may_end(self) -> bool:
-        return self.on_max_loops == "accept" or (self.exit is None and self.completion_signal is None)
 
     async def _next_input(self, names: Mapping[str, Any], index: int) -> Any:
         if self.iteration_input_mapper is not None:
@@ -600,17 +586,22 @@ class Cached(Common):
         super().__post_init__()
         if isinstance(self.step, Human):
             self.refuse("a person's answer cannot be cached; ask again, or store it with `sink_to`")
-        body = as_body(self.step, name=self.name)
-        if has_conversation(body):
+        if has_conversation(self._body):
             self.refuse("a step with use_history cannot be cached; its reply depends on more than its input")
-        object.__setattr__(self, "_body", body)
-        object.__setattr__(self, "_fingerprint", fingerprint(body))
-        object.__setattr__(self, "_running", _Running())
+        object.__setattr__(self, "_fingerprint", fingerprint(self._body))
+
+    @cached_property
+    def _running(self) -> _Running:
+        return _Running()
+
+    @cached_property
+    def _body(self) -> Pipeline:
+        return as_body(self.step, name=self.name)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The step that is cached."""
-        return {"": cast("Pipeline", self.__dict__["_body"])}
+        return {"": self._body}
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -651,7 +642,7 @@ class Cached(Common):
         return self.cache.get(key)
 
     def _running_here(self) -> dict[str, asyncio.Event]:
-        return cast("_Running", self.__dict__["_running"]).setdefault(asyncio.get_running_loop(), {})
+        return self._running.setdefault(asyncio.get_running_loop(), {})
 
     def _key(self, context: StepContext) -> str:
         if self.step.bodies or not self.step.templates:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -50,19 +51,21 @@ class Human(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        contract = None if self.input_schema is None else compile_contract(self.input_schema)
-        object.__setattr__(self, "_contract", contract)
-        object.__setattr__(self, "_message", InputTemplate(self.message, where=Where("message", self.name)))
+        _ = self.contract, self._message  # so that errors are found now
 
-    @property
+    @cached_property
     def contract(self) -> Contract[Any] | None:
         """The contract of an answer."""
-        return cast("Contract[Any] | None", self.__dict__["_contract"])
+        return None if self.input_schema is None else compile_contract(self.input_schema)
+
+    @cached_property
+    def _message(self) -> InputTemplate:
+        return InputTemplate(self.message, where=Where("message", self.name))
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
         """The message."""
-        return (cast("InputTemplate", self.__dict__["_message"]),)
+        return (self._message,)
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -71,7 +74,7 @@ class Human(Common):
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Pause the run with the question; with an answer, take it or pause again. Raises `PauseRun`."""
-        message = self.templates[0].text(context.names())
+        message = self._message.text(context.names())
         if context.answer is None:
             raise self._pause(message)
         outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)

@@ -609,22 +609,15 @@ def _first_parameter(function: object) -> str | None:
 
 def _is_mapping(annotation: Any) -> bool | None:
     """Whether values of this type are mappings; None if that is unknown."""
-    if annotation is Any or isinstance(annotation, TypeVar):
-        return None
-    if isinstance(annotation, TypeAdapter):
+    if annotation is Any or isinstance(annotation, (TypeVar, TypeAdapter)):
         return None
     origin = typing.get_origin(annotation) or annotation
     if origin in (typing.Union, types.UnionType):
         found = {_is_mapping(each) for each in typing.get_args(annotation)}
         return found.pop() if len(found) == 1 else None
-    if not isinstance(origin, type):
+    if not isinstance(origin, type) or origin is object or issubclass(origin, (Accepted, Degraded, Rejected)):
         return None
-    return _is_mapping_type(cast("type[object]", origin))
-
-
-def _is_mapping_type(kind: type[Any]) -> bool | None:
-    if kind is object or issubclass(kind, (Accepted, Degraded, Rejected)):
-        return None
+    kind = cast("type[Any]", origin)
     return issubclass(kind, (Mapping, BaseModel)) or dataclasses.is_dataclass(kind) or typing.is_typeddict(kind)
 
 

@@ -404,7 +404,7 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
             console.print(f"{line}{why}", soft_wrap=True)
         _print_rest(len(changed), console, indent="  ")
         if other.approximate:
-            replies = counted(other.approximate, "reply").replace("replys", "replies")
+            replies = counted(other.approximate, "reply")
             console.print(Text(f"  {replies} used that answered another prompt of the same step", style="yellow"))
 
 

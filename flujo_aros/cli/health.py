@@ -16,7 +16,7 @@ from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.formatting import code_words, cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.formatting import code_words, cost_words, counted, share_words, time_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
@@ -74,7 +74,7 @@ def health_command(
         console = stdout_console()
         _print(found, console, since)
     for name, limit in over.items():
-        complain(f"the rate of {name} is {_percent(found.rates[name])}, which is over {_percent(limit)}")
+        complain(f"the rate of {name} is {share_words(found.rates[name])}, which is over {share_words(limit)}")
     if over:
         raise typer.Exit(_FAILED)
 
@@ -171,8 +171,8 @@ def health_totals(found: Health, since: str) -> Iterator[Text]:
     if found.replies:
         rates = found.rates
         yield Text(
-            f"{counted(found.replies, 'first reply').replace('replys', 'replies')}: {_percent(rates['rejected'])} "
-            f"rejected, {_percent(rates['repaired'])} repaired, {_percent(rates['fallback'])} wrapped as prose"
+            f"{counted(found.replies, 'first reply')}: {share_words(rates['rejected'])} "
+            f"rejected, {share_words(rates['repaired'])} repaired, {share_words(rates['fallback'])} wrapped as prose"
         )
     usage = found.usage
     if usage.requests:
@@ -240,7 +240,7 @@ def _repair_row(repair: Any) -> dict[str, Text]:
         "step": Text(repair.step),
         "model": Text(repair.model),
         "replies": figure(f"{repair.replies}/{repair.of}"),
-        "share": figure(_percent(repair.share)),
+        "share": figure(share_words(repair.share)),
     }
 
 
@@ -249,7 +249,7 @@ def _stage_row(stage: Any) -> dict[str, Text]:
         "stage": Text(stage.stage),
         "ran": figure(str(stage.ran)),
         "saved": figure(str(stage.accepted or "-")),
-        "success": figure(_percent(stage.success)),
+        "success": figure(share_words(stage.success)),
         "calls": figure(str(stage.usage.requests or "-")),
         "cost": figure(cost_words(stage.usage.cost)),
         "cost each": figure(cost_words(stage.cost_per_success)),
@@ -268,13 +268,4 @@ def _trend_row(piece: Trend) -> dict[str, Text]:
 
 
 def _rate(share: float, line: float) -> Text:
-    return Text(_percent(share) if share else "-", style="red" if share > line else "" if share else "dim")
-
-
-def _percent(share: float) -> str:
-    """A share in percent; one decimal if it is small.
-
-    >>> _percent(0.31), _percent(0.004)
-    ('31 %', '0.4 %')
-    """
-    return f"{share * 100:.1f} %" if 0 < share < 0.0995 else f"{share * 100:.0f} %"
+    return Text(share_words(share) if share else "-", style="red" if share > line else "" if share else "dim")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -27,10 +27,6 @@ from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepSt
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
 from flujo_aros.visible import visible_line
-
-if TYPE_CHECKING:
-    from flujo_aros.host import StageRecord
-
 
 _COLUMNS_FROM: Final = 70
 _UNMARKED: Final = 400
@@ -334,7 +330,10 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
 
 def _stage_lines(result: RunResult) -> Iterator[Text]:
     for step in result.steps:
-        yield from (_stage_line(step.name, stage) for stage in step.stages)
+        for stage in step.stages:
+            why = f" ({stage.reason})" if stage.reason else ""
+            calls = f"{step.name}: {stage.stage}, {counted(stage.calls, 'call')}, "
+            yield Text.assemble(calls, worded(stage.outcome), why)
 
 
 def _replaced_lines(result: RunResult) -> Iterator[Text]:
@@ -348,11 +347,6 @@ def _excused_line(step: StepResult[object]) -> Text:
     """A step that ended badly, and the step that excuses it."""
     why = f": {step.error}" if step.error else ""
     return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} continues{why}"))
-
-
-def _stage_line(step: str, stage: StageRecord) -> Text:
-    why = f" ({stage.reason})" if stage.reason else ""
-    return Text.assemble(f"{step}: {stage.stage}, {counted(stage.calls, 'call')}, ", worded(stage.outcome), why)
 
 
 def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:

@@ -112,10 +112,14 @@ def _table(found: list[JournalRun], width: int) -> Table:
     return fitted_table(
         [run_row(run, size) for run in found],
         width,
-        figures=("steps", "repairs", "calls", "tokens in + out", "cost", "time"),
+        figures=RUN_FIGURES,
         dropped_first=("tokens in + out", "cost", "steps", "repairs", "calls"),
         folded={"pipeline": 16},
     )
+
+
+RUN_FIGURES: Final = ("steps", "repairs", "calls", "tokens in + out", "cost", "time")
+"""The columns of `run_row` that are numbers."""
 
 
 def run_row(run: JournalRun, size: int) -> dict[str, Text]:

@@ -20,7 +20,7 @@ import typer
 
 from flujo_aros.cli.arguments import open_to_read
 from flujo_aros.cli.health import health_sections, health_totals
-from flujo_aros.cli.runs import distinct_length, given_time, run_row
+from flujo_aros.cli.runs import RUN_FIGURES, distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.report import page, report_html
@@ -233,8 +233,8 @@ def _runs_page(asked: dict[str, str]) -> str:
         chosen=chosen,
         rows=[run_row(run, size) for run in runs],
         links=[_links(run.run_id, run.pipeline, run.status) for run in runs],
-        figures=("steps", "repairs", "calls", "tokens in + out", "cost", "time"),
-        dropped=("steps", "repairs", "calls", "tokens in + out", "cost", "time"),
+        figures=RUN_FIGURES,
+        dropped=RUN_FIGURES,
         nothing=nothing,
         older=older,
     )

@@ -101,6 +101,15 @@ def cost_words(cost: Decimal | None) -> str:
     return f"${cost:.4f}" if cost and cost < 1 else f"${cost:.2f}"
 
 
+def share_words(share: float) -> str:
+    """A share in percent; one decimal if it is small.
+
+    >>> share_words(0.31), share_words(0.004)
+    ('31 %', '0.4 %')
+    """
+    return f"{share * 100:.1f} %" if 0 < share < 0.0995 else f"{share * 100:.0f} %"
+
+
 def token_words(usage: Usage) -> str:
     """Input and output tokens; `≥` if the provider did not report every call, `-` if it reported none.
 
@@ -139,5 +148,6 @@ def value_place(path: str) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 repair`, `2 repairs`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    """`1 repair`, `2 repairs`, `2 replies`."""
+    several = f"{thing[:-1]}ies" if thing[-1] == "y" and thing[-2] not in "aeiou" else f"{thing}s"
+    return f"{number} {thing if number == 1 else several}"

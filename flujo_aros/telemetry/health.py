@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
 
+from flujo_aros.telemetry.formatting import share_words
 from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, is_gone, usage_in
 from flujo_aros.usage import Usage
 
@@ -228,29 +229,24 @@ def advise(
     """The recommendations, most serious first."""
     for model in models:
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
-            share = _percent(model.fallback_rate)
             yield Advice(
                 "fallback",
-                f"{share} of replies of {_named(model.model)} were prose that had to be wrapped (the threshold is "
-                f"{_percent(FALLBACK_LINE)}): show it an example event in the prompt, or use another model",
+                f"{share_words(model.fallback_rate)} of replies of {_named(model.model)} were prose that had to be "
+                f"wrapped (the threshold is {share_words(FALLBACK_LINE)}): show it an example event in the prompt, or "
+                "use another model",
             )
     for found in rejections:
         if found.of >= _ENOUGH and found.replies / found.of > _OFTEN:
-            share, what = (
-                _percent(found.replies / found.of),
-                _REASONS.get(found.reason, "look at them with aros explain"),
-            )
-            yield Advice(
-                "rejected",
-                f"{share} of first replies of {_named(found.model)}{_to(found.step)} are {found.reason}: {what}",
-            )
+            which = f"first replies of {_named(found.model)}{_to(found.step)}"
+            what = _REASONS.get(found.reason, "look at them with aros explain")
+            yield Advice("rejected", f"{share_words(found.replies / found.of)} of {which} are {found.reason}: {what}")
     for repair in repairs:
         words = _ARRIVES.get(repair.code)
         if words and repair.of >= _ENOUGH and repair.share > _OFTEN:
             place = "the answer" if repair.place == "$" else f"`{repair.place}`"
             yield Advice(
                 "repair",
-                f"{place} {words[0]} in {_percent(repair.share)} of replies of {_named(repair.model)}"
+                f"{place} {words[0]} in {share_words(repair.share)} of replies of {_named(repair.model)}"
                 f"{_to(repair.step)}: {words[1]}",
             )
     for stage in stages:
@@ -260,10 +256,6 @@ def advise(
                 f"stage {stage.stage} saved {stage.accepted} of {stage.ran} values: leave it out of the ladder, or "
                 "give it another model",
             )
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
 
 
 def _named(model: str) -> str:

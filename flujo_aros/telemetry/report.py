@@ -219,7 +219,11 @@ def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_ste
         step=chapter.step,
         entries=_entries(chapter),
         value=shown_value(chapter, story),
-        schemas=tuple(_pretty(story.contracts[known]) for known in hashes if story.contracts.get(known)),
+        schemas=tuple(
+            json.dumps(json.loads(spec), indent=2, ensure_ascii=False)
+            for spec in map(story.contracts.get, hashes)
+            if spec
+        ),
         has_steps=has_steps,
     )
 
@@ -242,10 +246,6 @@ def _entries(chapter: Chapter) -> list[Entry]:
                 found.append(Entry("passed"))
             found[-1].inside.append(Entry("stage", part))
     return found
-
-
-def _pretty(spec: str) -> str:
-    return json.dumps(json.loads(spec), indent=2, ensure_ascii=False)
 
 
 _LONGEST_PROMPT: Final = 6_000

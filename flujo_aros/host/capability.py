@@ -373,9 +373,6 @@ class Aros(AbstractCapability[Any]):
         async def put(ask: Ask) -> Reply:
             return await self.ask(ctx, Question.of(ask, run))
 
-        def context() -> dict[str, Any]:
-            return _context(ctx, self._wanted(ctx, record))
-
         run = Run(
             record,
             model.wrapped if isinstance(model, WatchedModel) else model,
@@ -384,7 +381,7 @@ class Aros(AbstractCapability[Any]):
             ctx.messages,
             ctx.deps,
             partial(instrumentation_of, ctx),
-            context,
+            lambda: _context(ctx, self._wanted(ctx, record)),
             put,
             capture=self.capture_content,
             clean_history=self.clean_history,

@@ -51,7 +51,7 @@ from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.run_state import RunRecord
 from flujo_aros.json_data import is_dict
-from flujo_aros.usage import Allowance, Usage
+from flujo_aros.usage import Usage
 
 TEXT: Final = ModelRequestParameters()
 """A request for plain text."""
@@ -223,7 +223,11 @@ class FirstCall:
     async def __aenter__(self) -> Self:
         record = self.record
         if record is not None and record.options.allowance is not None:
-            self._settle = await _reserved(record.options.allowance, record)
+            try:
+                self._settle = await record.options.allowance.reserve()
+            finally:
+                if self._settle is None:  # a call that is refused or cancelled before that was never made
+                    record.tally.count_own(-1)
         self._began = perf_counter()
         if record is not None:
             record.exchange.began, record.exchange.seconds = self._began, None
@@ -281,18 +285,6 @@ class FirstCall:
     @property
     def _attempt(self) -> int:
         return 1 if self.record is None else self.record.tally.own_calls
-
-
-async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:
-    """The allowance's result for the call. A call that is refused or cancelled before that was never made."""
-    granted = False
-    try:
-        settle = await allowance.reserve()
-        granted = True
-    finally:
-        if not granted and record is not None:
-            record.tally.count_own(-1)
-    return settle
 
 
 def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:

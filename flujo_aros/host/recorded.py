@@ -146,7 +146,12 @@ async def _recorded(
     record = await calls.call(kind, make, model=named(request.model), size=size, question=partial(_question, request))
     if failed is not None:
         raise failed
-    return made or _reply(record)
+    if made is not None:
+        return made
+    reply, fault = _replayed(record)
+    if fault is not None:
+        raise fault
+    return reply
 
 
 def named(model: Model) -> str:
@@ -317,13 +322,6 @@ _RESPONSE: Final[TypeAdapter[ModelResponse]] = TypeAdapter(ModelResponse)
 
 def _made(response: ModelResponse) -> CallMade:
     return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
-
-
-def _reply(record: Mapping[str, Any]) -> ModelResponse:
-    response, fault = _replayed(record)
-    if fault is not None:
-        raise fault
-    return response
 
 
 def _replayed(record: Mapping[str, Any]) -> tuple[ModelResponse, Exception | None]:

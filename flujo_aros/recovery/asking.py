@@ -20,6 +20,9 @@ from flujo_aros.reading.read import read as read_text
 from flujo_aros.reading.runaway import before_runaway, ran_away
 from flujo_aros.recovery.fidelity import keeping, plain_value
 from flujo_aros.recovery.plan import (
+    BROKEN_OFF,
+    FORM_FAILED,
+    LEFT_OPEN,
     SAYS_NOTHING,
     Ask,
     Past,
@@ -29,9 +32,7 @@ from flujo_aros.recovery.plan import (
     Rung,
     Task,
     Way,
-    may_be_asked_otherwise,
-    may_be_whole_next_time,
-    was_left_open,
+    has_issue,
 )
 from flujo_aros.recovery.prompts import continue_prompt, form_prompt, plain_prompt, retry_prompt
 
@@ -40,8 +41,7 @@ T = TypeVar("T")
 
 def _repeats_schemas(failing: Rejected) -> bool:
     """Whether a model has repeated the schema, or written only reasoning about it."""
-    silent = any(issue.code == SAYS_NOTHING for issue in failing.issues)
-    return silent or failing.reason is Reason.ECHOED_SCHEMA
+    return has_issue(failing, SAYS_NOTHING) or failing.reason is Reason.ECHOED_SCHEMA
 
 
 class Retry(Rung):
@@ -67,12 +67,13 @@ class Retry(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Not for a cut reply, which would be cut again, or an error or filter that does not depend on wording."""
-        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+        if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
-        if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
+        if past.current.reason is Reason.REFUSED and has_issue(past.current, "content_filter"):
             return "the provider's filter ended the reply"
         cut = past.current.reason is Reason.TRUNCATED
-        once_more = ran_away(past.current.text) or may_be_whole_next_time(past.current)
+        # No budget cut the reply, so the same question may be asked again.
+        once_more = ran_away(past.current.text) or has_issue(past.current, LEFT_OPEN, BROKEN_OFF)
         if cut and not once_more and not self.enforces(task, past):
             return "the reply was cut off, and a retry with the same budget would be cut off again"
         return None
@@ -133,7 +134,7 @@ class Constrain(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Not without a schema, without provider support, or if the schema was already enforced."""
-        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+        if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
             return "there is no schema that a provider could enforce"
@@ -205,7 +206,7 @@ class Resume(Rung):
         """Not without text to continue, without a budget that could grow, or for a runaway reply."""
         if ran_away(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
-        if was_left_open(past.first):
+        if has_issue(past.first, LEFT_OPEN):
             return "the reply was not cut off: the model ended it there"
         if past.asks_enforced and not _begins(past.first.text, task.contract):
             return "the text before the cut does not begin an answer; a later stage asks with the schema enforced"

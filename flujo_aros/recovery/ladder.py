@@ -76,7 +76,9 @@ class Ladder(BaseModel):
 
     def ends_with(self, read: Outcome[Any]) -> bool:
         """Return whether this reading is final, so that no plan is needed."""
-        return isinstance(read, Accepted) and isinstance(_counted(read, self.stages), Accepted)
+        if not isinstance(read, Accepted):
+            return False
+        return not isinstance(read.value, Event) or isinstance(_counted(read, self.stages), Accepted)
 
     def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
         """Return whether a stage would make a model call for such a rejection."""

@@ -18,7 +18,7 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejec
 from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import before_runaway
-from flujo_aros.recovery.plan import Past, Plan, ReadReply, Reply, Rung, Task
+from flujo_aros.recovery.plan import Past, Plan, ReadReply, Reply, Rung, Task, has_issue
 
 T = TypeVar("T")
 
@@ -189,8 +189,7 @@ class Synthesize(Rung):
 
 def _is_cut(rejected: Rejected) -> bool:
     """Whether the token limit or the provider's filter ended a reply."""
-    filtered = any(issue.code == "content_filter" for issue in rejected.issues)
-    return rejected.reason is Reason.TRUNCATED or filtered
+    return rejected.reason is Reason.TRUNCATED or has_issue(rejected, "content_filter")
 
 
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:

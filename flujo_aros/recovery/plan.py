@@ -206,7 +206,11 @@ LEFT_OPEN: Final = "left_open"
 """Issue code: the payload does not end, although the provider did not cut the reply."""
 BROKEN_OFF: Final = "broken_off"
 """Issue code: a provider error ended the reply."""
-_FORM_FAILED: Final = Issue("$", "form_failed", "the error is about the requested output format")
+_CUT_BY_ERROR: Final = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
+_ENDED_THERE: Final = Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it")
+FORM_FAILED: Final = "form_failed"
+"""Issue code: there is no reply because of the output format, so instructions alone may do."""
+_FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error is about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
 """Issue code: nothing in the reply to an event contract was part of the answer."""
 _ANSWERS: Final = ("resume", "retry", "constrain", "escalate", "simplify")
@@ -254,13 +258,13 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
             return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
-        outcome = replace(
-            outcome, reason=Reason.TRUNCATED
-        )  # the missing part was never written, so there is nothing to repair
-    if isinstance(outcome, Rejected) and reply.truncated and reply.fault is not None:
-        return _broken_off(outcome, Issue("$", reply.fault_code, reply.fault))
-    if isinstance(outcome, Rejected) and reply.truncated is False and contract.mode in ("tagged", "text"):
-        return _left_open(outcome)
+        outcome = replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+    if not isinstance(outcome, Rejected) or outcome.reason is not Reason.TRUNCATED:
+        return outcome
+    if reply.truncated and reply.fault is not None:  # then the text itself is not at fault
+        return replace(outcome, issues=(*outcome.issues, Issue("$", reply.fault_code, reply.fault), _CUT_BY_ERROR))
+    if reply.truncated is False and contract.mode in ("tagged", "text"):  # the model itself left the tag open
+        return replace(outcome, issues=(*outcome.issues, _ENDED_THERE))
     return outcome
 
 
@@ -293,40 +297,9 @@ def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepte
     return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.INFERRED, key=list(Trust).index))
 
 
-def _left_open(outcome: Rejected) -> Rejected:
-    """The rejection of a reply that was not cut: the model itself left the tag open."""
-    if outcome.reason is not Reason.TRUNCATED:
-        return outcome
-    return replace(
-        outcome,
-        issues=(
-            *outcome.issues,
-            Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it"),
-        ),
-    )
-
-
-def _broken_off(outcome: Rejected, fault: Issue) -> Rejected:
-    """The rejection of a reply that a provider error cut off, after which the text itself is not at fault."""
-    if outcome.reason is not Reason.TRUNCATED:
-        return outcome
-    cut = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
-    return replace(outcome, issues=(*outcome.issues, fault, cut))
-
-
-def may_be_whole_next_time(rejected: Rejected) -> bool:
-    """Whether no budget cut the reply, so that the same question may be asked again."""
-    return any(issue.code in (LEFT_OPEN, BROKEN_OFF) for issue in rejected.issues)
-
-
-def was_left_open(rejected: Rejected) -> bool:
-    """Whether a reply that looks truncated was ended by the model."""
-    return any(issue.code == LEFT_OPEN for issue in rejected.issues)
-
-
-def may_be_asked_otherwise(rejected: Rejected) -> bool:
-    """Whether there is no reply because of the output format, so that instructions alone may do."""
-    return any(issue.code == _FORM_FAILED.code for issue in rejected.issues)
+def has_issue(rejected: Rejected, *codes: str) -> bool:
+    """Whether a rejection has an issue with one of these codes."""
+    return any(issue.code in codes for issue in rejected.issues)
 
 
 def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:

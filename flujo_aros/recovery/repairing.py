@@ -15,7 +15,7 @@ from flujo_aros.json_data import Place, can_hold, definitions_of, is_dict, place
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value
-from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task, Way
+from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task, Way, has_issue
 from flujo_aros.recovery.prompts import extract_prompt, patch_prompt, plain_prompt, repair_prompt, unmasked
 from flujo_aros.redaction import Vault
 
@@ -147,11 +147,11 @@ class LlmRepair(Rung):
             outcome = read(answer, partial(_judged, failing=failing, source=past.current, task=task))
             if not isinstance(outcome, Rejected):
                 return outcome
-            if any(issue.code == MADE_UP for issue in outcome.issues):
+            if has_issue(outcome, MADE_UP):
                 return outcome  # the output does not contain it; asking once more would invite an invention
             # Only an output that has the content may replace the failing one: prose would have lost it, and so has one
             # that changed what was right.
-            if any(issue.code == "changed" for issue in outcome.issues):
+            if has_issue(outcome, "changed"):
                 failing = replace(failing, issues=(*failing.issues, *outcome.issues))
             elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
                 failing = outcome
@@ -227,7 +227,7 @@ class Patch(Rung):
                 return answer
             judge = partial(grounded, source=source.text, contract=task.contract, draft=source.draft)
             outcome = _patched(answer, form, draft, places, read, judge)
-            if not isinstance(outcome, Rejected) or any(issue.code == MADE_UP for issue in outcome.issues):
+            if not isinstance(outcome, Rejected) or has_issue(outcome, MADE_UP):
                 return outcome
             failing = outcome if outcome.draft else failing
         return outcome

@@ -19,12 +19,12 @@ from flujo_aros.reading.fit import (
     CONVERTS,
     contradiction,
     corrects,
-    disowns,
     fit,
     has_required,
     holds_json,
     inner_of,
     is_framed,
+    is_neutral,
     may_hold,
     means_object,
     payload_of,
@@ -47,6 +47,7 @@ from flujo_aros.reading.node import (
     unlink,
 )
 from flujo_aros.reading.parser import Failure, Parser
+from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.remainder import Names, Placement, is_telling, place
 from flujo_aros.reading.scalars import (
     Amount,
@@ -76,6 +77,14 @@ _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
 """Where an integer is wanted: `12.000` means twelve in some countries and twelve thousand in others."""
 _LEADING_ZERO: Final = expression(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or superfluous, and its place is not certain"
+_GROUPS_OF_FIELDS: Final = word_set(
+    "settings setting options option details detail info information data attributes attribute properties property"
+    " props meta metadata config configuration params param parameters parameter extra extras additional other fields"
+    " field values value general basic profile summary contact contacts personal main core common result content"
+    " payload body header record object item entity document specs spec specification features misc optional more"
+    " custom"
+)
+"""Words of a key that groups fields of the object around it. Others may name something else: `father`, `defaults`."""
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
@@ -307,7 +316,8 @@ class Coercion:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
         twice = any(shape.keys.get(m.key) in meant for other in others for m in other)
-        whole = len(meant) == len(inner) == len(set(meant)) and not twice and not disowns(member.key)
+        own = _GROUPS_OF_FIELDS.union(name_words(shape.note)).issuperset(name_words(member.key))
+        whole = len(meant) == len(inner) == len(set(meant)) and not twice and own
         if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, meant, strict=True)):
             self._unmatched(member, meant[0], path)
             return True
@@ -720,7 +730,11 @@ class Coercion:
                 whole.append(branch)
             if best is None or score < best[0]:
                 best, tied = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :]), False
-            elif score == best[0] and not issues and ((edits and value != best[1]) or score[1]):
+            elif (
+                score == best[0]
+                and not issues
+                and ((edits and value != best[1]) or score[1] or _is_labelled(node, edits))
+            ):
                 tied = True
             self._rewind(mark)
             if score == (0, 0, -1, 0):
@@ -768,6 +782,17 @@ class Coercion:
         if len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))
         return plain(node) if node is not None else None
+
+
+def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
+    """Whether an envelope was opened that may say which alternative is meant: `{"Dog": {"name": "Rex"}}`."""
+    opened = max((edit.end for edit in edits if edit.code == "envelope"), default=-1)
+    here = node
+    while here.start < opened and here.kind in (OBJECT, ARRAY) and here.value:
+        if here.kind == OBJECT and (len(here.value) > 1 or not is_neutral(here.value[0].key)):
+            return True
+        here = here.value[0].node if here.kind == OBJECT else here.value[0]
+    return False
 
 
 _WORDS: Final = {

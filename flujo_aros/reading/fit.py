@@ -383,6 +383,11 @@ def payload_of(node: Node, shape: Shape) -> Node | None:
     return None
 
 
+def is_neutral(name: str) -> bool:
+    """Whether a key only announces an answer, and does not describe it: `result`, but not `dog`."""
+    return _ENVELOPES.union(ANNOUNCING).issuperset(name_words(name))
+
+
 def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
     """Whether a key may wrap the answer: `result` or `priority`, but not `error_code` or `rejected`."""
     words = set(name_words(name))

@@ -446,6 +446,8 @@ LOST_BEGIN: Final = expression(
     """,
     re.X,
 )
+KEY_IN_TEXT: Final = expression(r"[^\s,{(\[}\]\"'\d]\s*[\"'][^\"'\n]{1,80}[\"']\s*[:：]\s*\Z")
+"""A key without a comma before it: what follows may be words of the text before, `"He wrote: "send": false"`."""
 FEET: Final = expression(r"\d+(?:[./]\d+)?['’]")
 """A measure in feet: `5'`."""
 GROUP: Final = expression(r"0\d\d(?!\d)")

@@ -62,6 +62,8 @@ from flujo_aros.reading.strings import (
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _AFTER_CONTAINER: Final = frozenset(("", ",", "}", "]"))
+_NEAR: Final = 200
+"""How far back to look for a key."""
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _LOOK: Final = 20_000
@@ -758,7 +760,12 @@ class Parser:
         self.pos = pos + len(text[pos:stop].rstrip())
         if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
             self.pos = stop + 1
-            if '"' in raw or "\\" in raw or self._behind_bare_word():
+            if (
+                '"' in raw
+                or "\\" in raw
+                or self._behind_bare_word()
+                or grammar.KEY_IN_TEXT.search(text, max(0, pos - _NEAR), pos)
+            ):
                 raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)

@@ -1,8 +1,9 @@
 """Phrases with which a reply retracts, disowns or abbreviates what it says, by language.
 
 English, German, French, Spanish, Chinese and Japanese; corrections also in Italian, Portuguese, Dutch, Russian and
-Korean. Structure decides before words do (`remainder`); these lists only make a reading stricter: a missing phrase
-misses a retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
+Korean, and the word for a correction in more languages. Structure decides before words do (`remainder`); these lists
+only make a reading stricter: a missing phrase misses a retraction, a wrong one causes a needless rejection. Every
+expression takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -212,7 +213,9 @@ CORRECTS: Final = Phrases(
     _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
     r"|ho sbagliato|in realtà"
     r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
-    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
+    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|korekta|sprostowanie"
+    r"|düzeltme|rättelse|rettelse|oprava|korjaus|koreksi|helyesbítés|corectare"
+    r"|виправлення|διόρθωση|תיקון|تصحيح|सुधार|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
     # Chinese
     r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|我?(?:漏|忘)(?:了|掉|记)"
     r"|我?(?:搞|弄|看)混|应该是|应当是|应为|改为|改成|请忽略)",
@@ -283,6 +286,7 @@ INVENTS: Final = Phrases(
     r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
     r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
     r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
+    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?)\b",
     r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
     r"|sample|example|fictional))\b",
     r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
@@ -311,7 +315,7 @@ DISOWNS: Final = Phrases(
     r"|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)|would (?:be|have|look)"
     r"|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example|reference"
     r"|for reference|similar|another|other)\b",
-    r"[❌✗✘✖👎🚫⛔]",
+    r"[❌✗✘✖👎🚫⛔]|\A(?:got|received|v1|version 1)\s*[:：]\Z|\b(?:replaces|supersedes|ersetzt|remplace)\s*\Z",
     r"\b(?:nicht|statt|anstatt|anstelle|war|waren|wäre|wären|ursprünglich\w*|alt|alte[rs]?|vorher\w*"
     r"|bisher\w*|früher\w*|falsch\w*|fehler\w*|beispiel\w*|muster|vergleich\w*"
     r"|eingabe|erwartet\w*|entwurf|oder|ungültig\w*|veraltet\w*|zuvor|andere[rs]?)\b",
@@ -414,12 +418,17 @@ DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source)
 FAILS: Final = Phrases(
     r"^[\s{`*>]{0,8}[\"']?(?:error|fatal error|exception|traceback \(most recent call last\)|fehler|erreur|エラー|错误)"
     r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
+    r"^[\s❌✗✘⚠*_>-]{0,10}(?:schema )?validation (?:failed|error)",
 )
 """After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|soit|o|o bien|ya sea"
     r"|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
+    r"\A[\s*_#>-]*(?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer|entwurf|versuch"
+    r"|schritt)\b)[a-zà-ÿ]\w{1,30} (?:#|no\.? ?)?[2-9]\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
+    r"\A[\s*_#>-]*(?:the )?second (?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer"
+    r"|thought)\b)\w{1,30}\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\b(?:options?|versions?|variants?|alternatives?|candidates?|possibilit(?:y|ies)|choice|variante"
     r"|möglichkeit|opción|opcion|选项|方案|案)\s{0,3}(?:\d|[a-d一二三四]\b|one|two|three|eins|zwei|uno|dos)",
 )

@@ -299,8 +299,8 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
     swapped = len(one) == len(two) and sorted(one) == sorted(two)
     if distance == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
         return len(long) > 4 and one[0] == two[0]
-    if one[0] != two[0] and not swapped:
-        return len(long) > 5 and distance == 1
+    if one[0] != two[0] and not swapped:  # a lost first letter, but not one more: `iphone`, `phone`
+        return len(long) > 5 and distance == 1 and len(one) < len(two)
     return distance <= (1 if len(long) < _LONG else 2)
 
 
@@ -393,6 +393,8 @@ def place(
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
+    if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
+        near = [name for name in near if empty[name].allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
     sure = [name for name, how in found.items() if how is Likeness.SURE]
     if sure:
@@ -443,6 +445,8 @@ def is_telling(shape: Shape) -> bool:
     return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
 
+_WHETHER: Final = frozenset((word,) for word in _stems("is are has have had was with needs uses"))
+"""First words of keys that ask whether there is something, not for it: `has_email`."""
 _OTHER: Final = _stems(
     "old previous former prior original draft example sample template before alternative other wrong"
 )
@@ -611,6 +615,9 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered as alternatives"
+    denied = phrases.TURNS.search(text, every[-1].end, every[-1].end + _NEAR)
+    if denied is not None and denied.start() == every[-1].end:
+        return "the words after the last answer say that it is not the answer"
     if phrases.BOTH.search(text, every[-1].end, every[-1].end + _NEAR):
         return "the words after the last answer prefer none of them"
     for other in others:

@@ -804,6 +804,8 @@ _WRAPS: Final = (("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"),
 _MORE_WRAPS: Final = (("[", "]"), ("“", "”"), ("„", "“"), ("‘", "’"), ("«", "»"), ("「", "」"), ("<", ">"), ("{", "}"))
 _LEADS: Final = expression(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|☑️?|🔴|🟠|🟡|🟢|🔵|🟣|⚪|⚫|🟥|🟧|🟨|🟩|🟦|→|=>|->|:)\s*)+")
 _TAGGED: Final = expression(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
+_ALTERNATIVES: Final = expression(r"\w\s{0,2}\|\s{0,2}\w")
+"""Words with a bar between them, as in a template: `click|type`."""
 _HYPHEN: Final = expression("[-‐‑]")
 _STOPS: Final = frozenset(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
 _EMPHASIS: Final = frozenset("*_`\"'”’.!")
@@ -969,6 +971,8 @@ def _unwrapped(text: str) -> str:
 def _match_word(text: str, named: dict[str, set[Any]], company: Company) -> Choice | None:
     """The one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
     if len(text) > _MAX_TEXT:
+        return None
+    if _ALTERNATIVES.search(text):
         return None
     tagged = _TAGGED.fullmatch(text.strip())
     if tagged and _key(tagged[1]) in ANNOUNCING | company.names:

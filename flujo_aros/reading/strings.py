@@ -72,6 +72,8 @@ _NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
 """How far back from a quote to look: going back to the start of the string would be quadratic."""
+_PARTED: Final = expression(r"\s{0,2}[/|&~-]\s{0,2}[\"“]\w")
+"""Between two strings: a sign that is not JSON."""
 _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 """After a number a quote means inches or feet."""
 
@@ -201,7 +203,17 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
             return True
     except NeedMoreInput as wait:
         raise OpenString(around.role, start - 1, at, seen) from wait
+    if seen < 0 and around.role != "key" and _is_parted(around, start, at):
+        return True
     return seen < 0 and around.role == "element" and _opening_lost_behind(around, start, at)
+
+
+def _is_parted(around: Surroundings, start: int, at: int) -> bool:
+    """Whether the first quote ends one of two strings with a sign between them: `"a"/"b"`, which may mean anything."""
+    if _INCH.search(around.text, max(start, at - _LOOK_BACK), at):
+        return False
+    await_end(around.text, at + 6, growing=around.growing)
+    return _PARTED.match(around.text, at + 1) is not None
 
 
 def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:

@@ -752,3 +752,96 @@ def test_the_blanks_inside_french_quotation_marks_belong_to_them(blank: str) -> 
     assert outcome.value == {"name": "thé vert"}
     assert [repair.code for repair in outcome.repairs] == ["quotes", "quotes"]
     assert read("{“name”: “ thé ”}", {}).value == {"name": " thé "}, "the blanks in other quotes are the string's own"
+
+
+@pytest.mark.parametrize("said", ["click|type", "click | type", "type|click"])
+def test_words_with_a_bar_between_them_are_no_choice(said: str) -> None:
+    assert given(reading(said, Literal["click"])) == "refused"
+    assert given(reading("| click |", Literal["click"])) == "click"
+
+
+class Cat(BaseModel):
+    name: str
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    name: str
+    breed: str = "mutt"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *('{"Dog": {"name": "Rex"}}', '{"dogs": [{"name": "Rex"}]}', '{"result": {"dog": {"name": "Rex"}}}'),
+        *('{"type": "Dog", "data": {"name": "Rex"}}', '{"tool": "Dog", "arguments": {"name": "Rex"}}'),
+    ],
+)
+def test_an_envelope_that_may_name_an_alternative_is_not_passed_over(reply: str) -> None:
+    assert isinstance(read(reply, Cat | Dog), Rejected)
+
+
+def test_an_envelope_that_names_nothing_leaves_the_choice_to_the_fields() -> None:
+    assert read('{"result": {"name": "Tom"}}', Cat | Dog).value == Cat(name="Tom")
+    assert read('{"pet": {"name": "Rex", "breed": "pug"}}', Cat | Dog).value == Dog(name="Rex", breed="pug")
+
+
+class Contact(BaseModel):
+    name: str
+    email: str | None = None
+    phone: str | None = None
+
+
+def test_the_fields_of_another_person_are_not_moved() -> None:
+    assert isinstance(read('{"name": "Bob", "father": {"email": "a@x.io"}}', Contact), Rejected)
+    for key in ("contact", "details", "personal", "extraInfo"):
+        outcome = read(json.dumps({"name": "Bob", key: {"email": "b@x.io"}}), Contact)
+        assert outcome.value == Contact(name="Bob", email="b@x.io"), key
+
+
+def test_a_key_that_asks_whether_there_is_something_does_not_name_it() -> None:
+    assert read('{"name": "Bob", "has_email": true}', Contact).value == Contact(name="Bob")
+    assert read('{"name": "Bob", "iphone": "13"}', Contact).value == Contact(name="Bob")
+    assert read('{"name": "Bob", "hone": null, "mail": null}', Contact).value == Contact(name="Bob")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['{"title": "a"/"b", "n": 1}', '{"title": "a"-"b", "n": 1}', '{"title": "He wrote: "n": 1", "tags": ["x"]}'],
+)
+def test_a_string_that_may_be_two_is_not_joined(reply: str) -> None:
+    class Note(BaseModel):
+        title: str
+        n: int = 0
+        tags: list[str] = []
+
+    assert isinstance(read(reply, Note), Rejected)
+    assert read('{"title": "say "yes"/"no" here", "n": 1}', Note).value.title == 'say "yes"/"no" here'
+    assert read('{"title": "a 5"/"6" board", "n": 1}', Note).value.title == 'a 5"/"6" board'
+
+
+HIGH, LOW = '{"title": "Fix", "level": "high"}', '{"title": "Fix", "level": "low"}'
+
+
+class Report(BaseModel):
+    title: str
+    level: Level
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(f"Ticket 1: {HIGH}\nTicket 2: {LOW}", f"First ticket: {HIGH}\nSecond ticket: {LOW}"),
+        *(f"{HIGH} is right, {LOW} is wrong.", f"Expected: {HIGH}\nGot: {LOW}", f"{HIGH} replaces {LOW}"),
+        *(f"{HIGH}\n\n❌ Validation failed: level", f"{HIGH}\nNote: the level is a placeholder"),
+        *(f"{HIGH}\n\nKorekta: niski.", f"{HIGH}\n\nDüzeltme: düşük.", f"{HIGH}\n\nRättelse: låg."),
+        *(f"{HIGH}\n\nتصحيح: منخفض.", f"{HIGH}\n\nसुधार: कम।"),
+    ],
+)
+def test_an_answer_among_others_or_in_doubt_is_refused(reply: str) -> None:
+    assert why(reply, Report) is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize("reply", [f"Attempt 1: {LOW}\nAttempt 2: {HIGH}", f"v1: {LOW}\nv2: {HIGH}"])
+def test_the_last_of_several_attempts_wins(reply: str) -> None:
+    assert read(reply, Report).value.level == "high"

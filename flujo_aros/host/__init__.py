@@ -18,10 +18,10 @@ cannot be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each a
 request (`Run.ask_directly`). `ladder_run.Run` is the run that is under way, and is passed to whatever needs it.
 
 Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in the prompt, or
-as a tool), and refuses what cannot work; `direct` reports the call and reserves it from the caller's allowance; `model`
-shows a stream and ends it when the rest is worthless; `model_facts` knows the profile and the prices of a model. `spec`
-describes an agent and judges the name of its model without importing pydantic-ai: a blueprint is loaded and linted
-without.
+as a tool), and refuses what cannot work; `direct` reports the call, opens its spans and reserves it from the caller's
+allowance; `model` shows a stream and ends it when the rest is worthless; `model_facts` knows the profile and the prices
+of a model. `spec` describes an agent and judges the name of its model without importing pydantic-ai: a blueprint is
+loaded and linted without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
 error, or says why there is none; `output` converts between the user's value and the JSON that pydantic-ai validates.
 
@@ -30,7 +30,7 @@ Laws, and where they hold:
 - every request of the direct path goes through one function (`direct`), so that an engine can record and replay it;
 - limits, usage and prices count each call once, failed ones included (`direct.count`, `run_state.RunRecord.counted`);
 - control flow, `UsageLimitExceeded` and cancellation pass through; errors that are data are `faults.PROVIDER_FAULTS`;
-- spans are pydantic-ai's own, with or without an agent graph (`spans`).
+- spans are pydantic-ai's own, with or without an agent graph (`direct`).
 
 Other packages import from here. A name is imported when it is first used; `__init__.pyi` declares them.
 """

@@ -82,4 +82,4 @@ from flujo_aros.host.run_state import (
 )
 from flujo_aros.host.schema_request import is_refused as is_refused, remember as remember
 from flujo_aros.host.spec import AgentSpec as AgentSpec, OutputMode as OutputMode
-from flujo_aros.host.spans import instrument_agents as instrument_agents
+from flujo_aros.host.direct import instrument_agents as instrument_agents

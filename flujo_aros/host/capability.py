@@ -29,6 +29,7 @@ from typing_extensions import TypeIs
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.host.direct import instrumentation_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.host.ladder_run import (
     Climb,
@@ -65,7 +66,6 @@ from flujo_aros.host.response import (
 )
 from flujo_aros.host.run_state import AgentOutputError, RunRecord, agent_span, claim_record, output_error
 from flujo_aros.host.schema_request import refuse_misfit, run_context
-from flujo_aros.host.spans import instrumentation_of
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings

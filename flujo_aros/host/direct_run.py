@@ -27,11 +27,13 @@ from flujo_aros.contract import BlockContract, Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.direct import (
+    AgentSpan,
     Call,
     FirstCall,
     count,
     make_call,
     text_in,
+    uninstrumented,
 )
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.ladder_run import (
@@ -48,7 +50,6 @@ from flujo_aros.host.output import Wire
 from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
 from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.host.schema_request import TOOL, in_some_form, refuse_misfit, run_context
-from flujo_aros.host.spans import AgentSpan, uninstrumented
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder, ladder_for

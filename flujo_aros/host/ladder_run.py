@@ -49,7 +49,18 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing, span
-from flujo_aros.host.direct import TEXT, Call, count, make_call, size_of, text_in, text_of, usage_of, with_instructions
+from flujo_aros.host.direct import (
+    TEXT,
+    AgentSpan,
+    Call,
+    count,
+    make_call,
+    size_of,
+    text_in,
+    text_of,
+    usage_of,
+    with_instructions,
+)
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.model import WatchedStream
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -57,7 +68,6 @@ from flujo_aros.host.output import Wire
 from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in
 from flujo_aros.host.run_state import RunRecord, difference, output_error
 from flujo_aros.host.schema_request import better_mode, is_refused, prompt_cut, remember, schema_request
-from flujo_aros.host.spans import AgentSpan
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust

@@ -37,7 +37,7 @@ from flujo_aros.contract import Check, Contract, Invalid, TaggedContract, is_asy
 from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.direct import TEXT, with_instructions
+from flujo_aros.host.direct import TEXT, capabilities_in, is_instrumented, with_instructions
 from flujo_aros.host.direct_run import Asked, DirectAgent, DirectRun
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.model import Live, Showing, WatchedStream
@@ -47,7 +47,6 @@ from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.response import no_output_in
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, agent_span, awaited_record
 from flujo_aros.host.schema_request import schema_request
-from flujo_aros.host.spans import capabilities_in, is_instrumented
 from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting

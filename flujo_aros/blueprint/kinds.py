@@ -43,7 +43,7 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.control import OutputMapping, branch_key
-from flujo_aros.pipeline.model import FoundError, Pipeline, PipelineStep, find_errors, name_is_taken
+from flujo_aros.pipeline.model import Pipeline, PipelineStep, find_errors, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import NO_PROCESSING, Call, Step, warnings_of
@@ -84,7 +84,8 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         place, step = key_node(nodes[error.index], error.key).place, built[error.index]
         loading.doubt(place, Hint(error.message, error.suggestion), error.code)
         if loading.lenient and step is not None:
-            built[error.index] = _unready(loading, _own_name(step.name, error), 0)
+            name = f"{step.name} ({error.index + 1})" if error.key == "name" else step.name  # one of its own
+            built[error.index] = _unready(loading, name, 0)
         wrong = not loading.lenient
     whole = [step for step in built if step is not None]
     return whole if len(whole) == len(built) and not wrong else None
@@ -157,11 +158,6 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
         return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
     except UsageError:  # the error is in an option
         return Unready(name, why=why, source=loading.source, place=place)
-
-
-def _own_name(name: str, error: FoundError) -> str:
-    """A free name for a step whose own is already used."""
-    return f"{name} ({error.index + 1})" if error.key == "name" else name
 
 
 def _look_inside(making: Making, kind: str) -> None:

@@ -234,7 +234,8 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     if file is None:
         return None
     if file in files:
-        loading.note(node.place, f"{node.value!r} imports itself: {_cycle(files, file)}", Code.IMPORT_CYCLE)
+        cycle = " → ".join(each.name for each in (*files[files.index(file) :], file))
+        loading.note(node.place, f"{node.value!r} imports itself: {cycle}", Code.IMPORT_CYCLE)
         return None
     if len(files) >= MAX_IMPORTS:
         loading.note(node.place, f"blueprints import each other more than {MAX_IMPORTS} deep", Code.IMPORT_CYCLE)
@@ -284,7 +285,3 @@ def _file(loading: Loading, node: Node, name: str) -> Path | None:
         f"(in Python: allow=[{folder!r}])",
     )
     return None
-
-
-def _cycle(files: tuple[Path, ...], file: Path) -> str:
-    return " → ".join(each.name for each in (*files[files.index(file) :], file))

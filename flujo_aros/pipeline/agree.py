@@ -324,7 +324,7 @@ class Agree(Common):
         readers = [
             {
                 "scope": body.scope,
-                "model": _model_of(self.bodies[body.scope.rpartition("/")[2]]),
+                "model": ", ".join(sorted(self.bodies[body.scope.rpartition("/")[2]].models)),
                 "value": as_plain(body.value) if isinstance(body.outcome, Accepted) and body.ok else None,
             }
             for body in ended
@@ -461,10 +461,6 @@ def _reading(body: BodyResult) -> Outcome[Any]:
     if body.ok and isinstance(body.outcome, Accepted):
         return body.outcome
     return Rejected(Reason.NO_JSON, (), "")
-
-
-def _model_of(body: Pipeline) -> str:
-    return ", ".join(sorted(body.models))
 
 
 def _listed(made: Agreement[Any]) -> str:

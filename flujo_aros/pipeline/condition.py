@@ -167,8 +167,7 @@ class Evaluation(ast.NodeVisitor):
         members = members_of(obj)
         if members is not None and key in members:
             return members[key]
-        hint = ": write the value itself, without `.output`" if key == "output" and members is None else ""
-        raise _Missing(node, f"{missing_member(obj, key)}{hint}")
+        raise _Missing(node, missing_member(obj, key))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         """`and` and `or`; a missing value is null before an `or`."""

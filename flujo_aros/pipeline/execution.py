@@ -20,14 +20,14 @@ from uuid import UUID, uuid5
 
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of, step_span, tell_step
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
-from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
+from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass, rejection_of
 from flujo_aros.pipeline.step import Step, handed_on
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
 from flujo_aros.reading.payload import judged_awaiting
@@ -419,9 +419,16 @@ class Execution:
                 self.ledger.excuse(ended.name, slot.name)
             return self._written(step, settlement, frame, slot)
         slot.input_trust = ended.input_trust or Trust.CLEAN  # what the step itself has read is not in this value
-        why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it returned no result"
-        replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
-        replaced = replace(replaced, messages=self.ledger.said_in(ended.name))
+        rejected, outcome = rejection_of(settlement.outcome), ended.outcome
+        ending = rejected.headline() if rejected is not None else settlement.outcome and settlement.outcome.kind
+        replaced = Settlement(
+            replace(outcome, origin="fallback") if isinstance(outcome, Accepted) else outcome,
+            cause=ended if ended.counts_against else None,
+            stages=settlement.stages,
+            attempts=settlement.attempts,
+            replaced=settlement.error or ending or "it returned no result",
+            messages=self.ledger.said_in(ended.name),
+        )
         return self._written(step, replaced, frame, slot)
 
     async def _in_time(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
@@ -447,8 +454,9 @@ class Execution:
         for retry in range(1, step.retries + 1):
             if not _is_infrastructure(settlement):
                 break
-            told = _told_to_wait(settlement)
-            if told is not None and told > _time_until(until):
+            told = settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
+            left = _LONGEST_TOLD if until is None else until - asyncio.get_running_loop().time()
+            if told is not None and told > left:
                 break
             seconds = _wait_before(retry, told)
             await (self.sleep(seconds) if self.recording is None else self.recording.wait(slot.name, seconds))
@@ -589,16 +597,6 @@ def _wait_before(retry: int, told: float | None) -> float:
     return own if told is None else max(own, told + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
 
 
-def _time_until(until: float | None) -> float:
-    """How many seconds there are to wait for a provider."""
-    return _LONGEST_TOLD if until is None else until - asyncio.get_running_loop().time()
-
-
-def _told_to_wait(settlement: Settlement[Any]) -> float | None:
-    """The wait that the provider asked for, in seconds."""
-    return settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
-
-
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
     """Whether the step will settle as failed."""
     outcome = settlement.outcome
@@ -618,21 +616,8 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
     """Whether the attempt failed for a transient reason, so that a retry may succeed."""
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
-    outcome = settlement.outcome
-    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    return isinstance(rejected, Rejected) and may_pass(rejected)
-
-
-def _from_fallback(ended: StepResult[Any]) -> Settlement[Any]:
-    outcome = ended.outcome
-    if isinstance(outcome, Accepted):
-        outcome = replace(outcome, origin="fallback")
-    return Settlement(outcome, cause=ended if ended.counts_against else None)
-
-
-def _headline(outcome: Outcome[Any]) -> str:
-    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    return rejected.headline() if isinstance(rejected, Rejected) else outcome.kind
+    rejected = rejection_of(settlement.outcome)
+    return rejected is not None and may_pass(rejected)
 
 
 def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> list[Write]:

@@ -140,7 +140,7 @@ class StepResult(Generic[T]):
     @property
     def reason(self) -> str | None:
         """Why there is no value, as a `Reason` string; None if there is one or the step raised."""
-        rejected = _rejection(self.outcome)
+        rejected = rejection_of(self.outcome)
         return None if rejected is None else rejected.reason.value
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class StepResult(Generic[T]):
         }
 
     def _refusal(self) -> OutputError:
-        rejected = _rejection(self.outcome)
+        rejected = rejection_of(self.outcome)
         tried = tuple(stage.stage for stage in self.stages)
         after = f" (tried: {', '.join(tried)})" if tried else ""
         told = rejected.outline() if rejected else self.error  # an error message never quotes a model
@@ -627,7 +627,8 @@ def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
     return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
 
 
-def _rejection(outcome: Outcome[Any] | None) -> Rejected | None:
+def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
+    """Why there is no value, of a rejected or degraded outcome; None for any other."""
     if isinstance(outcome, Degraded):
         return outcome.because
     return outcome if isinstance(outcome, Rejected) else None

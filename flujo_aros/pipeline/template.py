@@ -97,7 +97,8 @@ def missing_member(obj: Any, name: Any) -> str:
     members = members_of(obj)
     if members is not None:
         return f"there is no {name!r}{nearest(str(name), map(str, members))}"
-    return f"there is no {name!r} in {kind_of(cast('object', obj))}"
+    hint = ": write the value itself, without `.output`" if name == "output" else ""
+    return f"there is no {name!r} in {kind_of(cast('object', obj))}{hint}"
 
 
 class _Fields(Mapping[str, Any]):
@@ -149,8 +150,6 @@ class _DataEnvironment(ImmutableSandboxedEnvironment):
         members = members_of(obj)
         if members is not None and name in members:
             return members[name]
-        if name == "output" and members is None:
-            return self.undefined(f"{missing_member(obj, name)}: write the value itself, without `.output`")
         return self.undefined(missing_member(obj, name))
 
 

@@ -102,7 +102,11 @@ from flujo_aros.reading.scanner import (
 T = TypeVar("T")
 
 # Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
-BETWEEN: Final = expression(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+", re.M)
+BETWEEN: Final = expression(
+    r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
+    r"|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+",
+    re.M,
+)
 TAGS: Final = expression(r"\s*</([\w:-]{1,60})\s*>\s*<\1>\s*")
 FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
 CLOSER: Final = expression(r"\s*[}\]]")

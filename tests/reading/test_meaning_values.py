@@ -835,11 +835,17 @@ class Report(BaseModel):
         *(f"{HIGH} is right, {LOW} is wrong.", f"Expected: {HIGH}\nGot: {LOW}", f"{HIGH} replaces {LOW}"),
         *(f"{HIGH}\n\n❌ Validation failed: level", f"{HIGH}\nNote: the level is a placeholder"),
         *(f"{HIGH}\n\nKorekta: niski.", f"{HIGH}\n\nDüzeltme: düşük.", f"{HIGH}\n\nRättelse: låg."),
+        *(f"{HIGH}\n---\n{LOW}", f"{HIGH}\n\n***\n\n{LOW}"),
         *(f"{HIGH}\n\nتصحيح: منخفض.", f"{HIGH}\n\nसुधार: कम।"),
     ],
 )
 def test_an_answer_among_others_or_in_doubt_is_refused(reply: str) -> None:
     assert why(reply, Report) is Reason.AMBIGUOUS
+
+
+def test_a_rule_between_answers_says_nothing() -> None:
+    assert [each.level for each in read(f"{HIGH}\n---\n{LOW}", list[Report]).value] == ["high", "low"]
+    assert read(f"{LOW}\n---\nFinal answer:\n{HIGH}", Report).value.level == "high"
 
 
 @pytest.mark.parametrize("reply", [f"Attempt 1: {LOW}\nAttempt 2: {HIGH}", f"v1: {LOW}\nv2: {HIGH}"])

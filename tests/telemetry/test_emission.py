@@ -14,7 +14,8 @@ EMITTING = {
     "host/ladder_run.py",  # an ask within a run
     "host/run_state.py",  # a run of an agent
     "host/schema_request.py",  # a stage that is passed over: the model cannot enforce a schema
-    "pipeline/ledger.py",  # a run of a pipeline, and its steps
+    "pipeline/ledger.py",  # the steps of a pipeline, and how its run ended
+    "pipeline/runner.py",  # a run of a pipeline
     "recovery/ladder.py",  # a stage
 }
 REPLAYING = {"durable/handle.py"}

@@ -276,20 +276,16 @@ class Ensemble(TakesInput):
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Play the turns that the log does not have yet."""
         given = self._given.value(context.names())
-        own = not isinstance(self.log, EventLog)
-        log = self.log if isinstance(self.log, EventLog) else EventLog(self.log)
-        try:
+        with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
             run = _Run(self, log, context)
             reason = await run.play(as_text(given))
-        finally:
-            if own:
-                log.close()
+            summary = run.summary()
         if reason == "failed":
             return Settlement(None, attempts=run.calls, error=f"every agent in the cast failed; {run.why}")
         if not run.stats.utterances:
             error = f"no agent said anything; the run ended with {reason!r}; {run.why}"
             return Settlement(None, attempts=run.calls, error=error)
-        value = {"reason": reason, **run.summary()}
+        value = {"reason": reason, **summary}
         outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
         return Settlement(outcome, attempts=run.calls)
 

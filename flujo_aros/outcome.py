@@ -236,7 +236,7 @@ class OutputError(ArosError):
             lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
             lines += [_indented(f"| {text}") for text in self.texts]
         if self.usage is not None:
-            lines.append(f"  in all: {_spent(self.usage)}")
+            lines.append(f"  total: {_spent(self.usage)}")
         lines += [f"  {name}: {value}" for name, value in self.context.items()]
         return "\n".join(lines)
 

@@ -25,14 +25,14 @@ def why_unread(file: Path) -> str | None:
     """Why a file cannot be read, with a hint; None if it exists.
 
     >>> why_unread(Path("no such folder/a.yaml"))
-    "is not there: there is no folder 'no such folder'"
+    "does not exist: there is no folder 'no such folder'"
     """
     try:
         if S_ISDIR(file.stat().st_mode):
             return f"is a folder; {_inside(file)}"
         return None
     except (FileNotFoundError, NotADirectoryError):
-        return f"is not there{_beside(file)}"
+        return f"does not exist{_beside(file)}"
     except OSError as error:  # a name that is too long, a folder that may not be read
         return f"cannot be read: {error.strerror or error}"
 

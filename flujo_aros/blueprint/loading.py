@@ -83,10 +83,25 @@ OTHER_KEYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
     **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
     **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),
+    **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "seed"), "write it under `config:`"),
+    **dict.fromkeys(("depends_on", "needs"), "steps run in order; `steps.NAME.output` is the value of an earlier one"),
     "system_prompt": "it belongs to an agent",
     "question": "write `kind: hitl` with `message`",
 }
 """Keys of steps in other tools, and what to write instead."""
+_AGENT_KEYS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("instructions", "system", "role"), "write `system_prompt`"),
+    **dict.fromkeys(("schema", "output_type", "response_format", "response_model"), "write `output_schema`"),
+    **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), "write it under `model_settings:`"),
+    "provider": "write it in `model`, as in openai:gpt-4o-mini",
+}
+"""The same for agents."""
+_IN_KIND: Final[Mapping[str, Mapping[str, str]]] = {
+    "branches": {"steps": "write `branches:` with a list of steps under each name"},
+    "map": {"steps": "write `body` under `map:`"},
+    "loop": {"steps": "write `body` under `loop:`", "max_iterations": "write `max_loops` under `loop:`"},
+}
+"""The same for a kind of step that has this key."""
 
 
 def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
@@ -94,8 +109,13 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
     key = str(path[-1])
     owner = _owner(kind, path)
     start = f"unknown key {key!r}"
+    if "system_prompt" in _keys(owner) and key in _AGENT_KEYS:
+        return Hint(f"; {_AGENT_KEYS[key]}").after(start)
     if len(path) > 1 or owner not in BLOCKS.values():
         return nearest(key, _keys(owner)).after(start)
+    meant = next((keys[key] for each, keys in _IN_KIND.items() if each in _keys(owner) and key in keys), None)
+    if meant is not None:
+        return Hint(f"; {meant}").after(start)
     meant = OTHER_KEYS.get(key)
     known = nearest(key, _keys(owner)) or Hint(f"; known: {', '.join(sorted(_keys(owner)))}")
     return (_elsewhere(key) or (Hint(f"; {meant}") if meant else known)).after(start)
@@ -486,7 +506,10 @@ class Loading:
         if isinstance(node.value, str) and (found := REFERENCE.fullmatch(node.value)) is not None:
             self.permit(node.place, f"the tool {node.value!r}", found["module"])
         else:
-            self.note(node.place, f"a tool is package.module:name, not {node.plain()!r}")
+            written = node.plain()
+            module, dot, name = str(written).rpartition(".")
+            near = f"; did you mean {module}:{name}?" if dot and REFERENCE.fullmatch(f"{module}:{name}") else ""
+            self.note(node.place, f"a tool is package.module:name, not {written!r}{near}")
 
     def capability(self, node: Node) -> None:
         """Record an error if a pydantic-ai capability has an unknown name or is not allowed."""

@@ -186,6 +186,10 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
     return f"{found.function.__module__}:{short}"
 
 
+_FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)")
+"""A function by the path of its file, which `uses` does not take."""
+
+
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     """The `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
     text = node.value
@@ -194,6 +198,9 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
         key = node.place.path.rpartition(".")[2].partition("[")[0]
         words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
         agent = f"; did you mean agents.{text}?" if key in ("uses", "agent") and text in loading.agents else ""
+        path = _FILE.fullmatch(text) if isinstance(text, str) else None
+        if path is not None:
+            agent = f"; write {path['module']}:{path['name']}, and allow its file: --allow {path['file']}"
         loading.doubt(node.place, f"`{key}` takes {words}, not {node.plain()!r}{agent}")
         return None
     loading.permit(node.place, who, found["module"])

@@ -215,6 +215,10 @@ def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[P
         from flujo_aros.pipeline.step import with_ladder
 
         return with_ladder(pipeline, written)
+    if is_dict(written) and "steps" not in written:
+        raise UsageError(
+            f"--against {str(file)!r}: a blueprint has `steps`, a ladder has `stages`; this file has neither"
+        )
     return _loaded(file, allow, folders, choice)
 
 
@@ -354,7 +358,7 @@ def _share_row(title: str, share: Share) -> dict[str, Text]:
         title: name,
         "right": figure(f"{share.right:,}" if share.right else "-"),
         "wrong": Text(f"{share.wrong:,}" if share.wrong else "-", style="red" if share.wrong else "dim"),
-        "right of given": figure(_percent(share.share)),
+        "precision": figure(_percent(share.share)),
     }
 
 
@@ -395,9 +399,8 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
             for each in other.results
             if (key := json.dumps(each.id)) in before and before[key].verdict != each.verdict
         ]
-        words = counted(len(changed), "row") if changed else "no row"
-        ends = "ends" if len(changed) < 2 else "end"
-        console.print(f"{words} {ends} in another way with {name}", soft_wrap=True)
+        words = f"{counted(len(changed), 'row')} with another verdict" if changed else "the same verdicts"
+        console.print(f"{name}: {words}", soft_wrap=True)
         for old, new in changed[:_SHOWN]:
             line = f"  row {json.dumps(new.id)}: {old.verdict.value} -> {new.verdict.value}"
             why = f" ({without_secrets(new.why)})" if new.why else ""

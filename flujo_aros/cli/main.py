@@ -190,7 +190,7 @@ def aros(
     Results go to stdout, progress and errors to stderr. Exit codes: 0 completed, 1 failed or degraded, 2 wrong usage,
     3 paused, 4 invalid blueprint, 130 interrupted.
 
-    Example: aros run blueprints/ticket_triage.yaml --input "My invoice is wrong"
+    Example: aros run triage.yaml --input "My invoice is wrong"
     """
 
 

@@ -53,7 +53,7 @@ def plan_command(
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
     Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
 
-    Example: aros plan blueprints/ticket_triage.yaml
+    Example: aros plan triage.yaml
     """
     choice = Choice.of(models, profile)
     # Loading imports nothing, so nothing has to be refused.
@@ -515,7 +515,7 @@ def graph_command(
     Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a picture of its own, without scripts.
     Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
 
-    Example: aros graph blueprints/ticket_triage.yaml -o triage.svg
+    Example: aros graph triage.yaml -o triage.svg
     """
     plan = plan_of(load(blueprint, ["*", *(allow or [])], folders).pipeline)
     named = Format.svg if output is not None and output.suffix == ".svg" else Format.mermaid

@@ -111,7 +111,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
     batch was interrupted or stopped.
 
-    Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
+    Example: aros run triage.yaml --input @ticket.txt
     """
     context, choice = given_pairs(pairs or []), Choice.of(models, profile)
     loaded = load(blueprint, allow, folders, choice)
@@ -222,7 +222,7 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
     a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
     the transcript and the beliefs.
 
-    Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
+    Example: aros ensemble wood.yaml --turns 50 --input "A clearing at dusk."
     """
     if len(sources or ()) > 1:
         raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")

@@ -60,6 +60,12 @@ def runs_command(
 
     Example: aros runs --since 24h --status failed
     """
+    if status is not None:
+        from flujo_aros.pipeline.results import RunStatus
+
+        known = [*RunStatus, "running", "lost"]
+        if status not in known:
+            raise UsageError(f"--status {status!r}: expected one of {', '.join(known)}")
     with open_to_read() as journal:
         if prune is not None:
             gone = journal.prune(older_than=given_time(prune, "--prune"))
@@ -442,7 +448,7 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
         yield Text.assemble(f"{part.model or 'the model'} {ask_words(part)}", " " if fault else "", fault)
     elif isinstance(part, JournalReading):
         reply = ShownReply.of_reading(part)
-        yield Text.assemble("read as ", worded(reply.outcome), f": {reply.words}")
+        yield Text.assemble("read: ", worded(reply.outcome), f", {reply.words}")
         yield from reply_parts(reply, width)
     elif part.outcome == "passed":
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")

@@ -196,6 +196,9 @@ class TypeValues(Generic[T]):
         self.adapter: TypeAdapter[T]
         self.like = like
         self.json_schema: JsonSchema = {}
+        if isinstance(like, (int, float, list, tuple, set)):
+            words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
+            raise ContractError(f"{like!r} cannot be used as a contract: {words}")
         try:
             self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)
             self.json_schema = self.adapter.json_schema()

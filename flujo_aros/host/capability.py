@@ -105,6 +105,8 @@ class Aros(AbstractCapability[Any]):
 
     def __post_init__(self) -> None:
         current_settings()  # load it now: during a run the file access would block the event loop
+        if not isinstance(cast("object", self.ladder), Ladder | None):
+            raise UsageError(f"ladder={self.ladder!r}: it must be a Ladder, such as Ladder(stages=(Retry(),))")
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 

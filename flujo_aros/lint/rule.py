@@ -432,10 +432,46 @@ def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTempl
                 yield located, node, template
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenRead:
+    """A reference in a template or an expression: the step that has it, its text, and the step whose value it reads."""
+
+    located: Located
+    node: Node
+    read: Read
+    writer: Located | None
+
+
+def written_reads(subject: Subject) -> Iterator[WrittenRead]:
+    """Every reference in an `input`, a condition, an exit, the list of a map, or a check."""
+    for located, node, template in template_nodes(subject):
+        for read in template.reads:
+            yield WrittenRead(located, node, read, writer_of(subject, located, read))
+    for located in subject.steps:
+        before = () if "input" in located.node.members else subject.outline.before(located)
+        body = [each for each in subject.outline.children(located) if subject.outline.role(each) == "loop.body"]
+        checks = located.node.members.get("checks")
+        places: list[tuple[Node | None, str, Sequence[Located]]] = [
+            (under(located.node, "condition_expression"), "previous_step", before),
+            (under(located.node, "map", "iterable_input"), "previous_step", before),
+            (under(located.node, "loop", "exit_expression"), "previous_step", body),
+            *((check, "output", (located,)) for check in (checks.elements if checks is not None else ())),
+        ]
+        for place, root, row in places:
+            if place is None or not isinstance(place.value, str):
+                continue
+            for read in _reads_in(place.value):
+                if read.root in (root, "steps"):
+                    yield WrittenRead(located, place, read, _writer_in(row, read))
+
+
 def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
     """The step whose value a template reads, if it is in the same list."""
-    row = subject.outline.before(located)
-    if read.root == "previous_step":
+    return _writer_in(subject.outline.before(located), read)
+
+
+def _writer_in(row: Sequence[Located], read: Read) -> Located | None:
+    if read.root != "steps":
         return row[-1] if row else None
     return next((each for each in row if each.step is not None and each.step.name == read.step), None)
 
@@ -455,9 +491,8 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
     return here or None
 
 
-def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> Sequence[str] | None:
+def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: str) -> Sequence[str] | None:
     """The keys of a value that cannot have this key; empty for a string; None if it may have the key."""
-    writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
         return None

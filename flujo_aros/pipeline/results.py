@@ -493,8 +493,8 @@ class RunResult(Generic[T]):
             if step.name == name:
                 return step
         close = get_close_matches(name, [step.name for step in self.steps], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"the run has no step {name!r}{hint}")
+        hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(step.name for step in self.steps[:10])}"
+        raise UsageError(f"the run has no step {name!r}; {hint}")
 
     def raise_for_status(self) -> None:
         """Raise `OutputError` unless the run completed; the step's exception is its `__cause__`."""

@@ -1073,7 +1073,7 @@ class Search(Generic[T]):
             words = (
                 "the model declined"
                 if declined
-                else "it has no JSON value"
+                else "the text contains no JSON value"
                 if self.text.strip()
                 else "the reply is empty"
             )

@@ -125,7 +125,7 @@ class LlmRepair(Rung):
         if past.asks_again and plain_value(failing.text, task.contract.json_schema) is not None:
             return "its form is right, and only a model that knows the question can correct its content"
         if past.asks_enforced and task.question_chars is not None and task.question_chars <= longest:
-            return "the question is cheaper to ask again, with the schema enforced"
+            return "asking the question again, with the schema enforced, is cheaper"
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:

@@ -282,7 +282,7 @@ def test_a_mistake_in_an_imported_blueprint_names_both_places(folder: Path):
 
 
 def test_an_import_that_is_not_there_outside_or_in_a_circle_is_a_mistake(folder: Path):
-    with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml' is not there"):
+    with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml' does not exist"):
         load_blueprint(parent(folder, "{kid: gone.yaml}"))
     with pytest.raises(
         BlueprintError, match=r"'\.\./far\.yaml' is outside the folder of the blueprint; if you trust it"

@@ -173,7 +173,7 @@ def test_a_file_that_is_no_blueprint_says_why(text: str, message: str):
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path):
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
     for name, words in [
-        ("none.yaml", "is not there"),
+        ("none.yaml", "does not exist"),
         (".", r"is a folder; name the blueprint in it: .*latin\.yaml"),
         ("latin.yaml", "UTF-8"),
     ]:
@@ -230,7 +230,7 @@ def test_prompts_come_from_files_inside_the_blueprints_folder_only(tmp_path: Pat
     for name in ("../secret.md", str(tmp_path / "secret.md"), "link.md"):
         with pytest.raises(BlueprintError, match="outside the folder"):
             load(name)
-    with pytest.raises(BlueprintError, match="is not there"):
+    with pytest.raises(BlueprintError, match="does not exist"):
         load("prompts/none.md")
 
 
@@ -319,12 +319,30 @@ def test_what_a_kind_is_called_elsewhere_is_said_in_the_words_of_here(kind: str,
         ("if", "; write `kind: conditional` with `condition_expression`"),
         ("over", "; write `kind: map` with `iterable_input` under `map:`"),
         ("prompt", "; write `input`"),
+        ("temperature", "; write it under `config:`"),
+        ("depends_on", "; steps run in order; `steps.NAME.output` is the value of an earlier one"),
         ("zzz", "; known: agent, checks, completion_signal"),
     ],
 )
 def test_an_unknown_key_of_a_step_says_what_to_write_or_what_there_is(key: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(f"unknown key '{key}'{hint}")):
         parse_blueprint(f"steps: [{{name: s, uses: flujo.builtins.passthrough, {key}: x}}]")
+
+
+@pytest.mark.parametrize(
+    ("step", "hint"),
+    [
+        ("kind: parallel, steps: []", "unknown key 'steps'; write `branches:` with a list of steps under each name"),
+        ("kind: map, steps: []", "unknown key 'steps'; write `body` under `map:`"),
+        ("kind: loop, max_iterations: 3", "unknown key 'max_iterations'; write `max_loops` under `loop:`"),
+        ("agent: {model: 'openai:m', instructions: x}", "unknown key 'instructions'; write `system_prompt`"),
+        ("uses: ./shop.py:buy", "not './shop.py:buy'; write shop:buy, and allow its file: --allow ./shop.py"),
+        ("agent: {model: 'openai:m', tools: [shop.buy]}", "not 'shop.buy'; did you mean shop:buy?"),
+    ],
+)
+def test_what_is_written_as_in_other_tools_says_what_to_write_here(step: str, hint: str) -> None:
+    with pytest.raises(BlueprintError, match=re.escape(hint)):
+        parse_blueprint(f"steps: [{{name: s, {step}}}]")
 
 
 def test_the_bare_name_of_an_agent_is_told_how_to_be_written() -> None:

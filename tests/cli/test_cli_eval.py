@@ -139,7 +139,10 @@ def test_another_blueprint_and_another_ladder_are_compared_without_a_call(aros: 
     assert len(server.prompts) == 3
     assert re.search(r"^strict.yaml +3 ", ended.stdout, re.M)
     assert 'row "b": wrong -> unrecorded' in ended.stdout
-    assert "no row ends in another way with ladder.yaml" in ended.stdout
+    assert "ladder.yaml: the same verdicts" in ended.stdout
+    Path("risk.yaml").write_text("risk: lossless\n", encoding="utf-8")
+    ended = evaluated(aros, "--against", "risk.yaml")
+    assert "a blueprint has `steps`, a ladder has `stages`; this file has neither" in ended.stderr
 
 
 def test_a_compared_blueprint_takes_the_model_that_replaces_its_own(
@@ -163,7 +166,7 @@ def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) ->
     Path("rows.jsonl").write_text(rows, encoding="utf-8")
     Path("strict.yaml").write_text(BLUEPRINT.replace("bug, other]", "bug]"), encoding="utf-8")
     ended = evaluated(aros, "--against", "strict.yaml", "--max-same-failures", "0")
-    assert "13 rows end in another way with strict.yaml" in ended.stdout
+    assert "strict.yaml: 13 rows with another verdict" in ended.stdout
     assert "  and 3 more: --json lists them all\n" in ended.stdout
 
 

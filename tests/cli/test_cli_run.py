@@ -143,13 +143,13 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
     ("args", "code", "words"),
     [
         (("run", "post.yaml", "-i", "x"), 4, "--allow shop"),
-        (("run", "nowhere.yaml", "-i", "x"), 2, "the blueprint 'nowhere.yaml' is not there"),
+        (("run", "nowhere.yaml", "-i", "x"), 2, "the blueprint 'nowhere.yaml' does not exist"),
         (("run", "post.yaml", "--allow", "shop.py"), 2, "--input"),
         (("run", "post.yaml", "--allow", "shop.py", "-i", "@nowhere.txt"), 2, "cannot read 'nowhere.txt'"),
         (("run", "post.yaml", "--allow", "shop.py", "-i", "x", "--set", "who"), 2, "key=value"),
         (("run", "broken.yaml", "-i", "x"), 4, "broken.yaml:3:"),
         (("plan", "broken.yaml"), 4, "broken.yaml:3:"),
-        (("plan", "nowhere.yaml"), 2, "the blueprint 'nowhere.yaml' is not there"),
+        (("plan", "nowhere.yaml"), 2, "the blueprint 'nowhere.yaml' does not exist"),
         (("run", "absent.yaml", "-i", "x", "--allow", "shop.py"), 4, "has no 'whisper'"),
     ],
 )
@@ -326,8 +326,8 @@ def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_p
     said = {
         "flows": "'flows' is a folder; name one of the blueprints in it: flows/invoices.yml, flows/tickets.yaml",
         "empty": "'empty' is a folder; there is no .yaml file in it",
-        "flows/ticket.yaml": "'flows/ticket.yaml' is not there; did you mean 'flows/tickets.yaml'?",
-        "flow/tickets.yaml": "'flow/tickets.yaml' is not there: there is no folder 'flow'",
+        "flows/ticket.yaml": "'flows/ticket.yaml' does not exist; did you mean 'flows/tickets.yaml'?",
+        "flow/tickets.yaml": "'flow/tickets.yaml' does not exist: there is no folder 'flow'",
         "x" * 300: "File name too long",
     }
     for given, words in said.items():

@@ -61,6 +61,15 @@ def test_a_filter_that_finds_nothing_says_so(aros: Aros) -> None:
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "no such runs in the journal\n")
 
 
+def test_a_status_that_no_run_can_have_is_an_error(aros: Aros) -> None:
+    ended = aros("runs", "--status", "faild")
+    assert ended.exit_code == 2
+    assert (
+        "--status 'faild': expected one of completed, degraded, failed, paused, cancelled, running, lost"
+        in ended.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("journal", "words"),
     [("off", "the journal is turned off"), ("elsewhere.sqlite", "there is no journal at elsewhere.sqlite")],

@@ -61,7 +61,7 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"items": {"minimum": "x"}}, r"at \$\.items\.minimum: "),
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
         (False, "no value at all"),
-        (5, "5 cannot be used as a contract"),
+        (5, "5 cannot be used as a contract: give a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
     ],
     ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number", "function"],

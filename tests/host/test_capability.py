@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
-from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Trust, observing
+from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Trust, UsageError, observing
 from flujo_aros.events import AskFinished, AskStarted, ReadFinished
 from flujo_aros.host import StageRecord, recording
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair
@@ -489,3 +489,8 @@ def test_an_agent_spec_may_name_it():
     (mine,) = [part for part in found if isinstance(part, Aros)]
     assert mine == Aros(None, Ladder(stages=(LlmRepair(attempts=1),)), buffer_stream=True)
     assert run(Agent.from_spec({"model": "test", "capabilities": ["Aros"]}, custom_capability_types=[Aros]))[0].output
+
+
+def test_a_ladder_that_is_none_is_refused_where_it_is_written():
+    with pytest.raises(UsageError, match="it must be a Ladder"):
+        Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

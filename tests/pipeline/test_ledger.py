@@ -232,6 +232,8 @@ def test_the_output_is_that_of_the_last_step_of_the_pipeline():
     assert ledger.result.output == ledger.result.to_dict()["output"] == {"n": 1}
     with pytest.raises(UsageError, match="the run has no step 'fna'; did you mean 'fan'"):
         ledger.result.step("fna")
+    with pytest.raises(UsageError, match="the run has no step 'zz'; it has: fan, fan/a"):
+        ledger.result.step("zz")
 
 
 def test_a_name_that_is_taken_gets_a_number():

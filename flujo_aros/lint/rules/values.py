@@ -24,6 +24,8 @@ from flujo_aros.lint.rule import (
     takes_previous,
     template_nodes,
     text_or_schema,
+    writer_of,
+    written_reads,
 )
 from flujo_aros.pipeline.control import Branch, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
@@ -522,7 +524,10 @@ class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable
         for located, node, template in template_nodes(subject):
             for read in template.reads:
                 key = read.path[0] if read.root == "previous_step" and read.path else None
-                if key not in OUTPUT_NAMES or text_or_schema(subject, located, read, str(key)) is None:
+                if (
+                    key not in OUTPUT_NAMES
+                    or text_or_schema(subject, writer_of(subject, located, read), read, str(key)) is None
+                ):
                     continue
                 message = f"step {located.name!r} reads `previous_step.{key}`, but `previous_step` is the value itself"
                 fix = _without(subject, node, f"previous_step.{key}")
@@ -542,16 +547,18 @@ def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
 
 
 class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
-    """A template reads a key that the schema of the value does not have.
+    """A template or an expression reads a key that the schema of the value does not have.
 
     ## What it does
 
     Finds `previous_step.KEY` and `steps.NAME.output.KEY` if the value has an object schema without that key, or is a
-    string.
+    string: in an `input`, a `condition_expression`, the `exit_expression` of a loop and the `iterable_input` of a map.
+    In the `checks` of a step, finds `output.KEY` if the schema of the step has no such key.
 
     ## Why is this bad
 
-    The template cannot be rendered: the step fails after the one before it has been paid for.
+    The template cannot be rendered, or the expression cannot be evaluated: the step fails after the one before it has
+    been paid for.
 
     ## Example
 
@@ -589,20 +596,24 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Check every template of every step."""
-        for located, node, template in template_nodes(subject):
-            for read in template.reads:
-                inner = read.path[2:] if read.root == "steps" else read.path if read.root == "previous_step" else ()
-                if (
-                    not inner
-                    or not isinstance(inner[0], str)
-                    or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES)
-                ):
-                    continue
-                known = text_or_schema(subject, located, read, inner[0])
-                if known is None:
-                    continue
-                what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"
-                whose = "previous_step" if read.root == "previous_step" else f"steps.{read.step}.output"
-                message = f"step {located.name!r} reads `{whose}.{inner[0]}`, but that value {what}"
-                yield self.finding(message, span_of(node), step=located.name)
+        """Check every template and expression of every step."""
+        for each in written_reads(subject):
+            read = each.read
+            inner = read.path[2:] if read.root == "steps" else read.path if read.root in _OWN_VALUES else ()
+            if (
+                not inner
+                or not isinstance(inner[0], str)
+                or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES)
+            ):
+                continue
+            known = text_or_schema(subject, each.writer, read, inner[0])
+            if known is None:
+                continue
+            what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"
+            whose = f"steps.{read.step}.output" if read.root == "steps" else read.root
+            message = f"step {each.located.name!r} reads `{whose}.{inner[0]}`, but that value {what}"
+            yield self.finding(message, span_of(each.node), step=each.located.name)
+
+
+_OWN_VALUES: Final = ("previous_step", "output")
+"""The names of the value of one step as a whole; `output` is that of the step itself, in its checks."""

@@ -67,7 +67,7 @@ from flujo_aros.contract.marks import (
     without_reasoning,
 )
 from flujo_aros.contract.patterns import contains
-from flujo_aros.contract.schema import ANY, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
+from flujo_aros.contract.schema import ANY, DECIMAL, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
 from flujo_aros.contract.validation_cost import Effort
 from flujo_aros.contract.validators import (
     NOT_JSON,
@@ -78,6 +78,7 @@ from flujo_aros.contract.validators import (
     Values,
     Verdict,
     count_keys,
+    has_many_digits,
     parse_json,
     path_of,
     require_keywords,
@@ -86,6 +87,7 @@ from flujo_aros.contract.validators import (
 __all__ = [
     "ANY",
     "COMPLETE",
+    "DECIMAL",
     "END_OF_TURN",
     "EXAMPLE",
     "NOT_JSON",
@@ -129,6 +131,7 @@ __all__ = [
     "contract_from",
     "count_keys",
     "fold",
+    "has_many_digits",
     "is_async",
     "is_blank",
     "is_misread",

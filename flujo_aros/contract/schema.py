@@ -72,6 +72,8 @@ class Shape:
     """At the root: some place below has keys that are aliases."""
     has_times: bool = False
     """At the root: some string below is a date, time or duration."""
+    has_decimals: bool = False
+    """At the root: some number below is a `Decimal`, which keeps digits that a float loses."""
     time_keys: tuple[str, ...] | None = None
     """At the root: the keys, with their quotes, of all of these, or None if one has no key."""
     plan: Any = None
@@ -218,6 +220,7 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
+        root.has_decimals = any(shape.format == DECIMAL for shape in compiler.done.values())
         root.time_keys = _time_keys(root, compiler.done.values()) if root.has_times else ()
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
         root.may_elide = any(_may_elide(shape, drops=drops) for shape in compiler.done.values())
@@ -447,6 +450,8 @@ def _dict(value: object) -> dict[str, Any]:
     return value if is_dict(value) else {}
 
 
+DECIMAL: Final = "decimal"
+"""The format of numbers that become a `Decimal`."""
 TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
 """Formats of a JSON Schema for which pydantic also takes numbers, as seconds since 1970."""
 _DIGITS: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*\Z")

@@ -42,10 +42,10 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_jsonable_python
-from pydantic_core.core_schema import EnumSchema
+from pydantic_core.core_schema import DecimalSchema, EnumSchema
 
 from flujo_aros.contract.patterns import engines
-from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
+from flujo_aros.contract.schema import BEGINS, DECIMAL, JsonSchema, Shape, compile_shape, is_misread, misreadable
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, is_dict, is_list, objects_in
@@ -189,6 +189,14 @@ def _is_misdated(value: object, shape: Shape) -> bool:
     return False
 
 
+_MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
+
+
+def has_many_digits(text: str) -> bool:
+    """Whether a text may have a number that a float cannot hold, which pydantic makes before it makes a `Decimal`."""
+    return _MANY_DIGITS.search(text) is not None
+
+
 class TypeValues(Generic[T]):
     """The values of a Python type, validated by pydantic as JSON input."""
 
@@ -233,6 +241,8 @@ class TypeValues(Generic[T]):
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
         if self._has_times and self._is_misdated(text):
             return _REFUSED
+        if self.shape.has_decimals and has_many_digits(text):
+            return None  # the parser knows the digits
         # Each key is followed by `":`, and in valid JSON little else is; some write white space before the colon.
         keys = count_keys(value)
         if keys == text.count('":') or keys == text.encode().translate(None, b" \t\n\r").count(b'":'):
@@ -300,8 +310,17 @@ class TypeValues(Generic[T]):
         return None if lost is None else Valid(valid, _ignored(lost))
 
 
-class _WithNames(GenerateJsonSchema):
-    """The schema with the names of an enumeration's members, where its values do not say them: `LOW = 1`."""
+class _Guide(GenerateJsonSchema):
+    """The schema with the names of an enumeration's members, where its values do not say them: `LOW = 1`, and with the
+    numbers that become a `Decimal`.
+    """
+
+    def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
+        """The alternatives for a number and a string; the number has a format."""
+        out = super().decimal_schema(schema)
+        parts = out.get("anyOf", [out])
+        marked = [{**part, "format": DECIMAL} if part.get("type") == "number" else part for part in parts]
+        return {**out, "anyOf": marked} if "anyOf" in out else marked[0]
 
     def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
         """The choices, and the names that a reply may use for them."""
@@ -314,9 +333,16 @@ class _WithNames(GenerateJsonSchema):
 
 def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:
     """The schema for the reader, which is not shown to a model."""
-    if not any("enum" in node for node in objects_in(schema)):
+    if not any("enum" in node or _takes_number_or_string(node) for node in objects_in(schema)):
         return schema
-    return adapter.json_schema(schema_generator=_WithNames)
+    return adapter.json_schema(schema_generator=_Guide)
+
+
+def _takes_number_or_string(node: dict[str, Any]) -> bool:
+    """Whether a schema has the alternatives of a `Decimal`."""
+    parts = node.get("anyOf")
+    kinds = {part.get("type") for part in parts if is_dict(part)} if is_list(parts) else set[Any]()
+    return {"number", "string"} <= kinds
 
 
 def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
@@ -348,7 +349,7 @@ class Spoken(EventContract):
     stricter than for any other event.
     """
 
-    @property
+    @cached_property
     def json_schema(self) -> dict[str, Any]:
         """The schema of an event, with bounds on the length of its strings, and without further fields."""
         schema = super().json_schema

@@ -37,6 +37,7 @@ from flujo_aros.contract import (
     TypeValues,
     Valid,
     Verdict,
+    has_many_digits,
     parse_json,
     path_of,
 )
@@ -477,6 +478,7 @@ def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Co
         or parsed.doubtful
         or _holds_placeholder(candidate, text)
         or is_framed(parsed.plain, contract.shape)
+        or (contract.shape.has_decimals and has_many_digits(text[candidate.start : parsed.end]))
         or (risk is not None and (risk > ceiling or candidate.bent))
     ):
         return False

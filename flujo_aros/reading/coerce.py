@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, path_of
+from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_misread, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.fit import (
@@ -555,9 +556,11 @@ class Coercion:
 
     def _number(self, node: Node, shape: Shape, path: Path) -> Any:
         value: int | float = node.value
+        source = self.text[node.start : node.end]
+        if shape.format == DECIMAL and isinstance(value, float) and _loses_digits(source, value):
+            return source  # as a string, because pydantic makes a float of any other number first
         if shape.allows("number") or (shape.allows("integer") and isinstance(value, int)):
             return value
-        source = self.text[node.start : node.end]
         if shape.allows("integer"):
             if float(value).is_integer():
                 return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
@@ -827,3 +830,11 @@ def _is_text(shape: Shape, text: str) -> bool:
 def _wanted(shape: Shape) -> str:
     kinds = sorted(shape.types) or [kind for kind in _WORDS if shape is not ANY and shape.allows(kind)]
     return " or ".join(_WORDS.get(kind, kind) for kind in kinds) or "a value"
+
+
+_PLAIN_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def _loses_digits(source: str, value: float) -> bool:
+    """Whether a float is not exactly the number written, up to the rounding of its shortest form."""
+    return _PLAIN_NUMBER.fullmatch(source) is not None and Decimal(source) != Decimal(repr(value))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from flujo_aros.contract import TIMES, Shape, fold
+from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
 from flujo_aros.reading.phrases import CORRECTS, word_set
@@ -185,6 +185,8 @@ def _scalars(shape: Shape) -> Scalars:
         classes |= {int}
     if shape.format in TIMES:
         classes -= {str}
+    if shape.format == DECIMAL:
+        classes -= {float}
     return _of_classes(classes, _NO_STRINGS, nullable=shape.allows("null"))
 
 

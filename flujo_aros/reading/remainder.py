@@ -664,14 +664,14 @@ _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 
 
 def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
-    """A part of the text without the values and the reasoning in it."""
+    """A part of the text without the values in it. Reasoning stays: behind the answer it may correct it."""
     parts: list[str] = []
     for other in sorted(others):
         if start <= other.start < end:
             parts.append(text[start : other.start])
             start = max(start, other.end)
     parts.append(text[start:end])
-    return mask_reasoning(" ".join(parts))
+    return " ".join(parts)
 
 
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:

@@ -851,3 +851,42 @@ def test_a_rule_between_answers_says_nothing() -> None:
 @pytest.mark.parametrize("reply", [f"Attempt 1: {LOW}\nAttempt 2: {HIGH}", f"v1: {LOW}\nv2: {HIGH}"])
 def test_the_last_of_several_attempts_wins(reply: str) -> None:
     assert read(reply, Report).value.level == "high"
+
+
+class Amounts(BaseModel):
+    amount: Decimal
+    taxes: list[Decimal] = []
+    fee: Decimal | None = None
+    rate: float = 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"amount": 12345678901234567890.125, "taxes": [1.00000000000000000001, 2.5], "fee": 0.1234567890123456789}',
+        """```json\n{"amount": 12345678901234567890.125,
+        "taxes": [1.00000000000000000001, 2.5,], "fee": 0.1234567890123456789}\n```""",
+        "{amount: 12345678901234567890.125, 'taxes': [1.00000000000000000001, 2.5], fee: 0.1234567890123456789}",
+    ],
+)
+def test_a_decimal_keeps_the_digits_that_a_float_loses(reply: str) -> None:
+    outcome = read(reply, Amounts)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.amount == Decimal("12345678901234567890.125")
+    assert outcome.value.taxes == [Decimal("1.00000000000000000001"), Decimal("2.5")]
+    assert outcome.value.fee == Decimal("0.1234567890123456789")
+
+
+def test_many_digits_are_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
+    class Priced(BaseModel):
+        price: Annotated[Decimal, Field(gt=0)]
+        rate: float = 0
+
+    exact = read('{"price": 0.1234567890123456789, "rate": 0.1234567890123456789}', Priced)
+    assert isinstance(exact, Accepted)
+    assert (exact.value.price, exact.value.rate, exact.trust.value) == (
+        Decimal("0.1234567890123456789"),
+        0.1234567890123456789,
+        "clean",
+    )
+    assert isinstance(read('{"price": -0.1234567890123456789}', Priced), Rejected)

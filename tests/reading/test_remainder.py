@@ -545,3 +545,14 @@ def test_an_abbreviated_key_beside_the_empty_field_that_it_may_mean_refuses(key:
 
     assert refused(f'{{"name": "A", "{key}": "Bo"}}', Group).issues[0].code == "unmatched_key"
     assert value('{"name": "A", "mgmt_url": "x"}', Group)["manager"] is None
+
+
+@pytest.mark.parametrize(
+    "thought", ["Wait, the status should be cancelled.", OTHER, "Actually, it was not delayed but cancelled."]
+)
+def test_a_correction_in_reasoning_behind_the_answer_counts(thought: str) -> None:
+    assert refused(f"{GOOD}\n<think>{thought}</think>").reason is Reason.AMBIGUOUS
+
+
+def test_reasoning_behind_the_answer_is_harmless_if_it_corrects_nothing() -> None:
+    assert value(f"{GOOD}\n<think>The user asked for the status, so this is complete.</think>")["status"] == "delayed"

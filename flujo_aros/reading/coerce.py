@@ -6,6 +6,7 @@ not fit becomes an issue; the validator has the last word in any case.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -768,7 +769,8 @@ class Coercion:
         del self.rest[mark[3] :]
 
     def _convert(self, code: str, node: Node, value: Any, path: Path, risk: Risk = Risk.INFERRED) -> Any:
-        self._edit(code, risk, node.start, node.end, str(value), path)
+        after = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self._edit(code, risk, node.start, node.end, after, path)
         return value
 
     def _edit(self, code: str, risk: Risk, start: int, end: int, after: str, path: Path) -> None:

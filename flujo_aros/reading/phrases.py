@@ -316,6 +316,8 @@ DISOWNS: Final = Phrases(
     r"|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example|reference"
     r"|for reference|similar|another|other)\b",
     r"[❌✗✘✖👎🚫⛔]|\A(?:got|received|v1|version 1)\s*[:：]\Z|\b(?:replaces|supersedes|ersetzt|remplace)\s*\Z",
+    r"\A(?:from|over|in place of|as opposed to|(?:replac|overrid|amend|correct|fix)(?:e?s|ing)|et non|y no|e non|e não"
+    r"|remplaçant|reemplaza(?:ndo)?|sustituye(?:ndo)?|[<←])\Z",
     r"\b(?:nicht|statt|anstatt|anstelle|war|waren|wäre|wären|ursprünglich\w*|alt|alte[rs]?|vorher\w*"
     r"|bisher\w*|früher\w*|falsch\w*|fehler\w*|beispiel\w*|muster|vergleich\w*"
     r"|eingabe|erwartet\w*|entwurf|oder|ungültig\w*|veraltet\w*|zuvor|andere[rs]?)\b",

@@ -556,3 +556,10 @@ def test_a_correction_in_reasoning_behind_the_answer_counts(thought: str) -> Non
 
 def test_reasoning_behind_the_answer_is_harmless_if_it_corrects_nothing() -> None:
     assert value(f"{GOOD}\n<think>The user asked for the status, so this is complete.</think>")["status"] == "delayed"
+
+
+@pytest.mark.parametrize(
+    "word", ["from", "replacing", "overrides", "over", "in place of", "as opposed to", "←", "et non", "y no"]
+)
+def test_a_value_that_gives_way_to_the_one_before_it_is_not_the_answer(word: str) -> None:
+    assert refused(f"Changed {GOOD} {word} {OTHER}").reason is Reason.AMBIGUOUS

@@ -61,6 +61,7 @@ from flujo_aros.pipeline.results import (
     StepStatus as StepStatus,
 )
 from flujo_aros.pipeline.runner import Runner as Runner
+from flujo_aros.pipeline.runner import InProcess as InProcess
 from flujo_aros.pipeline.step import Call as Call, Step as Step
 from flujo_aros.pipeline.runner import StreamEvent as StreamEvent
 from flujo_aros.reading.partial import Partial as Partial

@@ -40,6 +40,7 @@ PUBLIC = [
     "Field",
     "Human",
     "Import",
+    "InProcess",
     "Issue",
     "Journal",
     "Ladder",

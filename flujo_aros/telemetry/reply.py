@@ -209,10 +209,11 @@ class ShownReply:
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
         """Where an issue is in the text, if that is certain: a character, a key that occurs once, or the end of a cut
         text."""
+        ends = len(self.text.rstrip())
         if issue.at is not None:
-            return issue.at, issue.at + 1
+            return min(issue.at, ends), min(issue.at, ends) + 1
         if self.reason == Reason.TRUNCATED and issue.path in ("", "$"):
-            return len(self.text), len(self.text)
+            return ends, ends
         keys = re.findall(r"\.(\w+)", issue.path)
         start, end = self.read_from or (0, len(self.text))
         if not keys:

@@ -65,6 +65,11 @@ def test_json_holds_the_whole_outcome_of_a_value(aros: Aros, order_schema: str) 
     assert document["repairs"][0].keys() == {"code", "risk", "path", "span", "before", "after"}
 
 
+def test_a_reply_that_is_cut_off_is_marked_after_its_last_character(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--explain", text='{"tags": ["a\n\n')
+    assert result.stdout.splitlines()[2:4] == ['  1 │ {"tags": ["a', "    │             ^"]
+
+
 def test_json_holds_the_whole_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "--json", text=WRONG)
     assert result.exit_code == 1

@@ -119,11 +119,16 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
             raise UsageError(f"{missing}, and a module is imported from a folder only if you name it; {named}")
 
 
-def _unnamed(blueprint: Path, module: str) -> str | None:
-    """How to name a module next to the blueprint or in the working folder; None if there is none."""
+def _beside(blueprint: Path, module: str) -> tuple[Path, Path] | None:
+    """The file of a module next to the blueprint or in the working folder, and the folder."""
     from flujo_aros.pipeline.modules import lies_beside
 
-    found = lies_beside(module, [blueprint.parent, Path()])
+    return lies_beside(module, [blueprint.parent, Path()])
+
+
+def _unnamed(blueprint: Path, module: str) -> str | None:
+    """How to name a module next to the blueprint or in the working folder; None if there is none."""
+    found = _beside(blueprint, module)
     if found is None:
         return None
     file, folder = (os.path.relpath(each) for each in found)
@@ -227,7 +232,12 @@ def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bo
     if as_json:
         print_json(plan)
     else:
-        _print_for_a_person(plan, stdout_console(), blueprint, loaded.files)
+        beside = {
+            module: os.path.relpath(found[0])
+            for module, file in loaded.modules.items()
+            if file is None and "." not in module and (found := _beside(blueprint, module)) is not None
+        }
+        _print_for_a_person(plan, stdout_console(), blueprint, {**beside, **loaded.files})
 
 
 def plan_of(pipeline: Pipeline) -> dict[str, Any]:

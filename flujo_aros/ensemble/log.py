@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a log in memory needs no database
     from flujo_aros.ensemble.stored_log import StoredLog
 
 S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 
 NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any]]
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
@@ -143,15 +144,16 @@ class EventLog:
         self.close()
 
 
-class Projection(Protocol[S]):
+class Projection(Protocol[S_co]):
     """A projection that says in which state it begins; `starting_at` makes one."""
 
     @property
-    def start(self) -> S:
+    def start(self) -> S_co:
         """The state before the first event."""
         ...
 
-    def __call__(self, sofar: S, event: LogEvent, /) -> S:
+    # `Any`, so that the result of `fold` may be used where a wider type is wanted: `"".join(fold(log, lines))`.
+    def __call__(self, sofar: Any, event: LogEvent, /) -> S_co:
         """The state with one more event."""
         ...
 

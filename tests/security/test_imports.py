@@ -188,7 +188,8 @@ def test_the_plan_shows_the_file_of_each_module(tmp_path: Path) -> None:
     assert modules == {name: file and str(file) for name, file in expected.items()}
     shown = stranger.aros("plan", "own.yaml").stdout
     assert f"trustedpkg  {stranger.site}/trustedpkg.py\n" in shown
-    assert "steps  not found; if you trust steps.py, pass --allow steps.py or --path .\n" in shown
+    assert "steps       not found; if you trust steps.py, pass --allow steps.py or --path .\n" in shown
+    assert "needs   aros run --allow steps.py\n" in shown
     assert "nowhere.at  not found; install it, or name its folder with --path\n" in shown
 
 

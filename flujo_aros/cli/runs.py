@@ -609,7 +609,7 @@ def report_command(
         return
     file = Path(output or f"aros-{story.run.run_id[:8]}.html")
     write_file(file, page)
-    stderr_console().print(f"{file}: the report of run {story.run.run_id}")
+    stderr_console().print(f"wrote {file}, the report of run {story.run.run_id}")
 
 
 _PLACES = ("tagged:", "text:", "block:", "event:")

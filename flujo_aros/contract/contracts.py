@@ -604,7 +604,12 @@ def _named(name: object, what: str) -> str:
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:
         raise ContractError(f"the {what} must not be blank")
+    if _NO_NAME.search(trimmed):
+        raise ContractError(f"{what}={name!r}: it must be one name, without spaces, < and >")
     return trimmed
+
+
+_NO_NAME: Final = re.compile(r"[\s<>]")
 
 
 _compiled: dict[object, Contract[Any]] = {}

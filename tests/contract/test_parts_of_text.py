@@ -52,6 +52,7 @@ def test_retries_are_no_part_of_what_is_read():
         (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
         (lambda: CompletionSignal(" "), "the completion signal must not be blank"),
         (lambda: Output.text("<>"), "the tag must not be blank"),
+        (lambda: Output.tagged("final answer", int), "it must be one name, without spaces"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(make, words):

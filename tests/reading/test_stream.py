@@ -167,6 +167,8 @@ def test_damaged_replies_keep_the_laws(
         ('{"x": 1, `x": 2, "list": [1, 2, "y": []}], "deep": {"a": {"b": null}}}', {}),
         ('[THIN{K]{"title": "no"} [```][/THINK] [1] {"title": "yes"}', OBJECT),
         ('```HINK]{"title": "no"} [0][/THINK] [1] {"title": "yes", "tags": ["a"]}', OBJECT),
+        ('{"title": "no"}[0}</think>{"title": "yes"}', OBJECT),
+        ('{"title": "no"}\n{\'][/THINK]{"title": "yes"}', OBJECT),
     ],
 )
 @pytest.mark.parametrize("pick", ["first", "last"])

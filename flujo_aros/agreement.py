@@ -282,8 +282,8 @@ class _Ballot:
             return cls(number, votes=True, value=value, made_up=_made_up(value, source))
         accepted = cast("Accepted[object]", reading)
         repairs = tuple((repair.path, Trust.of([repair])) for repair in accepted.repairs)
-        told = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a made-up value, applies to all of it
-        base = Trust.CLEAN if told is accepted.trust else accepted.trust
+        lowest = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a made-up value, applies to all of it
+        base = Trust.CLEAN if lowest is accepted.trust else accepted.trust
         value = _plain(accepted.value)
         return cls(number, votes=True, value=value, base=base, repairs=repairs, made_up=_made_up(value, source))
 

@@ -225,8 +225,8 @@ def parse_document(text: str, source: str) -> Node:
         raise _unreadable(source, [*reading.findings, (error.place, str(error))]) from error
     except yaml.MarkedYAMLError as error:
         place, message = _syntax_finding(error, reading.text)
-        told = [each for each, _ in reading.findings if each and place and each.line == place.line]
-        raise _unreadable(source, [*reading.findings, *([] if told else [(place, message)])]) from error
+        located = [each for each, _ in reading.findings if each and place and each.line == place.line]
+        raise _unreadable(source, [*reading.findings, *([] if located else [(place, message)])]) from error
     except (ReaderError, UnicodeEncodeError) as error:
         found = _NOT_ALLOWED.search(reading.text)
         place = _place_of_offset(reading.text, found.start() if found else 0)

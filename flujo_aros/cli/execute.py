@@ -310,10 +310,10 @@ def said_on_stage(event: StepNoted) -> Text:
     from flujo_aros.ensemble.log import LogEvent  # here: few runs have one
     from flujo_aros.ensemble.views import stage_line
 
-    told = LogEvent(**event.data)
-    line = without_secrets(stage_line(told))
-    who, colon, what = line.partition(": ") if line.startswith(f"{told.actor}: ") else ("", "", line)
-    return Text.assemble((f"{told.turn:>4}  ", "dim"), (f"{who}{colon}", "bold"), what)
+    logged = LogEvent(**event.data)
+    line = without_secrets(stage_line(logged))
+    who, colon, what = line.partition(": ") if line.startswith(f"{logged.actor}: ") else ("", "", line)
+    return Text.assemble((f"{logged.turn:>4}  ", "dim"), (f"{who}{colon}", "bold"), what)
 
 
 @dataclass(slots=True)
@@ -513,9 +513,9 @@ class _Asked:
                 words.append("required")
             elif inner.get("default") is not None:
                 words.append(f"{_json(inner['default'])} if left out")
-            told = ", ".join(words)
+            label = ", ".join(words)
             description = " ".join(str(inner.get("description", "")).split())
-            yield f"{'  ' * depth}{name}", f"{told}: {description}" if description else told
+            yield f"{'  ' * depth}{name}", f"{label}: {description}" if description else label
             if depth < _DEEPEST:
                 yield from self.fields(inner, depth + 1)
 

@@ -87,10 +87,10 @@ def given_limits(pairs: list[str]) -> dict[str, float]:
     """
     limits: dict[str, float] = {}
     for pair in pairs:
-        name, _, told = pair.partition("=")
-        percent = told.strip().endswith("%")
+        name, _, value = pair.partition("=")
+        percent = value.strip().endswith("%")
         try:
-            limit = float(told.strip().rstrip("% "))
+            limit = float(value.strip().rstrip("% "))
         except ValueError as error:
             raise _not_a_limit(pair) from error
         if name.strip() not in _RATES:

@@ -156,8 +156,8 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 
     Raises `BlueprintError` for unknown local models, `UsageError` for others without their key or package.
     """
-    for told in unknown_local_models(blueprint, pipeline):
-        raise told
+    for error in unknown_local_models(blueprint, pipeline):
+        raise error
     for step in pipeline.steps:
         _check_model(blueprint, step)
     for warning in pipeline.warnings:
@@ -225,8 +225,8 @@ def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bo
     pipeline = loaded.pipeline
     plan = plan_of(pipeline)
     plan["modules"] = loaded.modules
-    for told in unknown_local_models(blueprint, pipeline):
-        plan["warnings"] += str(told).splitlines()
+    for error in unknown_local_models(blueprint, pipeline):
+        plan["warnings"] += str(error).splitlines()
     if with_bound:
         plan |= {"bound": _bound(pipeline)}
     if as_json:

@@ -86,15 +86,15 @@ def runs_command(
         stderr_console().print("no such runs in the journal" if since or status or pipeline else "no runs yet")
 
 
-def given_time(told: str, option: str) -> timedelta:
+def given_time(given: str, option: str) -> timedelta:
     """A duration as people write it.
 
     >>> given_time("36h", "--since").total_seconds()
     129600.0
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", told.strip().lower())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", given.strip().lower())
     if found is None:
-        raise UsageError(f"{option} {told!r}: expected a number with s, m, h, d or w, such as 24h")
+        raise UsageError(f"{option} {given!r}: expected a number with s, m, h, d or w, such as 24h")
     return timedelta(**{_UNITS[found[2]]: float(found[1])})
 
 
@@ -664,10 +664,10 @@ def replay_command(
         raise typer.Exit(_NOT_ACCEPTED)
 
 
-def _contract(told: str | None, folders: Sequence[Path]) -> Contract[Any] | None:
-    if told is None:
+def _contract(named: str | None, folders: Sequence[Path]) -> Contract[Any] | None:
+    if named is None:
         return None
-    return given_contract(None, told) if told.startswith(_PLACES) else given_contract(told, folders=folders)
+    return given_contract(None, named) if named.startswith(_PLACES) else given_contract(named, folders=folders)
 
 
 def _ladder(name: str | None) -> Ladder | None:

@@ -126,7 +126,7 @@ class Suppressions:
         """Whether a comment suppresses this finding."""
         line = finding.place.line
         reaching = [*self._for_file, *self._by_line.get(line, ())]
-        reaching += [each for first, last, told in self._for_steps if first <= line <= last for each in told]
+        reaching += [each for first, last, names in self._for_steps if first <= line <= last for each in names]
         return any(each.covers(finding.code) for each in reaching)
 
     @cached_property
@@ -187,8 +187,8 @@ def key_of(path: str, finding: Finding) -> Key:
 def read_baseline(file: Path) -> Mapping[Key, int]:
     """How often each finding of a baseline file may occur. Raises `UsageError` if it is not a baseline."""
     try:
-        told: Any = json.loads(file.read_text(encoding="utf-8"))
-        entries = cast("list[dict[str, Any]]", told["findings"])
+        data: Any = json.loads(file.read_text(encoding="utf-8"))
+        entries = cast("list[dict[str, Any]]", data["findings"])
         found = {_key(entry): int(entry["count"]) for entry in entries}
     except FileNotFoundError as error:
         raise UsageError(f"there is no baseline {str(file)!r}; --update-baseline writes one") from error
@@ -303,8 +303,8 @@ def _lint(text: str, source: str, folder: Path | None, options: Options) -> tupl
     seen = look(fixed.text)
     fresh = beyond(options.baseline, source, seen.findings)
     hidden = len(seen.findings) - len(fresh)
-    told = Linted(source, mark + fixed.text, tuple(fresh), text, fixed.applied, seen.suppressed, hidden)
-    return told, _imported(seen.root, folder)
+    linted = Linted(source, mark + fixed.text, tuple(fresh), text, fixed.applied, seen.suppressed, hidden)
+    return linted, _imported(seen.root, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,10 +323,10 @@ def _look(text: str, source: str, folder: Path | None, options: Options) -> _See
         if options.wants(rule.code):
             with _Blame(rule, source):
                 findings += rule().check(subject)
-    told = sorted(dict.fromkeys(findings), key=lambda each: each.sort_key)
+    ordered = sorted(dict.fromkeys(findings), key=lambda each: each.sort_key)
     quiet = Suppressions.of(subject.positions, subject.root, (step.node for step in subject.steps))
-    kept = [finding for finding in told if not quiet.cover(finding)]
-    return _Seen(kept, len(told) - len(kept), subject.root)
+    kept = [finding for finding in ordered if not quiet.cover(finding)]
+    return _Seen(kept, len(ordered) - len(kept), subject.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,10 +350,10 @@ class _Blame:
 
 def _imported(root: Node, folder: Path | None) -> list[Path]:
     """The files that a blueprint imports from its folder."""
-    told = root.members.get("imports")
-    if told is None or folder is None:
+    imports = root.members.get("imports")
+    if imports is None or folder is None:
         return []
-    files = [folder / each.value for each in told.members.values() if isinstance(each.value, str)]
+    files = [folder / each.value for each in imports.members.values() if isinstance(each.value, str)]
     inside = folder.resolve()
     return [file for file in files if file.is_file() and file.resolve().is_relative_to(inside)]
 

@@ -51,18 +51,18 @@ def list_fixes(report: Report, verb: str) -> Iterator[str]:
 
 def summary_line(report: Report) -> str:
     """One sentence about all files."""
-    told = report.summary()
-    files = _counted(told["files"], "file")
-    fixed = f"{_counted(told['fixed'], 'fix', 'fixes')} made. " if told["fixed"] else ""
+    totals = report.summary()
+    files = _counted(totals["files"], "file")
+    fixed = f"{_counted(totals['fixed'], 'fix', 'fixes')} made. " if totals["fixed"] else ""
     hidden = [
-        f"{told[key]} {word}" for key, word in (("suppressed", "ignored"), ("known", "in the baseline")) if told[key]
+        f"{totals[k]} {word}" for k, word in (("suppressed", "ignored"), ("known", "in the baseline")) if totals[k]
     ]
     aside = f" ({', '.join(hidden)})" if hidden else ""
     if report.clean:
         return f"{fixed}No findings in {files}{aside}."
-    kinds = [_counted(told[f"{kind}s"], kind) for kind in ("error", "warning", "info") if told[f"{kind}s"]]
-    fixable = f" {told['fixable']} can be fixed with --fix." if told["fixable"] else ""
-    more = f" {told['unsafe_fixable']} more with --unsafe-fixes." if told["unsafe_fixable"] else ""
+    kinds = [_counted(totals[f"{kind}s"], kind) for kind in ("error", "warning", "info") if totals[f"{kind}s"]]
+    fixable = f" {totals['fixable']} can be fixed with --fix." if totals["fixable"] else ""
+    more = f" {totals['unsafe_fixable']} more with --unsafe-fixes." if totals["unsafe_fixable"] else ""
     return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{fixable}{more}"
 
 

@@ -313,8 +313,8 @@ class Agree(Common):
             raise PauseRun(question, schema)
         verdict = self.contract.validate(context.answer.value)
         if isinstance(verdict, Invalid):
-            told = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
-            raise PauseRun(f"{question}\nThe answer was not accepted: {told}", schema)
+            problems = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
+            raise PauseRun(f"{question}\nThe answer was not accepted: {problems}", schema)
         return Accepted(verdict.value, Trust.CLEAN, "person", (), as_json(context.answer.value))
 
     def _note(

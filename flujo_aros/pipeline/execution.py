@@ -285,8 +285,8 @@ class Frame:
         if read.root == "previous_step":
             return known.previous
         if read.root == "steps":
-            told = [known.outputs.get(str(read.path[0]), Trust.CLEAN)] if read.path else known.outputs.values()
-            return Trust.lowest(told)
+            trusts = [known.outputs.get(str(read.path[0]), Trust.CLEAN)] if read.path else known.outputs.values()
+            return Trust.lowest(trusts)
         if read.root == "context":
             return Trust.lowest([self.shared.trust_at(read.path), known.given if not read.path else Trust.CLEAN])
         return known.given if read.root == "input" else known.variables
@@ -454,11 +454,11 @@ class Execution:
         for retry in range(1, step.retries + 1):
             if not _is_infrastructure(settlement):
                 break
-            told = settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
+            retry_after = settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
             left = _LONGEST_TOLD if until is None else until - asyncio.get_running_loop().time()
-            if told is not None and told > left:
+            if retry_after is not None and retry_after > left:
                 break
-            seconds = _wait_before(retry, told)
+            seconds = _wait_before(retry, retry_after)
             await (self.sleep(seconds) if self.recording is None else self.recording.wait(slot.name, seconds))
             settlement = await self._attempt(step, frame, slot, retry)
             calls += settlement.attempts
@@ -589,12 +589,12 @@ class _Attempt:
         return True
 
 
-def _wait_before(retry: int, told: float | None) -> float:
+def _wait_before(retry: int, retry_after: float | None) -> float:
     """Seconds to wait before a retry: exponential backoff with jitter, at least what the provider asked for and little
     more.
     """
     own = random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
-    return own if told is None else max(own, told + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
+    return own if retry_after is None else max(own, retry_after + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
 
 
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:

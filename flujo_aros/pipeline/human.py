@@ -117,11 +117,11 @@ def refused_answer(message: str, outcome: Outcome[Any]) -> str:
 
 def _refusal(issues: Sequence[Issue]) -> str:
     """The errors of an answer: one sentence, or a line for each field."""
-    told = [_sentence(issue) for issue in issues if not _is_told_of_a_field(issue, issues)]
-    return f" {told[0]}" if len(told) == 1 else "".join(f"\n  {sentence}" for sentence in told)
+    sentences = [_sentence(issue) for issue in issues if not _repeats_a_field(issue, issues)]
+    return f" {sentences[0]}" if len(sentences) == 1 else "".join(f"\n  {sentence}" for sentence in sentences)
 
 
-def _is_told_of_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
+def _repeats_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
     """Whether it reports for an object what another issue reports for the field itself."""
     twin = _OF_A_FIELD.get(issue.code)
     return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)

@@ -100,9 +100,9 @@ class Settlement(Generic[T]):
     @classmethod
     def because_of(cls, cause: StepResult[Any], what: str = "") -> Settlement[Any]:
         """The failure of a step because a nested step failed."""
-        told = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
+        reason = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
         outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
-        error = f"{what} failed: {told}" if what else told
+        error = f"{what} failed: {reason}" if what else reason
         return cls(outcome, cause=cause, error=error, exception=cause.exception)
 
 
@@ -229,21 +229,21 @@ class Slot:
     def _settle(self, status: StepStatus, error: str | None, reported: Settlement[Any] | None) -> None:
         if self._result is not None:
             raise AssertionError(f"step {self.name!r} settled twice")
-        told: Settlement[Any] = reported or Settlement(None)
+        settlement: Settlement[Any] = reported or Settlement(None)
         self._result = StepResult(
             name=self.name,
             kind=self.kind,
             status=status,
-            outcome=told.outcome,
+            outcome=settlement.outcome,
             usage=self._before.usage + self._spent,
-            attempts=told.attempts,
+            attempts=settlement.attempts,
             seconds=self._before.seconds + time.perf_counter() - self._started,
-            stages=told.stages,
+            stages=settlement.stages,
             error=error,
-            exception=told.exception,
+            exception=settlement.exception,
             degraded_accepted=self._on_degraded == "accept",
-            caused_by=told.cause.name if told.cause else None,
-            replaced=told.replaced,
+            caused_by=settlement.cause.name if settlement.cause else None,
+            replaced=settlement.replaced,
             input_trust=self.input_trust,
         )
 

@@ -171,8 +171,8 @@ class StepResult(Generic[T]):
         rejected = rejection_of(self.outcome)
         tried = tuple(stage.stage for stage in self.stages)
         after = f" (tried: {', '.join(tried)})" if tried else ""
-        told = rejected.outline() if rejected else self.error  # an error message never quotes a model
-        why = f": {told}" if told else ""
+        reason = rejected.outline() if rejected else self.error  # an error message never quotes a model
+        why = f": {reason}" if reason else ""
         attempts = rejected.attempts if rejected else ()
         return OutputError(
             f"step {self.name!r} has no value: {self.status.value}{why}{after}",

@@ -760,8 +760,8 @@ class Step(TakesInput[T]):
     async def _iterate(self, prompt: Prompt, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
         calls, said = 0, ""
         stages: tuple[StageRecord, ...] = ()
-        told = signal.instruction()
-        text = f"{prompt}\n\n{told}" if isinstance(prompt, str) else [*prompt, told]
+        instruction = signal.instruction()
+        text = f"{prompt}\n\n{instruction}" if isinstance(prompt, str) else [*prompt, instruction]
         begun = 0 if context.deferred is None else context.deferred.iteration
         for turn in range(begun, self.max_iterations):
             if turn and context.live is not None:

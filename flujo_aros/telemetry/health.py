@@ -314,8 +314,8 @@ class Span:
 
 def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
     """The health of a journal in this period; `trend` divides it into that many intervals."""
-    told = _steps(connection, span)
-    runs, steps = _ended(connection, span, _counted((row.status, row.number) for row in told))
+    rows = _steps(connection, span)
+    runs, steps = _ended(connection, span, _counted((row.status, row.number) for row in rows))
     models = tuple(_models(connection, span))
     repairs = tuple(_repairs(connection, span))
     stages = tuple(_stages(connection, span))
@@ -324,13 +324,13 @@ def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
         until=span.until.timestamp(),
         runs=runs,
         steps=steps,
-        trust=_counted((row.trust, row.number) for row in told),
+        trust=_counted((row.trust, row.number) for row in rows),
         usage=Usage.total(model.usage for model in models),
         replies=sum(model.replies for model in models),
         rejected=sum(model.rejected for model in models),
         repaired=sum(model.repaired for model in models),
         wrapped=sum(model.wrapped for model in models),
-        worst_steps=tuple(_worst_steps(told)),
+        worst_steps=tuple(_worst_steps(rows)),
         models=models,
         repairs=repairs,
         stages=stages,

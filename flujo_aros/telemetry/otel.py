@@ -271,8 +271,8 @@ class Spans:
             span.set_attribute(name, self._text(value_words(value)))
 
     def _messages(self, event: ReadFinished) -> Tags:
-        told = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
-        return {names.ISSUE_MESSAGES: told} if told else {}
+        messages = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
+        return {names.ISSUE_MESSAGES: messages} if messages else {}
 
     def _text(self, text: str) -> str:
         return self._mask(text)[:_MOST_TEXT]

@@ -162,32 +162,32 @@ def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Co
     """The contract that the journal describes. Raises `UsageError` if it cannot be rebuilt."""
     if not spec:
         raise UsageError("the journal has no contract for this run: name one with --contract")
-    told = json.loads(spec)
+    data = json.loads(spec)
     try:
-        return _contract(told, options or {})
+        return _contract(data, options or {})
     except (ContractError, KeyError) as error:
-        message = f"the recorded contract ({told.get('mode')}) cannot be rebuilt: {error}; name one with --contract"
+        message = f"the recorded contract ({data.get('mode')}) cannot be rebuilt: {error}; name one with --contract"
         raise UsageError(message) from error
 
 
-def _contract(told: dict[str, Any], options: Mapping[str, Any]) -> Contract[Any]:
-    made = _made(told, {name: value for name, value in options.items() if name != "risk"})
+def _contract(spec: dict[str, Any], options: Mapping[str, Any]) -> Contract[Any]:
+    made = _made(spec, {name: value for name, value in options.items() if name != "risk"})
     return replace(made, risk=Risk[options["risk"].upper()]) if "risk" in options else made
 
 
-def _made(told: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
-    match told["mode"]:
+def _made(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
+    match spec["mode"]:
         case "tagged":
-            return Output.tagged(told["tag"], told["schema"], strict=told.get("strict", True), **options)
+            return Output.tagged(spec["tag"], spec["schema"], strict=spec.get("strict", True), **options)
         case "text":
-            return Output.text(told["tag"], **options)
+            return Output.text(spec["tag"], **options)
         case "block":
-            first, *required = told["keys"] or [""]
+            first, *required = spec["keys"] or [""]
             return Output.block(first, required)
         case "event":
-            return Output.event(told["kinds"], fallback=told.get("fallback"), **options)
+            return Output.event(spec["kinds"], fallback=spec.get("fallback"), **options)
         case _:
-            return compile_contract(told["schema"])
+            return compile_contract(spec["schema"])
 
 
 def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:

@@ -374,8 +374,8 @@ def _is_trouble(section: Section) -> bool:
 def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:
     """The lowest trust of any step, or of an agent outside a step."""
     order = [trust.value for trust in Trust]
-    told = (chapter.final if chapter.step is None else chapter.step for chapter in chapters)
-    return max((each.trust for each in told if each and each.trust in order), key=order.index, default=None)
+    described = (chapter.final if chapter.step is None else chapter.step for chapter in chapters)
+    return max((each.trust for each in described if each and each.trust in order), key=order.index, default=None)
 
 
 def tone(word: str | None) -> str:

@@ -61,8 +61,8 @@ def exporting(*, content: bool) -> AbstractContextManager[OpenTelemetry]:
 
     # Only what was finally lost is logged, not each attempt to reach a collector.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
-    told = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in os.environ)
-    patience = None if told else _PATIENCE
+    has_timeout = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in os.environ)
+    patience = None if has_timeout else _PATIENCE
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "aros"}))

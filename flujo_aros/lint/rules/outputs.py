@@ -196,8 +196,8 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
             if contract.tag in named:
                 continue
             others = ", ".join(f"<{tag}>" for tag in sorted(named))
-            told = f"the contract of step {located.name!r} expects <{contract.tag}>, but its prompt names "
-            message = told + (f"only {others}" if others else "no tag")
+            message = f"the contract of step {located.name!r} expects <{contract.tag}>, but its prompt names "
+            message += f"only {others}" if others else "no tag"
             node = located.node.members.get("contract", located.node.members.get("name", located.node))
             yield self.finding(message, span_of(node), step=located.name)
 
@@ -372,16 +372,16 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every schema that a provider should enforce, once for each model."""
-        told: set[tuple[Place, str]] = set()
+        seen: set[tuple[Place, str]] = set()
         for located, _, known in subject.agent_steps():
             schema = _schema_node(subject, located, known)
             if schema is None or known.contract is None or known.contract.mode != "json":
                 continue
             model = str(getattr(known.agent, "model", ""))
             mode = schema_mode(model)
-            if mode is None or not mode.native or known.mode not in ("auto", "native") or (schema.place, model) in told:
+            if mode is None or not mode.native or known.mode not in ("auto", "native") or (schema.place, model) in seen:
                 continue
-            told.add((schema.place, model))
+            seen.add((schema.place, model))
             losses = schema_losses(model, known.contract.json_schema)
             for limit in refused_for_size(model, object_schema(known.contract.json_schema)):
                 most = f"{limit.provider} rejects schemas with more than {limit.most} {limit.what}"
@@ -395,18 +395,18 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
         kept_off = [loss for loss in losses if loss.effect == "unenforced"]
         if kept_off:
             words = ", ".join(dict.fromkeys(_hindrance(loss) for loss in kept_off if loss.keyword))
-            told = f"{provider} does not enforce this schema" + (f", because of {words}" if words else "")
+            message = f"{provider} does not enforce this schema" + (f", because of {words}" if words else "")
             severity = Severity.WARNING if asked else Severity.INFO
-            yield self.finding(told, _loss_span(schema, kept_off[0]), step=located.name, severity=severity)
+            yield self.finding(message, _loss_span(schema, kept_off[0]), step=located.name, severity=severity)
         for loss in losses:
             if loss.effect == "dropped":
-                told = f"{provider} drops `{loss.keyword}`{_at(loss)}, which is then checked only here"
-                yield self.finding(told, _loss_span(schema, loss), step=located.name)
+                message = f"{provider} drops `{loss.keyword}`{_at(loss)}, which is then checked only here"
+                yield self.finding(message, _loss_span(schema, loss), step=located.name)
             elif loss.effect == "rejected":
-                told = f"{provider} rejects this schema" + (
+                message = f"{provider} rejects this schema" + (
                     f" because of `{loss.keyword}`{_at(loss)}" if loss.keyword else ""
                 )
-                yield self.finding(told, _loss_span(schema, loss), step=located.name, severity=Severity.ERROR)
+                yield self.finding(message, _loss_span(schema, loss), step=located.name, severity=Severity.ERROR)
 
 
 def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | None:

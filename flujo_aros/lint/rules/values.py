@@ -321,8 +321,8 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
                     yield self._may_degrade(located)
                 continue
             known = step.mergeable_output is None and _is_mapping(step)
-            told = "is not known to be a mapping" if merges is None or known else "is not a mapping"
-            message = f"the value of step {located.name!r} {told}, so `updates_context` cannot merge it"
+            problem = "is not known to be a mapping" if merges is None or known else "is not a mapping"
+            message = f"the value of step {located.name!r} {problem}, so `updates_context` cannot merge it"
             if known:
                 message = (
                     f"the value of step {located.name!r} is always a mapping; set `mergeable_output: true`, "

@@ -19,7 +19,7 @@ request (`Run.ask_directly`). `ladder_run.Run` is the run that is under way, and
 
 Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in the prompt, or
 as a tool), and refuses what cannot work; `direct` reports the call, opens its spans and reserves it from the caller's
-allowance; `model` shows a stream and ends it when the rest is worthless; `model_facts` knows the profile and the prices
+allowance; `model` shows a stream and ends it when the rest is worthless; `models` knows the profile and the prices
 of a model. `spec` describes an agent and judges the name of its model without importing pydantic-ai: a blueprint is
 loaded and linted without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an

@@ -7,7 +7,6 @@ from flujo_aros.host.run import (
     check_agent as check_agent,
     checked_contract as checked_contract,
     direct_agent as direct_agent,
-    named_model as named_model,
 )
 from flujo_aros.host.capability import Aros as Aros
 from flujo_aros.host.content import (
@@ -32,9 +31,11 @@ from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by,
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.ladder_run import fitted as fitted
 from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
-from flujo_aros.host.model_facts import (
+from flujo_aros.host.models import (
     counted as counted,
+    ModelSource as ModelSource,
     made_model as made_model,
+    named_model as named_model,
     most_for_call as most_for_call,
     profile_of as profile_of,
 )
@@ -68,7 +69,6 @@ from flujo_aros.host.response import allows_nothing as allows_nothing
 from flujo_aros.host.run import (
     AgentRun as AgentRun,
     Conversation as Conversation,
-    ModelSource as ModelSource,
     conversation_of as conversation_of,
     plain_conversation as plain_conversation,
     run_agent as run_agent,

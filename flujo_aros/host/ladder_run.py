@@ -63,7 +63,7 @@ from flujo_aros.host.direct import (
 )
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.model import WatchedStream
-from flujo_aros.host.model_facts import made_model, profile_of
+from flujo_aros.host.models import made_model, profile_of
 from flujo_aros.host.output import Wire
 from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in
 from flujo_aros.host.run_state import RunRecord, difference, output_error

@@ -35,7 +35,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.errors import UsageError
 from flujo_aros.host.direct import Call, calls_made_by, request_once, size_of, usage_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
-from flujo_aros.host.model_facts import made_model
+from flujo_aros.host.models import made_model
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 

@@ -16,7 +16,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.host.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
-from flujo_aros.host.model_facts import wants_output
+from flujo_aros.host.models import wants_output
 from flujo_aros.host.output import Wire, host_wire
 from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.json_data import is_dict

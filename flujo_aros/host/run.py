@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic_ai import (
     Agent,
@@ -41,7 +40,7 @@ from flujo_aros.host.direct import TEXT, capabilities_in, is_instrumented, with_
 from flujo_aros.host.direct_run import Asked, DirectAgent, DirectRun
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.model import Live, Showing, WatchedStream
-from flujo_aros.host.model_facts import made_model, profile_of
+from flujo_aros.host.models import ModelSource, named_model, once, profile_of
 from flujo_aros.host.output import shown_contract, without_deferral
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.response import no_output_in
@@ -54,15 +53,6 @@ from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
 
 T = TypeVar("T")
-MadeT = TypeVar("MadeT")
-
-
-class ModelSource(Protocol):
-    """Provides the models that a pipeline names, including those of providers (for tests and routing)."""
-
-    async def model(self, name: str) -> Model:
-        """Return the model of this name, ready for requests."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +83,7 @@ async def direct_agent(
     `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
     """
     model = await named_model(spec.model, models, repeated=repeated)
-    return _once(_of_spec, spec, model, contract, ladder)
+    return once(_of_spec, spec, model, contract, ladder)
 
 
 def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
@@ -107,59 +97,9 @@ def capability_names() -> tuple[str, ...]:
     return tuple(CAPABILITY_TYPES)
 
 
-async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
-    """The model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
-
-    With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
-    """
-    if models is not None:
-        only = getattr(models, "only", "")  # `LocalModels` has only those of its own prefix, any other source all names
-        if isinstance(only, str) and name.startswith(only):
-            return await models.model(name)
-    if name.startswith("local:"):
-        message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
-        raise UsageError(message)
-    return _once(_made_once if repeated else made_model, sys.intern(name))
-
-
-def _made_once(name: str) -> Model:
-    """The model without the retries of its provider's client."""
-    model = made_model(name)
-    client = getattr(model, "client", None)
-    if isinstance(getattr(client, "max_retries", None), int):
-        cast("Any", client).max_retries = 0
-    return model
-
-
-_MOST_KEPT: Final = 128
-_kept: Final[dict[asyncio.AbstractEventLoop, dict[tuple[object, ...], tuple[object, Any]]]] = {}
-
-
-def _once(make: Callable[..., MadeT], *parts: object) -> MadeT:
-    """The result of `make` for these very objects, made once in an event loop: its connections work in no other.
-
-    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections. The objects
-    are kept beside the result, so that their identities stay valid.
-    """
-    loop = asyncio.get_running_loop()
-    if loop not in _kept:
-        for other in list(_kept):
-            if other.is_closed():
-                _kept.pop(other, None)
-    kept = _kept.setdefault(loop, {})
-    key = (make, *map(id, parts))
-    known = kept.get(key)
-    if known is None:
-        if len(kept) >= _MOST_KEPT:  # a local model is a new one in each run
-            del kept[next(iter(kept))]
-        known = kept[key] = parts, make(*parts)
-    made: MadeT = known[1]
-    return made
-
-
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
     """The contract with further checks: the same object each time, so that caches keyed by it work."""
-    return _once(_with_checks, contract, *checks) if checks else contract
+    return once(_with_checks, contract, *checks) if checks else contract
 
 
 def _with_checks(contract: Contract[T], *checks: Check) -> Contract[T]:
@@ -337,7 +277,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         path = partial(_directly, await direct_agent(agent, wanted, ladder, models, repeated=repeated), ask, record)
     else:
         model = await named_model(agent.model, models, repeated=repeated)
-        hosted = hosted_agent(_once(_with_tools, agent, model, *tools), wanted, ladder, agent.output_mode)
+        hosted = hosted_agent(once(_with_tools, agent, model, *tools), wanted, ladder, agent.output_mode)
         path = partial(_hosted, hosted, ask, record, resumed)
     awaited = awaited_record.set(record)
     try:

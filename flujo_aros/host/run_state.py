@@ -22,7 +22,7 @@ from pydantic_ai.usage import RunUsage
 from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
 from flujo_aros.host.faults import Fault
-from flujo_aros.host.model_facts import is_form_sent, wants_output
+from flujo_aros.host.models import is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder

@@ -23,7 +23,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import StagePassed, emit
 from flujo_aros.host.direct import text_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema
-from flujo_aros.host.model_facts import profile_of
+from flujo_aros.host.models import profile_of
 from flujo_aros.host.run_state import Exchange, RunRecord
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.recovery import Ladder

@@ -1,13 +1,15 @@
-"""What is known of a model before it is called: whether it can be had, what it supports, what a call can cost."""
+"""Models by name: made once and kept, what they support, what a call of them can cost."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
@@ -19,6 +21,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host.spec import LOCAL, endpoint_of, mistaken, unowned
+
+MadeT = TypeVar("MadeT")
 
 
 def _at_endpoint(name: str, url: str) -> Model:
@@ -56,6 +60,64 @@ def _unusable(name: str, why: str) -> str:
     said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
     local = ". The model `local:smollm2` runs on this machine and needs no key" if "_API_KEY`" in said else ""
     return f"the model {name!r} cannot be used: {said}{local}"
+
+
+class ModelSource(Protocol):
+    """Provides the models that a pipeline names, including those of providers (for tests and routing)."""
+
+    async def model(self, name: str) -> Model:
+        """Return the model of this name, ready for requests."""
+        ...
+
+
+async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
+    """The model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
+
+    With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
+    """
+    if models is not None:
+        only = getattr(models, "only", "")  # `LocalModels` has only those of its own prefix, any other source all names
+        if isinstance(only, str) and name.startswith(only):
+            return await models.model(name)
+    if name.startswith("local:"):
+        message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
+        raise UsageError(message)
+    return once(_made_once if repeated else made_model, sys.intern(name))
+
+
+def _made_once(name: str) -> Model:
+    """The model without the retries of its provider's client."""
+    model = made_model(name)
+    client = getattr(model, "client", None)
+    if isinstance(getattr(client, "max_retries", None), int):
+        cast("Any", client).max_retries = 0
+    return model
+
+
+_MOST_KEPT: Final = 128
+_kept: Final[dict[asyncio.AbstractEventLoop, dict[tuple[object, ...], tuple[object, Any]]]] = {}
+
+
+def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
+    """The result of `make` for these very objects, made once in an event loop: its connections work in no other.
+
+    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections. The objects
+    are kept beside the result, so that their identities stay valid.
+    """
+    loop = asyncio.get_running_loop()
+    if loop not in _kept:
+        for other in list(_kept):
+            if other.is_closed():
+                _kept.pop(other, None)
+    kept = _kept.setdefault(loop, {})
+    key = (make, *map(id, parts))
+    known = kept.get(key)
+    if known is None:
+        if len(kept) >= _MOST_KEPT:  # a local model is a new one in each run
+            del kept[next(iter(kept))]
+        known = kept[key] = parts, make(*parts)
+    made: MadeT = known[1]
+    return made
 
 
 _PRICED_AS: Final = {

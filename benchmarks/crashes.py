@@ -492,10 +492,10 @@ def main() -> int:
         found: Counter[str] = Counter()
         wrong: list[str] = []
         for file in sorted(Path(folder).glob("*.json")):
-            told = json.loads(file.read_text())
-            hooks = told.pop("hooks")
-            wrong += told.pop("wrong")
-            found.update(told)
+            reported = json.loads(file.read_text())
+            hooks = reported.pop("hooks")
+            wrong += reported.pop("wrong")
+            found.update(reported)
         if len(list(Path(folder).glob("*.json"))) < given.at_once:
             raise SystemExit("a part of the sweep ended without a report")
     figures = {"database": database, "hooks": hooks, **{name: found[name] for name in NAMES}, "seeds": [given.seed]}

@@ -58,7 +58,7 @@ def main() -> int:
     print(f"{len(passed)} of {len(alone)} pass alone; of these {len(passed) - len(differ)} with Aros")
     for why, count in Counter(differ.values()).most_common():
         print(f"\n{count} × {why}")
-        print("\n".join(f"    {name}" for name, told in differ.items() if told == why))
+        print("\n".join(f"    {name}" for name, reported in differ.items() if reported == why))
     return 1 if differ else 0
 
 

@@ -206,8 +206,8 @@ class SharedReplies(WrapperModel):
             for message in messages
             for part in message.parts
         ]
-        told = [message.instructions for message in messages if message.kind == "request"]
-        asked = repr((self.model_name, parts, told, model_request_parameters, model_settings))
+        reported = [message.instructions for message in messages if message.kind == "request"]
+        asked = repr((self.model_name, parts, reported, model_request_parameters, model_settings))
         key = hashlib.sha256(asked.encode()).hexdigest()
         if key not in self.replies:
             self.replies[key] = await super().request(messages, model_settings, model_request_parameters)

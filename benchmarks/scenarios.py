@@ -480,13 +480,13 @@ def main() -> int:
             print("\n".join(lines))
             return 1 if found.wrong else 0
         first = given.first + tally.get("scenarios", 0)
-        told = _added(tally, sweep(range(first, given.first + given.seeds), given.seconds, store))
+        reported = _added(tally, sweep(range(first, given.first + given.seeds), given.seconds, store))
     if given.tally is not None:
-        given.tally.write_text(json.dumps(told))
-    print(shown(told))
-    for seed, wrong in list(told["broken"].items())[:20]:
+        given.tally.write_text(json.dumps(reported))
+    print(shown(reported))
+    for seed, wrong in list(reported["broken"].items())[:20]:
         print(f"{seed}: {wrong[0]}", file=sys.stderr)
-    return 1 if told["broken"] else 0
+    return 1 if reported["broken"] else 0
 
 
 if __name__ == "__main__":

@@ -128,21 +128,21 @@ def overhead() -> None:
     traces.shutdown()
     meters.shutdown()
     line("Logging, silent", Logging())
-    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as told:
-        line("Journal, SQLite", told, after=lambda: told.flush(60))
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as emitted:
+        line("Journal, SQLite", emitted, after=lambda: emitted.flush(60))
 
 
 def journal() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "runs.sqlite"
         started = time.perf_counter()
-        with Journal(file) as told, observing(told):
+        with Journal(file) as emitted, observing(emitted):
             for number in range(RUNS):
                 run(f"{number:08x}", STEPS_EACH, every=10)
                 if number % 50 == 49:
-                    told.flush(60)
-            told.flush(60)
-            dropped = told.dropped
+                    emitted.flush(60)
+            emitted.flush(60)
+            dropped = emitted.dropped
         took, size = time.perf_counter() - started, file.stat().st_size
         print(f"{RUNS * STEPS_EACH:,} steps, {RUNS:,} runs: {took:.0f} s, {size / 1e6:.0f} MB, {dropped} rows lost")
         environment = {**os.environ, "AROS_JOURNAL": str(file)}

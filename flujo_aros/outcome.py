@@ -422,7 +422,7 @@ _REASON_WORDS = {
 _CORRECT_IT = "Answer again with the corrected output only, without comments or prose around it."
 _WHAT_TO_DO = {
     Reason.MALFORMED: f'{_CORRECT_IT} Write valid JSON: quotes inside a string as \\", nothing left out.',
-    Reason.AMBIGUOUS: "Give exactly one answer, as valid JSON in which every key stands once, and nothing else.",
+    Reason.AMBIGUOUS: "Give exactly one answer, as valid JSON in which every key occurs once, and nothing else.",
     Reason.TRUNCATED: "Answer again from the beginning, and shorter, so that the answer is complete.",
     Reason.ECHOED_SCHEMA: "Do not repeat the schema: answer with the values that it asks for.",
     Reason.REFUSED: "If you can answer, give the output that was asked for and nothing else.",

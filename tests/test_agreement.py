@@ -37,7 +37,7 @@ def test_what_all_say_is_the_typed_value_and_clean() -> None:
     assert made.contested == ()
 
 
-def test_a_field_tells_its_votes_and_who_dissents() -> None:
+def test_a_field_reports_its_votes_and_who_dissents() -> None:
     made = agree([order("Ada"), order("Bob"), order("Ada")], Order)
     field = made.fields["$.customer"]
     assert (field.votes, field.of, field.value, field.dissent) == (2, 3, "Ada", (("Bob", 1),))
@@ -263,9 +263,9 @@ def test_what_the_source_states_in_other_words_and_what_a_schema_chooses_counts(
 
 
 def test_a_person_reads_the_contested_fields_first() -> None:
-    told = agree([order("Ada"), order("Bob")], Order).explain().splitlines()
-    assert told[0].startswith("2 of 2 readings voted")
-    assert told[1].startswith("  $.customer  contested 1 of 2")
+    reported = agree([order("Ada"), order("Bob")], Order).explain().splitlines()
+    assert reported[0].startswith("2 of 2 readings voted")
+    assert reported[1].startswith("  $.customer  contested 1 of 2")
 
 
 def test_plain_json_has_no_value_where_nothing_is() -> None:

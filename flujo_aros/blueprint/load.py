@@ -180,8 +180,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     top = loading.block(Top, root, said)
     version = parts.get("version")
     if version is not None and str(version.plain()) != VERSION:
-        tell = loading.warn if loading.lenient else loading.note
-        tell(version.place, f"this version is not supported; write version: {VERSION!r}")
+        report = loading.warn if loading.lenient else loading.note
+        report(version.place, f"this version is not supported; write version: {VERSION!r}")
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
     if "profiles" in parts:

@@ -127,7 +127,7 @@ class RunRecording:
         self._known = {row.name for row in rows}
         self._containers: set[str] = set()
         for row in rows:
-            self._stands_in(row.name)
+            self._note_containers(row.name)
         self._ordinals: Counter[str] = Counter()
         highest = [row.seq for row in rows] + [row.settled_seq or 0 for row in rows]
         self._seq = max([1, *highest, *(row.seq for row in texts)])
@@ -143,7 +143,7 @@ class RunRecording:
 
     async def started(self, name: str, step: PipelineStep) -> None:
         """Record that a step starts: before its work, or with the first part of it that is recorded."""
-        self._stands_in(name)
+        self._note_containers(name)
         async with self._turn:
             await self._flush()
             self._seq += 1
@@ -196,7 +196,7 @@ class RunRecording:
 
         return await _to_the_end(writing)
 
-    def _stands_in(self, name: str) -> None:
+    def _note_containers(self, name: str) -> None:
         """Note which steps contain this one: they are written together with what is nested in them."""
         parent = name.rpartition("/")[0]
         while parent and parent not in self._containers:

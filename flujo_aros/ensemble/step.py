@@ -42,7 +42,7 @@ from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
-from flujo_aros.pipeline.ledger import PauseRun, Settlement, tell_note
+from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.modules import FunctionLike, resolved
 from flujo_aros.pipeline.names import nearest
@@ -696,7 +696,7 @@ class _Run:
             self._after = event.id
             self._take(event)
             if live or event.actor == "user":
-                tell_note("ensemble", event.to_dict)
+                emit_note("ensemble", event.to_dict)
             yield event
 
     def _take(self, event: LogEvent) -> None:

@@ -18,7 +18,7 @@ from flujo_aros.host import LOCAL_MODEL, AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.ledger import PauseRun, Settlement, tell_note
+from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown
@@ -290,7 +290,7 @@ class Agree(Common):
             made = combined([_reading(body) for body in (*ended, asked)], need=2)
             resolved = tuple(path for path in before.contested if path not in made.contested)
         outcome = self._outcome(made, context)
-        tell_note("agreement", lambda: self._note(made, ended, outcome, resolved))
+        emit_note("agreement", lambda: self._note(made, ended, outcome, resolved))
         return Settlement(outcome, attempts=len(ended), excused=excused)
 
     def _outcome(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:

@@ -23,7 +23,7 @@ from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of, step_span, tell_step
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, emit_step_finished, sentence_of, step_span
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
@@ -359,7 +359,7 @@ class Execution:
                     self.ledger.excuse(scope, name)
                 raise
             finally:
-                tell_step(finish, self.ledger.run_id, slot)
+                emit_step_finished(finish, self.ledger.run_id, slot)
         self._absolve(slot)
         if self.recording is not None:
             await self.recording.settled(slot, self.ledger)
@@ -399,7 +399,7 @@ class Execution:
                     ended = _consumed(await self.steps(body.steps, frame, path), slot)
                     slot.report(Settlement[Any].of(ended))
             finally:
-                tell_step(finish, self.ledger.run_id, slot)
+                emit_step_finished(finish, self.ledger.run_id, slot)
         self._absolve(slot)
         if ended is None:
             return BodyResult(path, slot.result, {}, shared, failed=slot.result)

@@ -350,8 +350,8 @@ def _skipped(name: str, kind: str) -> StepResult[Any]:
 
 
 def sentence_of(raised: BaseException) -> str:
-    """An exception on one line: our own errors are already sentences, others are prefixed with their type."""
-    text = str(raised).strip()
+    """An exception on one line, with its notes: our own errors are already sentences, others begin with their type."""
+    text = "; ".join((str(raised).strip(), *getattr(raised, "__notes__", ()))).removeprefix("; ")
     kind = type(raised).__name__
     if isinstance(raised, ArosError) and text:
         sentence = text
@@ -362,7 +362,7 @@ def sentence_of(raised: BaseException) -> str:
     return sentence if len(sentence) <= _MAX_ERROR_CHARS else f"{sentence[:_MAX_ERROR_CHARS]}…"
 
 
-def tell_run(finish: Finish, ended: RunResult) -> None:
+def emit_run_finished(finish: Finish, ended: RunResult) -> None:
     """Emit how a run ended."""
     if is_heard():
         finish(
@@ -382,13 +382,13 @@ def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finis
     return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
 
 
-def tell_call(given: Any) -> None:
+def emit_call(given: Any) -> None:
     """Emit that the function of a step is called with this argument."""
     if is_heard():
         emit(FunctionCalled(input=given))
 
 
-def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
+def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
     """Emit how a step settled."""
     if not is_heard():
         return
@@ -411,7 +411,7 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
     )
 
 
-def tell_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
+def emit_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
     """Emit what a step reports besides its value, if there are observers."""
     if is_heard():
         emit(StepNoted(note=note, data=data()))

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -32,7 +31,7 @@ from flujo_aros.pipeline.results import (
     StepStatus,
     Strict,
 )
-from flujo_aros.pipeline.step import Call, effective, is_agent_step
+from flujo_aros.pipeline.step import Call, effective, is_agent_step, wants_deps
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 
@@ -210,8 +209,7 @@ def step_with_deps(pipeline: Pipeline) -> str | None:
         if isinstance(step, Call):
             with suppress(UsageError):  # the run itself reports what cannot be imported
                 agent = step.agent
-        kind = getattr(agent, "deps_type", object)
-        if kind not in (object, Any, NoneType) and NoneType not in get_args(kind):
+        if wants_deps(agent):
             return step.name
     return None
 

@@ -463,7 +463,7 @@ class RunResult(Generic[T]):
         try:
             return cast("T", (self._culprit() or self._last).value)
         except OutputError as error:
-            self._tell_of(error)
+            self._add_run(error)
             raise
 
     @property
@@ -506,10 +506,10 @@ class RunResult(Generic[T]):
                 message = f"run {self.run_id} of {self.pipeline!r} did not complete: {self.status.value}"
                 raise OutputError(message, usage=self.usage)
         except OutputError as error:
-            self._tell_of(error)
+            self._add_run(error)
             raise
 
-    def _tell_of(self, error: OutputError) -> None:
+    def _add_run(self, error: OutputError) -> None:
         """Add the run to the context of an error."""
         done = {step.name: step.handed_on for step in self.steps if step.ok}
         error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)

@@ -29,7 +29,7 @@ from flujo_aros.events import (
     span,
 )
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, tell_run
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
@@ -547,7 +547,7 @@ class Runner(Generic[T]):
             channel.result = ended
         if self.on_result is not None:
             self.on_result(ended)
-        tell_run(finish, ended)
+        emit_run_finished(finish, ended)
 
     @cached_property
     def _local_models(self) -> frozenset[str]:

@@ -43,7 +43,7 @@ from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.human import decided, paused_for
-from flujo_aros.pipeline.ledger import Settlement, tell_call
+from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.names import nearest
@@ -807,6 +807,10 @@ class Step(TakesInput[T]):
             )
         except deferred as waiting:
             raise paused_for(waiting.deferral, context.deferred, iteration) from None
+        except (AttributeError, TypeError) as error:
+            if context.deps is None and "'NoneType'" in str(error) and wants_deps(known.agent):
+                error.add_note("the agent declares a deps_type, and the run was given no deps: pass deps=…")
+            raise
 
     def _tools(self) -> list[Any]:
         """The model's tools, imported: functions, and pydantic-ai's `Tool` objects."""
@@ -820,6 +824,12 @@ class Step(TakesInput[T]):
 def is_agent_step(step: object) -> TypeIs[Step[Any]]:
     """Whether it is a `Step`, of any type."""
     return isinstance(step, Step)
+
+
+def wants_deps(agent: object) -> bool:
+    """Whether an agent declares a `deps_type` that does not allow None."""
+    kind = getattr(agent, "deps_type", object)
+    return kind not in (object, Any, types.NoneType) and types.NoneType not in get_args(kind)
 
 
 @cache
@@ -905,7 +915,7 @@ class Call(TakesInput):
         if self._agent_step is not None:
             return await self._agent_step.run(context)
         given = self._given.value(context.names())
-        tell_call(given)
+        emit_call(given)
         result = await self.call(given, **self.params)
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")

@@ -50,7 +50,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remainder import Names, Placement, is_telling, place
+from flujo_aros.reading.remainder import Names, Placement, is_distinctive, place
 from flujo_aros.reading.scalars import (
     Amount,
     Company,
@@ -289,8 +289,8 @@ class Coercion:
         """The empty fields that each of the other keys is compared with, or None if there are too many."""
         if len(rest) * len(empty) <= _MOST_COMPARED:
             return [empty] * len(rest)
-        telling = sum(map(is_telling, empty.values()))
-        if (len(rest) + len(empty)) > _MOST_COMPARED or len(rest) * telling > _MOST_COMPARED:
+        distinctive = sum(map(is_distinctive, empty.values()))
+        if (len(rest) + len(empty)) > _MOST_COMPARED or len(rest) * distinctive > _MOST_COMPARED:
             return None
         real = {key: name for name in empty for key in (name, *written.get(name, ()))}
         names = Names(real)

@@ -814,7 +814,7 @@ def said_in(prose: str) -> str:
     if not is_note:
         begins = quoted is not None and not quoted[2] and text.count('"', 0, quoted.start()) % 2 == 0
         return quoted[1].strip() if may_be_note and quoted is not None and begins else text
-    is_line = quoted is not None and (not quoted[2] or _stands_alone(text[: quoted.start()], quoted[1]))
+    is_line = quoted is not None and (not quoted[2] or _is_alone(text[: quoted.start()], quoted[1]))
     return quoted[1].strip() if quoted is not None and is_line else PLACEHOLDER
 
 
@@ -835,7 +835,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _stands_alone(before: str, quoted: str) -> bool:
+def _is_alone(before: str, quoted: str) -> bool:
     """Whether a quotation is on a line of its own and not inside a longer sentence."""
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
 

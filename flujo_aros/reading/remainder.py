@@ -415,18 +415,18 @@ def place(
         and not (vague and not _is_of_type(member.node, empty[name]))
     ]
     like = like or [
-        name for name, how in found.items() if how is Likeness.LIKE and _tells_a_number(member.node, empty[name])
+        name for name, how in found.items() if how is Likeness.LIKE and _holds_a_number(member.node, empty[name])
     ]
     like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
     if words <= _BOOKKEEPING or words <= _WORKING:
         return Placement()
-    telling = (name for name, shape in empty.items() if _tells_its_field(member.node, shape))
-    return Placement(unsure=next((name for name in telling if fits(member.node, name)), ""))
+    distinctive = (name for name, shape in empty.items() if _identifies_its_field(member.node, shape))
+    return Placement(unsure=next((name for name in distinctive if fits(member.node, name)), ""))
 
 
-def _tells_a_number(node: Node, shape: Shape) -> bool:
+def _holds_a_number(node: Node, shape: Shape) -> bool:
     """Whether a string with digits stands where a field wants a number, date or time: `50k-60k`."""
     wants = (
         shape.allows("number") or shape.allows("integer") or any(p.format in TIMES for p in (shape, *shape.branches))
@@ -439,7 +439,7 @@ def _says(node: Node, name: str) -> bool:
     return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
 
 
-def is_telling(shape: Shape) -> bool:
+def is_distinctive(shape: Shape) -> bool:
     """Whether the values of a field are distinctive enough to be recognized under any key."""
     parts = (shape, *shape.branches)
     return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
@@ -504,7 +504,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
     )
 
 
-def _tells_its_field(node: Node, shape: Shape) -> bool:
+def _identifies_its_field(node: Node, shape: Shape) -> bool:
     """Whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
@@ -854,14 +854,14 @@ def _names_another_choice(
     if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
         return False
     for name, shape in names.items():
-        said = {choice for choice in _choices(shape) if choice.isascii() and _stands_in(choice, sentence)}
+        said = {choice for choice in _choices(shape) if choice.isascii() and _occurs_in(choice, sentence)}
         made = {str(part) for part in leaves().get(fold(name), ())} if said else set[str]()
         if made and not said & made:
             return True
     return False
 
 
-def _stands_in(word: str, sentence: str) -> bool:
+def _occurs_in(word: str, sentence: str) -> bool:
     if word.lower() not in sentence.lower():
         return False
     return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
@@ -921,9 +921,9 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
     if not announced and phrases.PREFERRED.search(sentence) is None:
         return False
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
-    if any(_stands_in(choice, sentence) for choice in choices & held):
+    if any(_occurs_in(choice, sentence) for choice in choices & held):
         return False
-    others = [choice for choice in choices - held if _stands_in(choice, sentence)]
+    others = [choice for choice in choices - held if _occurs_in(choice, sentence)]
     if announced:
         return bool(others)
     ends = [
@@ -940,7 +940,7 @@ def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]
     """Whether a sentence ends with a choice of the contract that the answer lacks and names none that it has."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
-    if any(_stands_in(choice, sentence) for choice in choices & held):
+    if any(_occurs_in(choice, sentence) for choice in choices & held):
         return False
     return any(re.search(rf"(?<![\w-]){re.escape(choice)}\Z", last) for choice in choices - held)
 

@@ -386,21 +386,21 @@ class Examples:
         plain = _plain(value)
         if not isinstance(plain, (dict, list)):
             return False
-        telling = list[Any]()
+        distinctive = list[Any]()
         for place, leaf in _leaves(plain):
             if not _weight(leaf):
                 continue
             if _written(leaf) not in self.text:  # the usual case: most values do not occur in the prompt
                 return False
             if not _is_choice(contract, place):
-                telling.append(leaf)
-        if sum(map(_weight, telling)) < _ENOUGH:
+                distinctive.append(leaf)
+        if sum(map(_weight, distinctive)) < _ENOUGH:
             return False
         places = [(start, end) for found, start, end in values_in(self.text) if found == plain]
         if not any(_is_introduced(self.text, start) for start, _ in places):
             return False
         rest = _without(self.text, places)
-        return sum(_weight(leaf) for leaf in telling if folded(str(leaf)) not in rest) >= _ENOUGH
+        return sum(_weight(leaf) for leaf in distinctive if folded(str(leaf)) not in rest) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
         """Whether the prompt shows this text as an example."""

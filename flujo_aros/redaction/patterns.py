@@ -113,7 +113,7 @@ def secrets_by_context(text: str) -> Iterator[str]:
     for start, end in _marked(text):
         whole = text[start:end]
         yield whole
-        yield from (part for part in _PARTS.split(whole) if part != whole and _is_telling(part))
+        yield from (part for part in _PARTS.split(whole) if part != whole and _is_distinctive(part))
 
 
 def _marked(text: str) -> Iterator[tuple[int, int]]:
@@ -125,7 +125,7 @@ def _marked(text: str) -> Iterator[tuple[int, int]]:
             yield from (found.span(name) for found in pattern.finditer(text))
 
 
-def _is_telling(part: str) -> bool:
+def _is_distinctive(part: str) -> bool:
     """Whether a part of a secret is itself a secret: a line of a private key is, a word is not."""
     letters = any(letter.isalpha() for letter in part)
     return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])

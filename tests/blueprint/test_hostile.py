@@ -196,7 +196,7 @@ def test_hostile_blueprints_are_refused_and_import_open_and_start_nothing():
 
 
 @pytest.mark.parametrize("text", [*_FLOODS[:24], *_FLOODS[-8:]])
-def test_a_linter_tells_few_findings_of_a_flood(text: str) -> None:
+def test_a_linter_reports_few_findings_of_a_flood(text: str) -> None:
     assert 0 < len(lint_text(text).findings) < 2_000
 
 

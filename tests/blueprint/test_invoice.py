@@ -38,12 +38,12 @@ class Clerks:
         return FunctionModel(self.answer)
 
     def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        told = str(info.instructions)
+        reported = str(info.instructions)
         said = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
         self.asked.append(said)
-        if "bookkeeper" in told:
+        if "bookkeeper" in reported:
             found: Any = {"account": "goods" if said.endswith("lamp") else "other"}
-        elif "number, the date" in told:
+        elif "number, the date" in reported:
             found = HEAD
         else:
             found = self.sums.pop(0)

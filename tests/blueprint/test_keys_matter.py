@@ -72,11 +72,11 @@ def seen(blueprint: str, *replies: Any) -> Any:
         resumed = asyncio.run(Runner(pipeline).resume(run.paused, "5")) if run.paused else None
     except (BlueprintError, UsageError) as error:
         return str(error)
-    told = [re.sub(r"'(run_id|seconds)': [^,}]+", "", str(each.to_dict())) for each in (run, resumed) if each]
+    reported = [re.sub(r"'(run_id|seconds)': [^,}]+", "", str(each.to_dict())) for each in (run, resumed) if each]
     asked = [(each.prompt, dict(each.settings), each.output_mode) for each in model.asked]
     found = [(each.code, each.severity) for each in lint_text(blueprint).findings]
     named = pipeline.name, pipeline.description, [(step.name, str(step.meta)) for step in pipeline.steps]
-    return pipeline.warnings, found, told, asked, model.most, run.context, named
+    return pipeline.warnings, found, reported, asked, model.most, run.context, named
 
 
 CHILD = """

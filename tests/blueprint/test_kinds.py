@@ -297,7 +297,7 @@ def test_an_import_that_is_not_there_outside_or_in_a_circle_is_a_mistake(folder:
 # For the linter
 
 
-def test_inspecting_tells_every_step_with_its_place_and_never_raises():
+def test_inspecting_reports_every_step_with_its_place_and_never_raises():
     text = (
         HEAD
         + "  - kind: parallel\n    name: p\n    branches:\n      x:\n        - {name: a, uses: agents.a}\n"

@@ -11,7 +11,7 @@ from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.pipeline.options import SETTINGS
 
 
-def told(settings: str, *, of_step: bool = False) -> list[str]:
+def reported(settings: str, *, of_step: bool = False) -> list[str]:
     own = f", model_settings: {settings}"
     agent, step = ("", own) if of_step else (own, "")
     text = f"agents: {{a: {{model: m{agent}}}}}\nsteps: [{{name: s, uses: agents.a{step}}}]"
@@ -34,11 +34,11 @@ def test_every_setting_of_pydantic_ai_is_known() -> None:
     ],
 )
 def test_a_setting_that_no_model_has_is_a_mistake(settings: str, message: str, of_step: bool) -> None:
-    assert told(settings, of_step=of_step) == [message]
+    assert reported(settings, of_step=of_step) == [message]
 
 
 @pytest.mark.parametrize(
     "settings", ["{temperature: 0, seed: 7}", "{openai_reasoning_effort: low}", "{thinking: true}"]
 )
 def test_a_setting_of_all_models_or_of_one_provider_is_taken(settings: str) -> None:
-    assert told(settings) == []
+    assert reported(settings) == []

@@ -37,8 +37,8 @@ def test_other_braces_in_a_prompt_are_its_own(written: str) -> None:
 
 def test_a_variable_of_a_prompt_file_that_nobody_gives_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("Be {{ tone }} about {{ topic }} for {{ context.who }}.")
-    told = warnings("{from_file: p.md, variables: {tone: kind}}", tmp_path)
-    literal, missing = (each.partition(": ")[2] for each in told)
+    reported = warnings("{from_file: p.md, variables: {tone: kind}}", tmp_path)
+    literal, missing = (each.partition(": ")[2] for each in reported)
     assert "not a template: the model sees '{{ context.who }}' literally" in literal
     assert missing == (
         "the prompt 'p.md' has '{{ topic }}', and `variables` has no 'topic': the model sees it literally"

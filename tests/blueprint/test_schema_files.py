@@ -83,9 +83,9 @@ def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "wrong.json").write_text('{"type": "nonsense"}')
     text = OF_AGENT % name
-    told = refused(text, tmp_path)
-    assert ":2:" in told
-    assert said in told
+    reported = refused(text, tmp_path)
+    assert ":2:" in reported
+    assert said in reported
     assert any(said in each.message for each in lint_text(text, folder=tmp_path).findings)
 
 
@@ -138,8 +138,8 @@ agents:
 steps: [{{name: s, uses: agents.reader}}]
 """
     assert said in refused(text, tmp_path)
-    told = said.partition(": ")[2] if said.startswith("3:") else said
-    assert any(told in each.message for each in lint_text(text).findings)
+    reported = said.partition(": ")[2] if said.startswith("3:") else said
+    assert any(reported in each.message for each in lint_text(text).findings)
 
 
 def test_properties_called_like_a_misspelt_keyword_and_notes_of_ones_own_are_none_of_it() -> None:

@@ -109,7 +109,7 @@ def test_corpus_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     assert "CORPUS: cannot read 'no-such.jsonl'" in result.stderr
 
 
-def test_equality_tells_true_from_one_but_not_one_from_one_point_nought() -> None:
+def test_equality_distinguishes_true_from_one_but_not_one_from_one_point_nought() -> None:
     assert same({"a": [1, "x", None]}, {"a": [1.0, "x", None]})
     assert not same(True, 1)
     assert not same({"a": 1}, {"a": 1, "b": 2})

@@ -210,8 +210,8 @@ def test_a_peer_that_comes_to_no_end_is_bounded(corpus: str) -> None:
     assert result.endless == ["odd/no-end"]
     assert result.tally.total["n"] == len(ROWS) + 1
     assert len(result.micros) == len(ROWS)
-    told = {"readers": [result.to_dict(cases.columns, 1.0)]}
-    assert unasked(told) == "No end within the budget, or a crash, counted as refused: endless 1."
+    printed = {"readers": [result.to_dict(cases.columns, 1.0)]}
+    assert unasked(printed) == "No end within the budget, or a crash, counted as refused: endless 1."
 
 
 def test_bars_fit_any_width(bench: Bench, corpus: str, tmp_path: Path) -> None:

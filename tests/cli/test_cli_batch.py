@@ -134,7 +134,7 @@ def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) ->
     assert sorted(asked()) == ["a", "bad", "c"]
 
 
-def mend_the_shop() -> None:
+def repair_the_shop() -> None:
     """From now on there is no bad order."""
     Path("shop.py").write_text(Path("shop.py").read_text().replace('"bad"', '"worse"'))
     sys.modules.pop("shop", None)
@@ -148,7 +148,7 @@ def test_what_failed_is_told_at_the_end_and_runs_again_when_asked(aros: Aros, sh
     rows = ('"a"', '"bad"', '"c"')
     first = batch(aros, *rows, extra=("--concurrency", "1"))
     assert "1 row did not complete: the same command with --retry-failed runs it again" in first.stderr
-    mend_the_shop()
+    repair_the_shop()
     again = batch(aros, *rows, extra=("--retry-failed",))
     assert (again.exit_code, "all 3 rows completed" in again.stderr) == (0, True)
     assert rows_in_output() == [0, 1, 2], "one line for each row, where it was"
@@ -165,7 +165,7 @@ def test_a_row_that_fails_once_more_has_one_line_too(aros: Aros, shop: Path) -> 
     assert results()[0]["run_id"] != before
 
 
-def test_a_row_that_was_no_json_is_run_when_it_has_been_mended(aros: Aros, shop: Path) -> None:
+def test_a_row_that_was_not_json_is_run_when_it_has_been_repaired(aros: Aros, shop: Path) -> None:
     batch(aros, '"a"', "b")
     assert batch(aros, '"a"', '"b"', extra=("--retry-failed",)).exit_code == 0
     assert asked() == ["a", "b"]
@@ -193,7 +193,7 @@ def test_an_output_that_is_a_link_stays_one_and_private(aros: Aros, shop: Path) 
     Path("real.jsonl").touch(mode=0o600)
     Path("out.jsonl").symlink_to("real.jsonl")
     batch(aros, '"bad"')
-    mend_the_shop()
+    repair_the_shop()
     assert batch(aros, '"bad"', extra=("--retry-failed",)).exit_code == 0
     assert Path("out.jsonl").is_symlink()
     assert Path("real.jsonl").stat().st_mode & 0o777 == 0o600

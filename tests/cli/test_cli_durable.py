@@ -210,11 +210,11 @@ def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:
     words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite"]
     with subprocess.Popen(words, cwd=shop, env=env, stderr=subprocess.DEVNULL) as worker:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and "parked" not in (told := aros(shop, "status", "order-1").stdout):
+        while time.monotonic() < deadline and "parked" not in (printed := aros(shop, "status", "order-1").stdout):
             time.sleep(0.3)
         worker.send_signal(signal.SIGTERM)
         worker.wait(60)
-    assert "this worker cannot load its blueprint" in told
+    assert "this worker cannot load its blueprint" in printed
     assert not (shop / "calls.log").exists()
 
 

@@ -17,28 +17,28 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
 
 
-def mended(aros: Aros) -> str:
+def repaired(aros: Aros) -> str:
     return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
 
 
 def test_each_stage_says_why_it_ran_and_what_came_of_it(aros: Aros) -> None:
-    told = aros("explain").stdout
-    assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in told
-    assert "degrade ran because the reply was invalid; it ended degraded" in told
-    assert "1  $.crew: expected a whole number, found the string 'it is 3'" in told
+    printed = aros("explain").stdout
+    assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in printed
+    assert "degrade ran because the reply was invalid; it ended degraded" in printed
+    assert "1  $.crew: expected a whole number, found the string 'it is 3'" in printed
 
 
 def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) -> None:
-    told = aros("explain", mended(aros), "ask").stdout
-    assert "Sure: {'name': 'Alma', 'crew': '3',}" in told
-    assert "^" in told
-    assert "string to number" in told
+    printed = aros("explain", repaired(aros), "ask").stdout
+    assert "Sure: {'name': 'Alma', 'crew': '3',}" in printed
+    assert "^" in printed
+    assert "string to number" in printed
 
 
 def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:
-    told = aros("explain", mended(aros), "count").stdout
-    assert told.startswith("count: success")
-    assert "No model was called." in told
+    printed = aros("explain", repaired(aros), "count").stdout
+    assert printed.startswith("count: success")
+    assert "No model was called." in printed
 
 
 def test_what_to_do_next_is_said_of_a_step_without_a_value(aros: Aros) -> None:
@@ -46,12 +46,12 @@ def test_what_to_do_next_is_said_of_a_step_without_a_value(aros: Aros) -> None:
 
 
 def test_a_step_that_is_not_there_is_wrong_usage_and_names_those_that_are(aros: Aros) -> None:
-    ended = aros("explain", mended(aros), "reply")
+    ended = aros("explain", repaired(aros), "reply")
     assert ended.exit_code == 2
     assert "has no step 'reply'; it has: ask, count" in ended.stderr
 
 
 def test_what_a_model_was_asked_is_shown_before_its_answer(aros: Aros) -> None:
-    lines = [line.strip() for line in aros("explain", mended(aros), "ask").stdout.splitlines()]
+    lines = [line.strip() for line in aros("explain", repaired(aros), "ask").stdout.splitlines()]
     asked = next(number for number, line in enumerate(lines) if line.startswith("asked: "))
     assert "model-ask answered in" in lines[asked + 1]

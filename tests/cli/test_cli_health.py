@@ -18,20 +18,20 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_report_has_totals_worst_steps_models_repairs_and_stages(aros: Aros) -> None:
-    told = aros("health").stdout
-    assert told.startswith("2 runs in the last 24h: 1 completed, 1 degraded")
+    printed = aros("health").stdout
+    assert printed.startswith("2 runs in the last 24h: 1 completed, 1 degraded")
     for title in ("Worst steps", "Models", "Most frequent repairs", "Stages"):
-        assert f"\n{title}\n" in told
-    assert "boats / ask" in told
+        assert f"\n{title}\n" in printed
+    assert "boats / ask" in printed
 
 
 def test_json_has_the_same_as_data(aros: Aros) -> None:
-    told = json.loads(aros("health", "--format", "json", "--trend", "2").stdout)
-    assert told["totals"]["runs"] == {"completed": 1, "degraded": 1}
-    assert told["rates"]["degraded"] == pytest.approx(1 / 3, abs=1e-3)
-    assert told["stages"][0]["stage"] == "llm_repair"
-    assert len(told["trend"]) == 2
-    assert told["over"] == []
+    printed = json.loads(aros("health", "--format", "json", "--trend", "2").stdout)
+    assert printed["totals"]["runs"] == {"completed": 1, "degraded": 1}
+    assert printed["rates"]["degraded"] == pytest.approx(1 / 3, abs=1e-3)
+    assert printed["stages"][0]["stage"] == "llm_repair"
+    assert len(printed["trend"]) == 2
+    assert printed["over"] == []
 
 
 def test_a_rate_over_its_threshold_fails_for_ci(aros: Aros) -> None:

@@ -89,8 +89,8 @@ def test_version_is_that_of_the_package(aros_process: Aros) -> None:
 
 def loaded_by(script: str) -> set[str]:
     """The modules that a fresh interpreter has loaded after this script."""
-    told = f"{script}; import sys; print(*sorted(sys.modules), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+    printed = f"{script}; import sys; print(*sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", printed], check=True, capture_output=True, text=True)
     return set(done.stderr.split())
 
 

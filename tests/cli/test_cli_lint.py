@@ -190,7 +190,7 @@ def test_a_dry_run_of_the_fixes_prints_them_and_writes_nothing(aros: Aros, bluep
     assert result.stderr.startswith("Would fix b.yaml (+2 -0 lines):\n  line 9: V-A8 Write")
 
 
-def test_unsafe_fixes_mend_the_rest(aros: Aros, blueprint: Path) -> None:
+def test_unsafe_fixes_fix_the_rest(aros: Aros, blueprint: Path) -> None:
     """And then there is nothing left, with or without a second round."""
     assert aros("lint", "b.yaml", "--unsafe-fixes").exit_code == 0
     once = blueprint.read_bytes()
@@ -217,8 +217,8 @@ def test_diff_is_a_patch_that_gives_what_fix_gives(aros: Aros, blueprint: Path) 
 
 def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
     """One document, the keys of the public page."""
-    told = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
-    first = told["findings"][0]
+    printed = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
+    first = printed["findings"][0]
     assert list(first) == [
         *("code", "severity", "message", "path", "line", "column", "end_line", "end_column", "step", "fix"),
     ]
@@ -230,14 +230,14 @@ def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
         23,
     )
     assert first["fix"] == {"title": "Write `structured_output: openai_json`", "applicability": "safe"}
-    assert told["summary"]["warnings"] == told["summary"]["infos"] == told["summary"]["fixable"] == 1
+    assert printed["summary"]["warnings"] == printed["summary"]["infos"] == printed["summary"]["fixable"] == 1
 
 
 def test_sarif_is_what_code_scanning_takes(aros: Aros, blueprint: Path) -> None:
     """Version 2.1.0, relative places, every rule described."""
-    told = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
-    jsonschema_rs.validator_for(SARIF).validate(told)
-    run = told["runs"][0]
+    printed = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
+    jsonschema_rs.validator_for(SARIF).validate(printed)
+    run = printed["runs"][0]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert set(rules) == {rule.code for rule in RULES}
     assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
@@ -260,8 +260,8 @@ def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> Non
     """Exit code 1, not 4, and in every format."""
     (tmp_path / "b.yaml").write_text("steps:\n  - nope: [\n")
     assert aros("lint", "b.yaml").exit_code == 1
-    told = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
-    assert [each["code"] for each in told["findings"]] == ["YAML-PARSE"]
+    printed = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
+    assert [each["code"] for each in printed["findings"]] == ["YAML-PARSE"]
     sarif = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
     jsonschema_rs.validator_for(SARIF).validate(sarif)
 

@@ -22,37 +22,37 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
 
 
-def mended(aros: Aros) -> str:
+def repaired(aros: Aros) -> str:
     return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
 
 
 def test_the_same_contract_comes_to_the_same(aros: Aros) -> None:
-    ended = aros("replay", mended(aros))
+    ended = aros("replay", repaired(aros))
     assert ended.exit_code == 0
     assert "accepted, inferred from llm_repair  accepted, inferred from llm_repair" in ended.stdout
 
 
 def test_another_ladder_is_read_from_a_file(aros: Aros, tmp_path: Path) -> None:
     (tmp_path / "ladder.yaml").write_text("stages: [degrade]\n")
-    ended = aros("replay", mended(aros), "--ladder", "ladder.yaml", "--json")
-    (told,) = json.loads(ended.stdout)
+    ended = aros("replay", repaired(aros), "--ladder", "ladder.yaml", "--json")
+    (printed,) = json.loads(ended.stdout)
     assert ended.exit_code == 1
-    assert told["now"]["outcome"] == "degraded"
-    assert told["changed"]
+    assert printed["now"]["outcome"] == "degraded"
+    assert printed["changed"]
 
 
 def test_another_contract_is_read_from_a_file(aros: Aros, order_schema: str, tmp_path: Path) -> None:
     (tmp_path / "boat.json").write_text('{"type": "object", "required": ["name"]}')
-    ended = aros("replay", mended(aros), "--contract", "boat.json", "--json")
-    (told,) = json.loads(ended.stdout)
+    ended = aros("replay", repaired(aros), "--contract", "boat.json", "--json")
+    (printed,) = json.loads(ended.stdout)
     assert ended.exit_code == 0
-    assert told["outcome"]["value"] == {"name": "Alma", "crew": "it is 3"}
-    assert (told["replies_used"], told["replies_recorded"]) == (1, 2)
+    assert printed["outcome"]["value"] == {"name": "Alma", "crew": "it is 3"}
+    assert (printed["replies_used"], printed["replies_recorded"]) == (1, 2)
 
 
 def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_path: Path) -> None:
     (tmp_path / "ladder.yaml").write_text("[retry]\n")
-    ended = aros("replay", mended(aros), "--ladder", "ladder.yaml")
+    ended = aros("replay", repaired(aros), "--ladder", "ladder.yaml")
     assert ended.exit_code == 1
     assert "retry would need a reply that was" in ended.stdout
 
@@ -63,7 +63,7 @@ def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_pat
 )
 def test_a_ladder_that_cannot_be_used_names_the_place(aros: Aros, tmp_path: Path, ladder: str, words: str) -> None:
     (tmp_path / "ladder.yaml").write_text(ladder)
-    ended = aros("replay", mended(aros), "--ladder", "ladder.yaml")
+    ended = aros("replay", repaired(aros), "--ladder", "ladder.yaml")
     assert ended.exit_code in (2, 4)
     assert words in ended.stderr
 
@@ -74,7 +74,7 @@ def test_a_step_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
 
 
 def test_a_step_without_replies_says_so(aros: Aros) -> None:
-    ended = aros("replay", mended(aros), "--step", "count")
+    ended = aros("replay", repaired(aros), "--step", "count")
     assert ended.exit_code == 2
     assert "has no recorded replies" in ended.stderr
 
@@ -125,14 +125,14 @@ def test_the_expressions_of_each_step_judge_its_replies_again(
     """Two steps with the same schema have checks of their own."""
     assert run_bill(tmp_path, monkeypatch, CHECKED, (), '{"net": 3}', '{"net": 12}', '{"net": 5}') == "completed"
     ended = aros("replay", "last", "--json")
-    told = json.loads(ended.stdout)
+    printed = json.loads(ended.stdout)
     assert ended.exit_code == 0
-    assert [each["now"] for each in told] == [each["recorded"] for each in told]
-    assert [(each["checks_applied"], each["checks_skipped"]) for each in told] == [
+    assert [each["now"] for each in printed] == [each["recorded"] for each in printed]
+    assert [(each["checks_applied"], each["checks_skipped"]) for each in printed] == [
         (["output.net > 10"], []),
         (["output.net < 10"], []),
     ]
-    assert [each["outcome"]["value"] for each in told] == [{"net": 12}, {"net": 5}]
+    assert [each["outcome"]["value"] for each in printed] == [{"net": 12}, {"net": 5}]
     assert "not applied" not in aros("replay", "last").stderr
 
 

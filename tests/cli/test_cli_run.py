@@ -404,11 +404,11 @@ def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
 
 def test_what_changes_nothing_is_a_warning_on_stderr_and_told_once(aros: Aros) -> None:
     Path("b.yaml").write_text("tags: [a]\nsteps:\n  - {name: e, uses: flujo.builtins.echo}\n")
-    told = "warning: b.yaml:1:1: 'tags' is ignored: it has no effect"
+    printed = "warning: b.yaml:1:1: 'tags' is ignored: it has no effect"
     ended = aros("run", "b.yaml", "-i", "x")
-    assert (ended.exit_code, ended.stdout, ended.stderr.count(told)) == (0, "x\n", 1)
+    assert (ended.exit_code, ended.stdout, ended.stderr.count(printed)) == (0, "x\n", 1)
     planned = aros("run", "b.yaml", "-i", "x", "--dry-run")
-    assert (planned.stdout.count(told), told in planned.stderr) == (1, False)
+    assert (planned.stdout.count(printed), printed in planned.stderr) == (1, False)
 
 
 def test_a_byte_order_mark_of_an_input_file_is_none_of_the_input(aros: Aros) -> None:

@@ -140,7 +140,7 @@ def test_a_state_that_is_a_link_stays_one(aros: Aros, asking: str) -> None:
     assert json.loads(Path("real.json").read_text())["paused"]["step"] == "ok"
 
 
-def test_a_run_that_goes_on_tells_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
+def test_a_run_that_goes_on_reports_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
     first = json.loads(aros("run", asking, "-i", "hello", "--state", "state.json", "--json").stdout)
     ended = json.loads(aros("resume", "state.json", "--answer", "yes", "--json").stdout)
     assert ended["steps"][0] == first["steps"][0]

@@ -19,34 +19,34 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
 
 
-def mended(aros: Aros) -> str:
+def repaired(aros: Aros) -> str:
     return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
 
 
 def test_the_last_run_is_shown_with_steps_calls_readings_and_stages(aros: Aros) -> None:
     lines = aros("show").stdout.splitlines()
     assert lines[0].startswith("boats  degraded")
-    told = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[4:]]
-    assert told[:4] == ["ask", "call 1 model-ask", "asked", "read"]
-    assert told[4:6] == ["reply", "llm_repair"]
-    assert told[-3:-1] == ["degrade", ""]
-    assert told[-1].startswith("ask: invalid: ")
+    printed = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[4:]]
+    assert printed[:4] == ["ask", "call 1 model-ask", "asked", "read"]
+    assert printed[4:6] == ["reply", "llm_repair"]
+    assert printed[-3:-1] == ["degrade", ""]
+    assert printed[-1].startswith("ask: invalid: ")
 
 
 def test_bars_show_when_something_was_under_way(aros: Aros) -> None:
-    lines = {line.split()[0]: line for line in aros("show", mended(aros)).stdout.splitlines()[3:]}
+    lines = {line.split()[0]: line for line in aros("show", repaired(aros)).stdout.splitlines()[3:]}
     assert lines["ask"].count("█") > lines["count"].count("█") >= 1
     assert lines["count"].index("█") > lines["ask"].rindex("█") - 2
 
 
 def test_steps_alone_are_shown_without_calls(aros: Aros) -> None:
-    lines = aros("show", mended(aros), "--steps").stdout.splitlines()[4:]
+    lines = aros("show", repaired(aros), "--steps").stdout.splitlines()[4:]
     assert [line.split()[0] for line in lines] == ["ask", "count"]
 
 
 def test_json_has_everything_the_journal_has(aros: Aros) -> None:
-    told = json.loads(aros("show", mended(aros), "--json").stdout)
-    ask, count = told["steps"]
+    printed = json.loads(aros("show", repaired(aros), "--json").stdout)
+    ask, count = printed["steps"]
     assert [reading["outcome"] for reading in ask["readings"]] == ["rejected", "accepted"]
     assert ask["readings"][0]["issues"][0]["path"] == "$.crew"
     assert ask["asks"][0]["usage"]["requests"] == 1
@@ -59,7 +59,7 @@ def test_no_line_of_the_tree_is_wider_than_the_terminal(
     aros: Aros, monkeypatch: pytest.MonkeyPatch, width: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
-    lines = aros("show", mended(aros)).stdout.splitlines()[2:]
+    lines = aros("show", repaired(aros)).stdout.splitlines()[2:]
     assert max(map(len, lines)) <= int(width)
 
 
@@ -72,9 +72,9 @@ def test_a_run_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
 @pytest.mark.parametrize("command", ["runs", "show", "explain", "health", "replay"])
 def test_no_line_is_wider_than_the_terminal(aros: Aros, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    told = aros(command).stdout
-    assert told.strip()
-    assert [line for line in told.splitlines() if len(line) > 80] == []
+    printed = aros(command).stdout
+    assert printed.strip()
+    assert [line for line in printed.splitlines() if len(line) > 80] == []
 
 
 def test_the_input_and_output_of_a_function_are_shown_and_explained(

@@ -78,7 +78,7 @@ def test_table_has_one_row_for_each_step_and_a_total() -> None:
     assert row(text, "total") == ["total", "2", "3", "602 + 98", "$0.0012", "1 min 17 s"]
 
 
-def test_the_table_tells_what_a_step_was_made_from_where_that_is_not_clean() -> None:
+def test_the_table_reports_what_a_step_was_made_from_where_that_is_not_clean() -> None:
     text = report(
         TRIAGE,
         replace(

@@ -183,7 +183,7 @@ def test_a_fingerprint_says_whether_two_contracts_are_the_same() -> None:
     other = Output.json({"type": "object", "properties": {"a": {"type": "number"}}})
     assert one.fingerprint == same.fingerprint != other.fingerprint
     asked = "from flujo_aros import Output; print(Output.json({'type': 'integer'}).fingerprint)"
-    told = {
+    reported = {
         subprocess.run(
             [sys.executable, "-c", asked],
             env=os.environ | {"PYTHONHASHSEED": seed},
@@ -193,7 +193,7 @@ def test_a_fingerprint_says_whether_two_contracts_are_the_same() -> None:
         ).stdout.strip()
         for seed in ("1", "2")
     }
-    assert told == {Output.json({"type": "integer"}).fingerprint}
+    assert reported == {Output.json({"type": "integer"}).fingerprint}
 
 
 def test_a_schema_that_was_changed_is_another_contract() -> None:

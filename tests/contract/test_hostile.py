@@ -196,8 +196,8 @@ def test_an_echo_that_was_set_aside_is_told() -> None:
     echo = f'{{"kind": "npc.said", "text": "{EXAMPLE}"}}'
     outcome = read(f'{echo}\n{{"kind": "npc.thought", "text": "Mine."}}', SAID)
     assert isinstance(outcome, Accepted)
-    told: list[Repair] = [repair for repair in outcome.repairs if repair.span == (0, len(echo))]
-    assert (outcome.value.text, [repair.code for repair in told]) == ("Mine.", ["prose-around"])
+    reported: list[Repair] = [repair for repair in outcome.repairs if repair.span == (0, len(echo))]
+    assert (outcome.value.text, [repair.code for repair in reported]) == ("Mine.", ["prose-around"])
 
 
 # --- mistakes of the caller -------------------------------------------------------------------------------------------

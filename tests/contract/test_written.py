@@ -123,7 +123,7 @@ def test_the_format_of_an_event_says_what_its_text_is_and_shows_every_field() ->
     assert lines[-1].endswith('"mood": "<mood>"}')
 
 
-def test_an_event_tells_of_winner_and_scores_only_where_they_were_written() -> None:
+def test_an_event_reports_winner_and_scores_only_where_they_were_written() -> None:
     plain = read('{"kind": "said", "text": "Well."}', Output.event(["said"])).value
     written = read('{"kind": "said", "text": "Well.", "winner": "ada"}', Output.event(["said"])).value
     assert (plain.winner, plain.scores) == (None, {})

@@ -23,7 +23,7 @@ def test_the_page_quotes_what_a_script_has_printed_and_nothing_else(script: str)
 
 def test_no_death_has_lost_anything_or_called_anything_completed_falsely() -> None:
     for line in printed("crashes"):
-        told = json.loads(line)
+        reported = json.loads(line)
         broken = (
             "lost",
             "falsely_completed",
@@ -32,23 +32,23 @@ def test_no_death_has_lost_anything_or_called_anything_completed_falsely() -> No
             "journals_that_differ",
             "text_wrong",
         )
-        assert [told[name] for name in broken] == [0] * len(broken)
-        assert told["bodies_run_again"] <= told["bodies_in_flight_at_deaths"]
+        assert [reported[name] for name in broken] == [0] * len(broken)
+        assert reported["bodies_run_again"] <= reported["bodies_in_flight_at_deaths"]
 
 
 def test_every_run_of_the_fleet_has_ended_and_none_is_wrong() -> None:
     for line in printed("fleet"):
-        told = json.loads(line)
+        reported = json.loads(line)
         broken = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "illegal_journals")
-        assert [told[name] for name in broken] == [0] * len(broken)
+        assert [reported[name] for name in broken] == [0] * len(broken)
 
 
 def test_half_an_hour_at_full_speed_leaves_nothing_behind() -> None:
     (line,) = printed("soak")
-    told = json.loads(line)
-    assert told["minutes"] >= 30
+    reported = json.loads(line)
+    assert reported["minutes"] >= 30
     broken = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "illegal_journals")
-    assert [told[name] for name in broken] == [0] * len(broken)
+    assert [reported[name] for name in broken] == [0] * len(broken)
     for name in ("megabytes", "threads", "open_files"):
-        early, late = told[f"{name}_second_and_last_fifth"]
+        early, late = reported[f"{name}_second_and_last_fifth"]
         assert late < early * 1.1

@@ -128,10 +128,10 @@ def test_a_judge_without_a_verdict_leaves_the_case_unjudged() -> None:
 
 
 def test_another_ladder_is_evaluated_on_the_recorded_replies_without_a_call() -> None:
-    def mended(prompt: str) -> str:
+    def repaired(prompt: str) -> str:
         return '{"category": "bug", "urgent": false}' if "no idea" in prompt else answer(prompt)
 
-    runner, model = triage(mended, stages=["retry"])
+    runner, model = triage(repaired, stages=["retry"])
     replies = Replies()
     before = evaluate_sync(runner, CASES, record=replies)
     assert verdicts(before)["c"] == "right"

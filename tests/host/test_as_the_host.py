@@ -128,13 +128,13 @@ async def iterated(agent: Agent) -> None:
             pass
 
 
-async def told(agent: Agent) -> None:
+async def reported(agent: Agent) -> None:
     async with agent.run_stream_events("Where?") as events:
         async for _ in events:
             pass
 
 
-@pytest.mark.parametrize("way", [run, streamed, streamed_output, iterated, told])
+@pytest.mark.parametrize("way", [run, streamed, streamed_output, iterated, reported])
 @pytest.mark.parametrize("output", [PromptedOutput(City), NativeOutput(City), City], ids=["prompted", "native", "tool"])
 def test_code_that_catches_the_errors_of_the_host_catches_ours(
     output: Any, way: Callable[[Agent], Awaitable[None]]

@@ -37,7 +37,7 @@ def asked(script, ask, *, conversation=None, resolve=None):
     return asyncio.run(run.answer(ask))
 
 
-def told(messages):
+def reported(messages):
     """The kinds and texts of the messages of a request."""
     return [(part.part_kind, part.content) for message in messages for part in message.parts]
 
@@ -51,14 +51,14 @@ def test_a_bare_ask_carries_nothing_but_its_prompt():
     script = Script("yes")
     reply = asked(script, Ask("Repair this.", "llm_repair", 1, CONTRACT))
     assert reply.text == "yes"
-    assert told(script.requests[0]) == [("user-prompt", "Repair this.")]
+    assert reported(script.requests[0]) == [("user-prompt", "Repair this.")]
     assert script.infos[0].instructions is None
 
 
 def test_an_ask_in_the_conversation_has_the_question_the_turns_and_the_prompt():
     script = Script("yes")
     asked(script, Ask("Again.", "retry", 2, CONTRACT, way="conversation", said=("one", "try again", "two")))
-    assert told(script.requests[0]) == [
+    assert reported(script.requests[0]) == [
         ("user-prompt", "How many?"),
         ("text", "one"),
         ("user-prompt", "try again"),
@@ -72,7 +72,7 @@ def test_an_ask_in_the_conversation_has_the_question_the_turns_and_the_prompt():
 def test_an_ask_without_a_prompt_puts_the_question_once_more_with_more_room():
     script = Script(GOOD)
     asked(script, Ask("", "resume", 1, CONTRACT, way="conversation", max_tokens=400))
-    assert told(script.requests[0]) == [("user-prompt", "How many?")]
+    assert reported(script.requests[0]) == [("user-prompt", "How many?")]
     assert script.infos[0].model_settings["max_tokens"] == 400
 
 
@@ -80,7 +80,7 @@ def test_a_constrained_ask_has_the_schema_enforced_also_behind_turns():
     script = Script(GOOD)
     asked(script, Ask("Again.", "retry", 1, CONTRACT, way="constrained", said=(BAD,)))
     assert script.infos[0].model_request_parameters.output_mode == "native"
-    assert told(script.requests[0])[1] == ("text", BAD)
+    assert reported(script.requests[0])[1] == ("text", BAD)
 
 
 def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
@@ -160,7 +160,9 @@ def test_a_retry_in_a_run_continues_its_conversation_in_native_mode_without_tool
         return "nothing"
 
     assert asyncio.run(made.run("How many?")).output == Item(name="pen", qty=3)
-    assert told(script.requests[1]) == [("user-prompt", "How many?")], "no feedback on a form that cannot be wrong now"
+    assert reported(script.requests[1]) == [("user-prompt", "How many?")], (
+        "no feedback on a form that cannot be wrong now"
+    )
     assert script.infos[1].model_request_parameters.output_mode == "native"
     assert not script.infos[1].function_tools
     assert "Be brief." in script.infos[1].instructions
@@ -179,11 +181,11 @@ def test_a_cut_reply_is_resumed_with_the_rest_or_with_more_room():
     rest = ModelResponse(parts=[TextPart(whole[16:])], finish_reason="stop")
     script = Script(cut, rest)
     assert asyncio.run(agent(script, Resume()).run("x")).output.qty == 3
-    assert told(script.requests[1])[1] == ("text", whole[:40])
+    assert reported(script.requests[1])[1] == ("text", whole[:40])
     script = Script(cut, ModelResponse(parts=[TextPart(whole)], finish_reason="stop"))
     asyncio.run(agent(script, Resume()).run("x", model_settings={"max_tokens": 10}))
     assert script.infos[1].model_settings["max_tokens"] == 40
-    assert told(script.requests[1]) == [("user-prompt", "x")]
+    assert reported(script.requests[1]) == [("user-prompt", "x")]
 
 
 def test_an_unknown_model_in_a_ladder_leaves_the_rejection_and_says_why():

@@ -78,7 +78,7 @@ CASES: dict[str, Case] = {
 }
 
 
-def told(outcome: Any) -> Any:
+def reported(outcome: Any) -> Any:
     """All that a user sees of an outcome, but for the words of repairs that two ways of cleaning have."""
     if isinstance(outcome, Accepted):
         return outcome.value, outcome.trust, outcome.origin, sorted(repair.code for repair in outcome.repairs)
@@ -103,7 +103,7 @@ def test_it_comes_to_the_same(name: str, where: str, live: bool) -> None:
         agent = Agent(model, instructions="Write into <result>.")
         ran = run_agent(agent, "Go.", asked, checks=own if where == "step" else (), live=hear if live else None)
         run = asyncio.run(ran)
-        found.append((told(run.outcome), model.calls, run.calls))
+        found.append((reported(run.outcome), model.calls, run.calls))
     assert found[0] == found[1]
 
 
@@ -118,7 +118,7 @@ def test_an_agent_of_a_blueprint_comes_to_the_same_as_one_of_your_own(name: str,
         spec = AgentSpec(model="local:scripted", system_prompt="Write into <result>.")
         agent = Agent(model, instructions="Write into <result>.") if own else spec
         run = asyncio.run(run_agent(agent, "Go.", asked, models=ScriptedModels({"local:scripted": model})))
-        found.append((told(run.outcome), model.calls, run.calls))
+        found.append((reported(run.outcome), model.calls, run.calls))
     assert found[0] == found[1]
 
 

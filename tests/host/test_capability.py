@@ -461,7 +461,7 @@ def test_partial_outputs_are_the_business_of_the_host():
     assert len(reads) <= 2
 
 
-def test_an_error_in_mid_stream_is_mended_when_streams_are_buffered():
+def test_an_error_in_mid_stream_is_repaired_when_streams_are_buffered():
     async def breaks(messages, info):
         yield '{"na'
         raise json_mode_error("{'name': 'pen', 'qty': 3}")

@@ -82,14 +82,14 @@ def calls(tmp_path):
     return log.read_text().split() if log.exists() else []
 
 
-def test_a_durable_agent_is_mended_in_its_workflow(tmp_path: Path):
+def test_a_durable_agent_is_repaired_in_its_workflow(tmp_path: Path):
     done = subprocess.run(program(tmp_path, "once"), capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"qty": 3, "requests": 2, "told": "llm_repair"}
     assert calls(tmp_path) == ["first", "repair", "step"]
 
 
-def test_a_killed_workflow_goes_on_with_the_mended_value(tmp_path: Path):
+def test_a_killed_workflow_goes_on_with_the_repaired_value(tmp_path: Path):
     with subprocess.Popen(program(tmp_path, "start"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
         try:
             while "step" not in calls(tmp_path):

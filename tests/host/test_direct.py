@@ -108,13 +108,13 @@ async def story_of(replies, contract, *, instrumented, native, streamed):
     spec = AgentSpec(model="local:x", system_prompt="Be brief.")
     with observing(heard.append):
         run = await run_agent(spec, PROMPT, contract, models=source, live=live if streamed else None)
-    told = [
+    reported = [
         (type(event).__name__, getattr(event, "stage", None), getattr(event, "outcome", None))
         for event in heard
         if isinstance(event, TOLD)
     ]
     said = [[part.content for part in message.parts if hasattr(part, "content")] for message in run.messages]
-    return run.outcome, run.stages, run.calls, run.usage.requests, said, source.asked, told, shown
+    return run.outcome, run.stages, run.calls, run.usage.requests, said, source.asked, reported, shown
 
 
 @settings(max_examples=60, deadline=None)
@@ -175,13 +175,13 @@ async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
 @pytest.mark.anyio
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
-    ("finish", "told"),
+    ("finish", "reported"),
     [
         ("length", (Reason.TRUNCATED, "the reply was cut off before there was any output")),
         ("content_filter", (Reason.REFUSED, "the provider's filter ended the reply")),
     ],
 )
-async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish, told, streamed):
+async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish, reported, streamed):
     for instrumented in (True, False):
         model = ScriptedModel(ModelResponse(parts=[], finish_reason=finish))
         source, heard = Scripted((), native=True), []
@@ -194,7 +194,7 @@ async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish
             spec = AgentSpec(model="local:x")
             run = await run_agent(spec, "go", CONTRACTS["json"], models=source, live=live if streamed else None)
         assert isinstance(run.outcome, Rejected)
-        assert (run.outcome.reason, run.outcome.issues[0].message) == told
+        assert (run.outcome.reason, run.outcome.issues[0].message) == reported
         assert [event.outcome for event in heard if isinstance(event, AgentFinished)] == ["rejected"]
 
 

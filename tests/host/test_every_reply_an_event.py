@@ -154,7 +154,7 @@ def test_winner_and_scores_stand_only_where_they_were_asked_for() -> None:
     assert {"winner", "scores"} <= set(verdict.json_schema["properties"])
     reply = '{"kind": "said", "text": "Aye."}'
     assert read(reply, plain).value.model_dump() == {"kind": "said", "text": "Aye."}
-    told = read(reply, verdict)
-    assert told.value.model_dump() == {"kind": "said", "text": "Aye.", "winner": None, "scores": {}}
-    assert isinstance(told, Accepted)
-    assert told.trust is Trust.CLEAN
+    reported = read(reply, verdict)
+    assert reported.value.model_dump() == {"kind": "said", "text": "Aye.", "winner": None, "scores": {}}
+    assert isinstance(reported, Accepted)
+    assert reported.trust is Trust.CLEAN

@@ -53,7 +53,7 @@ def asked(model, *capabilities, retries=0, prompt="x"):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_an_output_guard_sees_the_mended_value_and_may_block_it(first):
+def test_an_output_guard_sees_the_repaired_value_and_may_block_it(first):
     """In either order, what a guard raises reaches the caller untouched, at no further call."""
 
     def block(output):

@@ -49,22 +49,27 @@ def run(made, **options):
 @pytest.mark.parametrize("mode", MODES)
 def test_trust_and_repairs_stand_in_the_metadata_of_the_run(mode):
     result = run(agent(reply(MESSY, mode), mode=mode))
-    told = result.metadata["aros"]
-    assert (told["outcome"], told["trust"], told["origin"], told["calls"]) == ("accepted", "lossless", "first", 1)
-    assert {"prose", "trailing-comma"} & {repair["code"].replace("_", "-") for repair in told["repairs"]}
-    assert json.loads(json.dumps(told)) == told
-    assert "pen" not in json.dumps(told), (
+    reported = result.metadata["aros"]
+    assert (reported["outcome"], reported["trust"], reported["origin"], reported["calls"]) == (
+        "accepted",
+        "lossless",
+        "first",
+        1,
+    )
+    assert {"prose", "trailing-comma"} & {repair["code"].replace("_", "-") for repair in reported["repairs"]}
+    assert json.loads(json.dumps(reported)) == reported
+    assert "pen" not in json.dumps(reported), (
         "what a model wrote goes into metadata, and so into spans, only when asked for"
     )
-    assert result.response.metadata["aros"] == told
+    assert result.response.metadata["aros"] == reported
     loud = run(agent(reply(MESSY, mode), mode=mode, capabilities=[Aros(capture_content=True)]))
     assert any("before" in repair for repair in loud.metadata["aros"]["repairs"])
 
 
-def test_a_repaired_output_tells_its_stage():
-    told = run(agent(reply(BAD), reply(GOOD), capabilities=[Aros(ladder=REPAIR)])).metadata["aros"]
-    assert told["origin"] == "llm_repair"
-    assert told["stages"] == [{"stage": "llm_repair", "outcome": "accepted", "reason": None, "calls": 1}]
+def test_a_repaired_output_reports_its_stage():
+    reported = run(agent(reply(BAD), reply(GOOD), capabilities=[Aros(ladder=REPAIR)])).metadata["aros"]
+    assert reported["origin"] == "llm_repair"
+    assert reported["stages"] == [{"stage": "llm_repair", "outcome": "accepted", "reason": None, "calls": 1}]
 
 
 def test_metadata_of_the_caller_stays_and_does_not_leak_into_other_runs():
@@ -76,7 +81,7 @@ def test_metadata_of_the_caller_stays_and_does_not_leak_into_other_runs():
     assert mine == {"tenant": "a"}
 
 
-def test_a_streamed_output_tells_its_trust_too():
+def test_a_streamed_output_reports_its_trust_too():
     async def main():
         async with agent(reply(MESSY)).run_stream("x") as stream:
             await stream.get_output()
@@ -160,7 +165,7 @@ def test_events_come_live_and_an_error_in_mid_stream_replaces_what_was_shown():
     assert events[-1].result.usage.unmeasured_requests == 1
 
 
-def test_a_buffered_stream_shows_nothing_that_is_mended_later():
+def test_a_buffered_stream_shows_nothing_that_is_repaired_later():
     text = str({"name": "pen", "qty": 3})
     part = Part(text, error=json_mode_error(text), shown=9)
     events = asyncio.run(events_of(agent(part, mode="native", capabilities=[Aros(buffer_stream=True)])))
@@ -210,8 +215,8 @@ def test_repairs_show_up_under_the_span_of_the_run_and_no_span_counts_usage_twic
 def test_no_span_holds_what_a_model_wrote_unless_content_is_on():
     for parts in ((reply(MESSY),), (reply(BAD), reply(GOOD)), (reply("pen pen"), reply("pen"), reply("pen"))):
         for span in spans_of(agent(*parts)):
-            told = json.dumps([dict(span.attributes), [dict(event.attributes) for event in span.events]])
-            assert "pen" not in told
+            reported = json.dumps([dict(span.attributes), [dict(event.attributes) for event in span.events]])
+            assert "pen" not in reported
 
 
 def test_aros_stands_inside_of_instrumentation_wherever_it_is_written():
@@ -389,14 +394,14 @@ def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
 
 
 def test_a_grammar_that_is_not_on_gives_itself_away():
-    def told(text, mode="native", **options):
+    def reported(text, mode="native", **options):
         return run(agent(reply(text, mode, **options), reply(GOOD), mode=mode)).metadata["aros"]
 
-    assert told(MESSY)["schema_enforced"] is False
-    assert told("three pens")["schema_enforced"] is False
-    assert "schema_enforced" not in told(GOOD)
-    assert "schema_enforced" not in told(BAD), "a schema may say less than the type"
-    assert "schema_enforced" not in told(MESSY, "prompted")
+    assert reported(MESSY)["schema_enforced"] is False
+    assert reported("three pens")["schema_enforced"] is False
+    assert "schema_enforced" not in reported(GOOD)
+    assert "schema_enforced" not in reported(BAD), "a schema may say less than the type"
+    assert "schema_enforced" not in reported(MESSY, "prompted")
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -172,32 +172,32 @@ REPLIES = st.lists(
 )
 
 
-Told: TypeAlias = list[Usage | RunUsage]
+Emitted: TypeAlias = list[Usage | RunUsage]
 """What a run itself says that it has used: one, unless it is broken off where there is nobody to be told."""
 
 
-async def run(case: Case, provider: Provider, told: Told) -> None:
+async def run(case: Case, provider: Provider, reported: Emitted) -> None:
     """Run the case."""
     contract, limits = CONTRACTS[case.contract], None if case.most is None else UsageLimits(request_limit=case.most)
     model = provider.made("first")
     if case.way.startswith("runner"):
-        await _by_runner(case, provider, model, told)
+        await _by_runner(case, provider, model, reported)
     elif case.way.startswith("run_agent"):
         agent: Any = Agent(model)
         live = None if case.way == "run_agent" else _unheard
         options: dict[str, Any] = {"models": provider, "live": live, "limits": limits}
-        ended = await run_agent(agent, PROMPT, contract, case.ladder, usage_sink=told.append, **options)
-        assert told == [ended.usage]
+        ended = await run_agent(agent, PROMPT, contract, case.ladder, usage_sink=reported.append, **options)
+        assert reported == [ended.usage]
         assert ended.calls == ended.usage.requests
         assert Usage.total(stage.usage for stage in ended.stages).requests == sum(each.calls for each in ended.stages)
     else:
         output = PromptedOutput(Item) if case.contract == "json" else contract.as_output()
         agent = Agent(model, output_type=output, capabilities=[Aros(ladder=case.ladder)])
         try:
-            told.append(await _by_agent(case.way, agent, limits))
+            reported.append(await _by_agent(case.way, agent, limits))
         except OutputError as error:
             assert error.usage is not None
-            told.append(error.usage)
+            reported.append(error.usage)
             provider.failed = Usage.total(attempt.usage for attempt in error.attempts)
 
 
@@ -216,7 +216,7 @@ async def _by_agent(way: str, agent: Any, limits: UsageLimits | None) -> RunUsag
     return cast("RunUsage", result.usage)
 
 
-async def _by_runner(case: Case, provider: Provider, model: Any, told: Told) -> None:
+async def _by_runner(case: Case, provider: Provider, model: Any, reported: Emitted) -> None:
     ended: list[RunResult] = []
     limits = None if case.most is None else StepLimits(max_requests=case.most)
     agent: Any = Agent(model, capabilities=[Aros(ladder=case.ladder)])
@@ -232,16 +232,16 @@ async def _by_runner(case: Case, provider: Provider, model: Any, told: Told) -> 
     finally:
         (result,) = ended
         assert result.usage == result.steps[0].usage
-        told.append(result.usage)
+        reported.append(result.usage)
 
 
 async def _unheard(_event: Any) -> None:
     pass
 
 
-async def until_stopped(case: Case, provider: Provider) -> Told:
-    told: Told = []
-    task = asyncio.create_task(run(case, provider, told))
+async def until_stopped(case: Case, provider: Provider) -> Emitted:
+    reported: Emitted = []
+    task = asyncio.create_task(run(case, provider, reported))
     stop = asyncio.create_task(provider.stopped.wait())
     await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -249,7 +249,7 @@ async def until_stopped(case: Case, provider: Provider) -> Told:
         task.cancel()
     with contextlib.suppress(asyncio.CancelledError, AgentRunError):
         await task
-    return told
+    return reported
 
 
 def bare(usage: Usage) -> tuple[int, int, int, int]:
@@ -259,12 +259,12 @@ def bare(usage: Usage) -> tuple[int, int, int, int]:
 @settings(max_examples=150, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES, REPLIES, st.sampled_from([None, None, None, 3, 2, 1, 0]))
 def test_no_call_more_than_allowed_and_none_untold(case: Case, replies: list[Said], stop_at: int | None) -> None:
-    async def go() -> tuple[Provider, Heard, Told]:
+    async def go() -> tuple[Provider, Heard, Emitted]:
         provider, heard = Provider(replies, stop_at), Heard()
         with observing(heard):
             return provider, heard, await until_stopped(case, provider)
 
-    provider, heard, told = asyncio.run(go())
+    provider, heard, reported = asyncio.run(go())
     climbing = [ask for ask in heard.asks if ask.stage != "first"]
     assert len(climbing) <= case.ladder.max_calls
     assert not climbing or (case.ladder.max_cost != Decimal(0) and case.ladder.deadline != 0)
@@ -274,10 +274,10 @@ def test_no_call_more_than_allowed_and_none_untold(case: Case, replies: list[Sai
     if "stream" not in case.way and "live" not in case.way:
         assert bare(Usage.total(ask.usage for ask in heard.asks)) == bare(Usage.total(provider.used))
     total = Usage.total(ask.usage for ask in heard.asks)
-    assert len(told) == 1 or case.way in ("run", "run_stream", "run_stream_events")
+    assert len(reported) == 1 or case.way in ("run", "run_stream", "run_stream_events")
     if len(heard.asks) - len(climbing) == 1:  # else the host has asked once more by itself
         assert provider.failed in (None, total)
-    for usage in told:
+    for usage in reported:
         if isinstance(usage, Usage):
             assert usage == total
         else:

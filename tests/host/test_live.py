@@ -85,7 +85,7 @@ def test_a_reply_is_shown_as_it_comes_and_its_value_at_the_end(mode):
     assert result.outcome.value == PEN
 
 
-def test_a_reply_that_is_mended_later_is_replaced_openly():
+def test_a_reply_that_is_repaired_later_is_replaced_openly():
     pieces, result = watched(Script(BAD, GOOD))
     assert [piece.text for piece in pieces if isinstance(piece, TextReplaced)] == [GOOD]
     assert seen(pieces) == result.outcome.text == GOOD
@@ -277,7 +277,7 @@ def test_every_call_of_a_run_is_told_the_agents_own_ones_too(streamed):
     script = Script(call(BAD), GOOD)
     agent = Agent(script.model, output_type=Item, capabilities=[Aros(ladder=REPAIR)])
 
-    async def told():
+    async def reported():
         with observing(heard.append):
             if not streamed:
                 return await agent.run("hello")
@@ -286,7 +286,7 @@ def test_every_call_of_a_run_is_told_the_agents_own_ones_too(streamed):
                     pass
         return None
 
-    asyncio.run(told())
+    asyncio.run(reported())
     started = [(e.stage, e.attempt) for e in heard if isinstance(e, AskStarted)]
     finished = [e for e in heard if isinstance(e, AskFinished)]
     assert started == [(e.stage, e.attempt) for e in finished] == [("first", 1), ("llm_repair", 1)]
@@ -324,7 +324,7 @@ class Endless(Script):
 
 @pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
 @pytest.mark.parametrize(("endless", "code"), [(BLANK, "runaway_whitespace"), (AGAIN, "runaway_repetition")])
-def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_tells_it(mode, endless, code):
+def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_reports_it(mode, endless, code):
     script = Endless(call(endless) if mode == "tool" else endless)
     _, result = watched(script, ladder=Ladder(stages=()), spec={"output_mode": mode})
     assert script.taken < 8_000

@@ -42,5 +42,5 @@ def test_a_valid_reply_is_the_same_as_without_aros(mode):
     (none,) = (failure for failure in FAILURES if failure.name == "none")
     for shape in shapes(mode):
         for way in WAYS:
-            bare, mended = (try_cell(mode, shape, none, way, capabilities) for capabilities in ([], None))
-            assert (bare.got, bare.calls) == (mended.got, mended.calls), mended.name
+            bare, repaired = (try_cell(mode, shape, none, way, capabilities) for capabilities in ([], None))
+            assert (bare.got, bare.calls) == (repaired.got, repaired.calls), repaired.name

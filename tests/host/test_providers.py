@@ -272,7 +272,7 @@ def test_streams_of_providers_are_read_and_their_finish_reason_is_known(make, wa
 
 @pytest.mark.parametrize("make", [openai_chat, groq])
 @pytest.mark.parametrize("way", [by_stream, by_events])
-def test_an_error_event_inside_a_stream_is_mended_where_it_carries_the_reply(make, way):
+def test_an_error_event_inside_a_stream_is_repaired_where_it_carries_the_reply(make, way):
     broken = streamed("{'name': ", error=json_validate_failed("{'name': 'pen', 'qty': 3,}"))
     try:
         value, _ = run(make, broken, way=way, output=NativeOutput)
@@ -353,9 +353,9 @@ LONG = "one more line of a long document\n" * 2_000
 def test_a_prompt_that_ollama_has_cut_without_a_word_is_told_with_the_outcome():
     replies = [counted(4096, chat(GOOD))]
     agent = Agent(ollama(replies, []), output_type=PromptedOutput(Item), capabilities=[Aros()])
-    told = asyncio.run(agent.run(LONG)).metadata["aros"]
-    assert "4096 input tokens" in told["prompt_cut"]
-    assert "num_ctx" in told["prompt_cut"]
+    reported = asyncio.run(agent.run(LONG)).metadata["aros"]
+    assert "4096 input tokens" in reported["prompt_cut"]
+    assert "num_ctx" in reported["prompt_cut"]
     bad = Agent(
         ollama([counted(4096, chat("I see no order here."))], []),
         output_type=PromptedOutput(Item),

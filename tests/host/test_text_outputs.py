@@ -274,7 +274,7 @@ def test_without_retries_there_is_none():
     assert script.calls == 1
 
 
-def test_an_error_tells_of_its_run_what_the_caller_has_said_of_it():
+def test_an_error_holds_what_the_caller_has_said_of_its_run():
     made = Agent(Script("no tag").model, name="coder", capabilities=[Aros(RESULT)])
     with pytest.raises(OutputError) as caught:
         asyncio.run(made.run(ASK, metadata={"branch": "fix-3", "commits": ["a1"]}))

@@ -109,7 +109,7 @@ def test_a_limit_leaves_what_was_used_until_then(way: str) -> None:
 
 @pytest.mark.parametrize("cut_in", ["first", "llm_repair"])
 @pytest.mark.parametrize("shown", [False, True], ids=["whole", "live"])
-def test_a_cancelled_run_tells_what_it_has_used(cut_in: str, *, shown: bool) -> None:
+def test_a_cancelled_run_reports_what_it_has_used(cut_in: str, *, shown: bool) -> None:
     """The sink of a step hears the same as the observers, wherever the run was when it was cancelled."""
     calls: list[str] = []
 

@@ -94,7 +94,7 @@ def test_ctrl_c_in_a_branch_settles_all_and_goes_on():
     assert ended[0].status is RunStatus.CANCELLED
 
 
-def test_a_cancelled_run_still_tells_what_was_done():
+def test_a_cancelled_run_still_reports_what_was_done():
     async def run() -> RunResult:
         ended: list[RunResult] = []
         pipeline = Call("count", function=len) >> Call("wait", function=forever)

@@ -172,7 +172,7 @@ def test_the_work_is_bounded(source: str):
         Condition(source).evaluate({"context": {"big": list(range(1_000)), "text": "1" * 100_000}})
 
 
-def test_reads_tell_every_consumption_with_its_place():
+def test_reads_report_every_consumption_with_its_place():
     source = "context.get('a') or steps['b c'].output.x[0] == sum(y.z for y in previous_step)"
     assert Condition(source).reads == (
         Read("context", ("a",), 0, 1, 1),

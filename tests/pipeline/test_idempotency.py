@@ -47,7 +47,7 @@ def test_a_retry_asks_with_the_key_of_the_first_attempt() -> None:
     assert len(set(keys)) == 1
 
 
-def test_parts_tell_the_effects_of_one_step_apart_such_as_the_calls_of_tools() -> None:
+def test_parts_distinguish_the_effects_of_one_step_such_as_the_calls_of_tools() -> None:
     keys: list[str] = []
 
     def answer(messages, info):

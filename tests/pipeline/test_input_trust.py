@@ -169,8 +169,8 @@ def test_the_trust_of_a_run_survives_a_pause() -> None:
 def test_a_run_that_has_read_a_degraded_text_says_so_whatever_its_status(accepts: Any, status: RunStatus) -> None:
     run = Runner(Pipeline([Call("a", worth(DEGRADED), on_degraded=accepts), Call("b", same)])).run_sync("x")
     assert (run.status, run.trust, run.step("b").trust) == (status, DEGRADED, "clean")
-    told = run.to_dict()
-    assert (told["trust"], told["steps"][1]["trust"], told["steps"][1]["input_trust"]) == (
+    reported = run.to_dict()
+    assert (reported["trust"], reported["steps"][1]["trust"], reported["steps"][1]["input_trust"]) == (
         "degraded",
         "clean",
         "degraded",

@@ -118,10 +118,12 @@ def test_a_provider_is_left_alone_for_as_long_as_it_wants():
     assert 40 <= wait <= 41
 
 
-@pytest.mark.parametrize(("told", "options"), [("40", {"timeout": 20}), ("9000", {})])
-def test_what_a_provider_wants_is_not_waited_for_beyond_the_timeout_of_the_step(told: str, options: dict[str, Any]):
+@pytest.mark.parametrize(("reported", "options"), [("40", {"timeout": 20}), ("9000", {})])
+def test_what_a_provider_wants_is_not_waited_for_beyond_the_timeout_of_the_step(reported: str, options: dict[str, Any]):
     waited: list[float] = []
-    provider = Provider(ModelHTTPError(429, "m", {"message": "slow down"}, headers={"Retry-After": told}), '{"n": 1}')
+    provider = Provider(
+        ModelHTTPError(429, "m", {"message": "slow down"}, headers={"Retry-After": reported}), '{"n": 1}'
+    )
     result = run(provider.step("a", retries=3, **options), waited=waited)
     assert (waited, provider.calls) == ([], 1)
     assert "HTTP 429: slow down" in str(result.steps[0].error)

@@ -105,10 +105,10 @@ def test_aros_3_the_pieces_of_a_stream_are_aggregated_into_one_value():
 
 @BOTH
 def test_aros_4_usage_of_every_call_reaches_step_and_run(stream: bool):
-    told: list[Event] = []
+    reported: list[Event] = []
     repaired = step(used('{"nope": 1}'), used(NEAR_JSON), name="a", processing=Processing(stages=("llm_repair",)))
-    result = run(repaired >> Call("b", function=str), stream=stream, observers=[told.append])
-    asks = [event.usage for event in told if isinstance(event, AskFinished)]
+    result = run(repaired >> Call("b", function=str), stream=stream, observers=[reported.append])
+    asks = [event.usage for event in reported if isinstance(event, AskFinished)]
     assert len(asks) == result.usage.requests == result.steps[0].usage.requests == 2
     assert result.usage.input_tokens == sum(usage.input_tokens for usage in asks) > 0
     assert result.usage.output_tokens == sum(usage.output_tokens for usage in asks) > 0
@@ -123,11 +123,11 @@ def test_aros_4_a_quota_stops_the_run(stream: bool):
 
 
 def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(caplog: pytest.LogCaptureFixture):
-    told: list[Event] = []
+    reported: list[Event] = []
     with caplog.at_level(logging.DEBUG, logger="flujo_aros"):
-        Runner(Call("plain", function=str), observers=[told.append]).run_sync("go")
+        Runner(Call("plain", function=str), observers=[reported.append]).run_sync("go")
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
-    assert not [event for event in told if isinstance(event, AskStarted)]
+    assert not [event for event in reported if isinstance(event, AskStarted)]
 
     class Models:
         async def model(self, name: str) -> ScriptedModel:
@@ -138,9 +138,9 @@ def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(
     from flujo_aros.contract import compile_contract
     from flujo_aros.host import run_agent
 
-    with observing(told.append):
+    with observing(reported.append):
         asyncio.run(run_agent(spec, "go", compile_contract(SCHEMA), models=Models()))
-    asked = next(event for event in told if isinstance(event, AskStarted))
+    asked = next(event for event in reported if isinstance(event, AskStarted))
     assert "You sort the post." in asked.prompt
     assert "bound method" not in asked.prompt
 

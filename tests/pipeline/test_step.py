@@ -149,10 +149,10 @@ def test_the_resolved_system_prompt_is_what_an_observer_hears(local: Callable[[M
     heard: list[Event] = []
     step = Step("a", AgentSpec(model="local:m", system_prompt="You are a pilot."), input="Fly {{ input }}")
     Runner(step, observers=[heard.append]).run_sync("home")
-    told = [event.prompt for event in heard if isinstance(event, AskStarted)]
-    assert len(told) == 1
-    assert "You are a pilot." in told[0]
-    assert "Fly home" in told[0]
+    reported = [event.prompt for event in heard if isinstance(event, AskStarted)]
+    assert len(reported) == 1
+    assert "You are a pilot." in reported[0]
+    assert "Fly home" in reported[0]
 
 
 def test_a_callable_step_warns_of_no_model_and_asks_none(recwarn: pytest.WarningsRecorder):

@@ -133,8 +133,8 @@ def test_any_way_of_cutting_a_reply_gives_the_same_result(size: int):
 
 def test_the_stream_of_a_run_and_the_run_come_to_the_same():
     def plain(result: RunResult) -> Any:
-        told = result.to_dict()
-        return [(step["name"], step["status"], step["output"], step["usage"]) for step in told["steps"]]
+        reported = result.to_dict()
+        return [(step["name"], step["status"], step["output"], step["usage"]) for step in reported["steps"]]
 
     pipeline = Call("a", function=len) >> Map("m", Call("b", function=str), iterable_input="{{ [previous_step] }}")
     streamed, direct = result_of(events_of(pipeline, "four")), Runner(pipeline).run_sync("four")

@@ -96,7 +96,7 @@ def test_the_variables_of_maps_loops_and_answers_are_known(source: str):
     assert render(source, **variables)
 
 
-def test_reads_tell_every_consumption_with_its_place():
+def test_reads_report_every_consumption_with_its_place():
     source = "{{#if context.user}}\n  {{ steps['a'].output.k | upper }} {{ previous_step }}\n{{/if}}{{ steps.b }}"
     assert InputTemplate(source).reads == (
         Read("context", ("user",), source.index("context"), 1, 7),

@@ -23,8 +23,8 @@ def test_the_model_is_told_that_there_is_no_such_tool_and_answers(mode: Any) -> 
     run = Runner(step(mode), models=model).run_sync("How many pens?")
     assert run.output == {"n": 3}
     assert model.calls == 2
-    told = "called lookup, which it does not have" in model.asked[1].prompt
-    assert told == (mode == "native")  # else the next call has the provider enforce the schema
+    reported = "called lookup, which it does not have" in model.asked[1].prompt
+    assert reported == (mode == "native")  # else the next call has the provider enforce the schema
     assert not [part for message in model.asked[1].messages for part in message.parts if isinstance(part, ToolCallPart)]
 
 

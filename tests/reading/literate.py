@@ -92,9 +92,9 @@ def describe(outcome: Outcome[Any]) -> dict[str, Any]:
         assert outcome.trust is Trust.of(outcome.repairs)
         repairs = sorted({f"{r.code} {r.risk.name.lower()} {r.path}" for r in outcome.repairs})
         return {"value": outcome.value, "repairs": repairs}
-    told = outcome.to_dict()
-    issue = told["issues"][0]
-    return {"reason": told["reason"], "issue": f"{issue['code']} {issue['path']}"}
+    reported = outcome.to_dict()
+    issue = reported["issues"][0]
+    return {"reason": reported["reason"], "issue": f"{issue['code']} {issue['path']}"}
 
 
 def wanted(case: Case) -> dict[str, Any]:

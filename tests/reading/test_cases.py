@@ -32,6 +32,6 @@ def test_no_two_cases_share_a_name() -> None:
     assert [name for name, count in Counter(case.name for case in ALL).items() if count > 1] == []
 
 
-def _exact(told: dict[str, object]) -> dict[str, object]:
+def _exact(reported: dict[str, object]) -> dict[str, object]:
     """1, 1.0 and True are three values."""
-    return told | {"value": json.dumps(told["value"], ensure_ascii=False)} if "value" in told else told
+    return reported | {"value": json.dumps(reported["value"], ensure_ascii=False)} if "value" in reported else reported

@@ -16,7 +16,7 @@ FOUND = [json.loads(line) for line in LINES if line]
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
-def test_what_was_found_stays_mended(case):
+def test_what_was_found_stays_repaired(case):
     """It ends, says why it refuses, and accepts only what is valid."""
     contract = compile_contract(case["schema"] or True)
     outcome = read(case["text"], contract, truncated=case["truncated"])

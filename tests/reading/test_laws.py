@@ -432,7 +432,7 @@ def test_an_accepted_value_satisfies_its_contract_and_is_clean_when_read_again(
 
 
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)))
-def test_a_mended_value_satisfies_its_contract_and_is_clean_when_read_again(pair: Pair, name: str) -> None:
+def test_a_repaired_value_satisfies_its_contract_and_is_clean_when_read_again(pair: Pair, name: str) -> None:
     """The same for values that were mended."""
     outcome = read(DAMAGE[name](pair.value), pair.schema)
     if isinstance(outcome, Accepted):

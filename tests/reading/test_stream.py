@@ -384,7 +384,7 @@ def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
     assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))
 
 
-def test_a_rejection_tells_that_the_model_has_lost_its_way() -> None:
+def test_a_rejection_reports_that_the_model_has_lost_its_way() -> None:
     """However it came, in pieces or whole, and for every kind of contract that rejects it."""
     for contract in (OBJECT, Output.tagged("r", OBJECT), Output.text("r"), Output.block("a"), {"type": "string"}):
         for text, code in (
@@ -394,12 +394,12 @@ def test_a_rejection_tells_that_the_model_has_lost_its_way() -> None:
             outcome = read(text, contract, truncated=True)
             assert isinstance(outcome, Rejected)
             assert outcome.issues[-1].code == f"runaway_{code}"
-            told = read(text, contract, truncated=False)
+            reported = read(text, contract, truncated=False)
             if isinstance(contract, BlockContract) or contract == {"type": "string"}:  # words have no end of their own
-                assert isinstance(told, Rejected)
-                assert told.reason is Reason.TRUNCATED
+                assert isinstance(reported, Rejected)
+                assert reported.reason is Reason.TRUNCATED
             else:
-                assert not isinstance(told, Rejected) or told.issues[-1].code != f"runaway_{code}"
+                assert not isinstance(reported, Rejected) or reported.issues[-1].code != f"runaway_{code}"
 
 
 def test_a_whole_answer_before_white_space_without_end_is_accepted() -> None:

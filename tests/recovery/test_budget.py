@@ -120,7 +120,7 @@ def test_never_one_call_more_than_allowed(
     clock, heard = Clock(), []
     ladder = Ladder(stages=stages, max_calls=max_calls, max_stages=max_stages, max_cost=max_cost, deadline=deadline)
     task = Task(contract, clock=clock, native=native, max_tokens=50, spent=before)
-    spent, calls, told = before.cost or Decimal(0), 0, []
+    spent, calls, reported = before.cost or Decimal(0), 0, []
     with observing(heard.append):
         plan = ladder.climb(task, replies[0])
         step = advance(plan)
@@ -132,13 +132,13 @@ def test_never_one_call_more_than_allowed(
             clock.now += 1
             reply = replies[calls]
             spent += reply.usage.cost or 0
-            told.append(reply.usage)
+            reported.append(reply.usage)
             step = advance(plan, reply)
     assert isinstance(step, (Accepted, Degraded, Rejected))
     assert len([event for event in heard if isinstance(event, StageStarted) and event.stage in FALLBACKS]) <= max_stages
     if isinstance(step, Rejected):
         attempts = step.attempts
-        assert Usage.total(each.usage for each in attempts[1:]) == Usage.total(told)
+        assert Usage.total(each.usage for each in attempts[1:]) == Usage.total(reported)
         passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
         assert [(each.stage, each.why) for each in attempts if each.outcome == "passed"] == passed
 

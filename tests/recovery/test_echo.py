@@ -74,7 +74,7 @@ def test_an_answer_that_may_be_right_is_none(how: str) -> None:
     assert not Examples(lambda: prompt).hold(value, compile_contract(dict))
 
 
-def test_what_there_is_to_choose_from_tells_nothing() -> None:
+def test_what_there_is_to_choose_from_proves_nothing() -> None:
     value = {"topic": "The bill is too high"}
     prompt = f"Example: {dumped(value)}\nText: 300 Euro!"
     assert Examples(lambda: prompt).hold(value, compile_contract(dict))
@@ -100,9 +100,9 @@ def test_the_question_is_asked_once_more_in_plain_words() -> None:
 
 def test_an_example_that_is_the_answer_is_taken_the_second_time_and_told() -> None:
     result, model = asked(dumped(ADA), dumped(ADA))
-    told = result.metadata["aros"]
-    assert (result.output, model.calls, told["trust"]) == (Person(name="Ada Lovelace", born=1815), 2, "inferred")
-    assert [repair["code"] for repair in told["repairs"]] == ["repeats-example"]
+    reported = result.metadata["aros"]
+    assert (result.output, model.calls, reported["trust"]) == (Person(name="Ada Lovelace", born=1815), 2, "inferred")
+    assert [repair["code"] for repair in reported["repairs"]] == ["repeats-example"]
 
 
 def test_nothing_is_lost_where_nobody_can_be_asked() -> None:

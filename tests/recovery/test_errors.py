@@ -41,7 +41,7 @@ def test_every_attempt_is_there_with_stage_reason_issues_text_and_usage():
 def test_it_prints_short_and_quotes_no_model_but_explains_everything():
     error = failed()
     assert str(error) == "no value: invalid (type at $.qty)"
-    told = error.explain()
+    reported = error.explain()
     for words in (
         BAD,
         "hunter2",
@@ -50,7 +50,7 @@ def test_it_prints_short_and_quotes_no_model_but_explains_everything():
         "24 tokens in, 12 out",
         "expected a whole number",
     ):
-        assert words in told
+        assert words in reported
 
 
 KEY = "sk-proj-abcdefghijklmnop"
@@ -67,10 +67,10 @@ def with_secrets():
 
 def test_what_is_explained_has_its_secrets_masked():
     error, outcome = with_secrets()
-    for told in (error.explain(), str(error), outcome.explain(), *(each.explain() for each in error.attempts)):
-        assert KEY not in told
-        assert "hunter2" not in told
-        assert "k-77-a" not in told
+    for reported in (error.explain(), str(error), outcome.explain(), *(each.explain() for each in error.attempts)):
+        assert KEY not in reported
+        assert "hunter2" not in reported
+        assert "k-77-a" not in reported
     assert "The key is [secret-" in error.explain()
 
 
@@ -90,18 +90,18 @@ def test_a_message_that_names_a_secret_key_is_masked():
 
 
 def test_what_was_repaired_is_explained_without_secrets():
-    told = read(f"{{'key': '{KEY}'}}", {"type": "object"}).explain()
-    assert KEY not in told
-    assert "[secret-1]" in told
+    reported = read(f"{{'key': '{KEY}'}}", {"type": "object"}).explain()
+    assert KEY not in reported
+    assert "[secret-1]" in reported
 
 
 @pytest.mark.parametrize("secret", ["hunter2hunter2", "correct horse battery staple " * 5])
 def test_what_a_reply_calls_a_password_is_masked_where_a_repair_or_an_issue_quotes_it_alone(secret: str):
     repaired = read(f"{{password: '{secret}'}}", {"type": "object"})
-    told = repaired.explain()
-    assert told.startswith("accepted")
-    assert secret[:12] not in told
-    assert "[secret-1]" in told
+    reported = repaired.explain()
+    assert reported.startswith("accepted")
+    assert secret[:12] not in reported
+    assert "[secret-1]" in reported
     rejected = read(f'{{"password": "{secret}"}}', {"properties": {"password": {"type": "integer"}}})
     assert "$.password: expected a whole number, found the string '[secret-1]'" in rejected.explain()
 

@@ -199,7 +199,7 @@ def test_an_output_too_long_for_the_prompt_is_not_cut_but_left_alone():
     assert isinstance(outcome, Rejected)
 
 
-def test_stages_tell_what_they_did():
+def test_stages_report_what_they_did():
     heard = []
     with observing(heard.append):
         asked(Ladder(), Reply(BAD), Reply("no"), Reply(GOOD))

@@ -93,8 +93,8 @@ def test_a_verdict_without_a_winner_is_of_synthesize() -> None:
     contract = Output.event(
         ["verdict"], ["winner"], checks=[lambda event: None if event.winner == "Ann" else "not in the cast"]
     )
-    told = Reply(json.dumps({"kind": "verdict", "text": "Bo wins.", "winner": "Bo"}))
-    outcome = climbed((Retry(), Synthesize()), told, told, task=Task(contract))[1]
+    reported = Reply(json.dumps({"kind": "verdict", "text": "Bo wins.", "winner": "Bo"}))
+    outcome = climbed((Retry(), Synthesize()), reported, reported, task=Task(contract))[1]
     assert isinstance(outcome, Accepted)
     assert (outcome.origin, outcome.trust.value) == ("synthesize", "synthesized")
 

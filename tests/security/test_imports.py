@@ -36,10 +36,10 @@ class Stranger:
         (self.folder / "b.yaml").write_text(BLUEPRINT)
         (self.folder / "reply.txt").write_text("{'a': 1,}")
         (self.folder / "order.json").write_text("{}")
-        told = self.folder / "evil-1.0.dist-info"
-        told.mkdir()
-        (told / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
-        (told / "entry_points.txt").write_text(
+        reported = self.folder / "evil-1.0.dist-info"
+        reported.mkdir()
+        (reported / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+        (reported / "entry_points.txt").write_text(
             "[pydantic]\nevil = steps:plugin\n[opentelemetry_context]\nx = steps:y\n"
         )
         self.site = folder / "site"

@@ -24,7 +24,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 @dataclass
-class Told:
+class Emitted:
     """What OpenTelemetry was told."""
 
     exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
@@ -71,5 +71,5 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def emitted() -> Emitted:
+    return Emitted()

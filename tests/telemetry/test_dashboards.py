@@ -146,10 +146,10 @@ def test_every_metric_label_and_value_of_a_query_is_exported_by_a_real_run(query
     selectors = re.findall(r"\b((?:aros|agent)_\w+)(?:\{([^}]*)\})?", expression)
     assert selectors
     labels: set[str] = set()
-    for name, told in selectors:
-        matchers = re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', told)
+    for name, emitted in selectors:
+        matchers = re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', emitted)
         found = [sample for sample in samples if matches(sample, name, matchers)]
-        assert found, f"no real run exports {name}{{{told}}}"
+        assert found, f"no real run exports {name}{{{emitted}}}"
         labels.update(*(sample.labels for sample in found))
     grouped = {label.strip() for group in re.findall(r"\bby \(([^)]*)\)", expression) for label in group.split(",")}
     assert grouped <= labels
@@ -163,12 +163,12 @@ def test_every_metric_is_on_a_dashboard() -> None:
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
 def test_a_dashboard_can_be_imported_anywhere(board: Path) -> None:
-    told = json.loads(board.read_text(encoding="utf-8"))
-    variables = {variable["name"] for variable in told["templating"]["list"]}
+    emitted = json.loads(board.read_text(encoding="utf-8"))
+    variables = {variable["name"] for variable in emitted["templating"]["list"]}
     used = set(re.findall(r"\$\{?(\w+)", board.read_text(encoding="utf-8"))) - {"__rate_interval", "__range", "__all"}
     assert used <= variables
-    assert len({panel["id"] for panel in told["panels"]}) == len(told["panels"])
-    cells = [(x, y) for panel in told["panels"] for x, y in _cells(panel["gridPos"])]
+    assert len({panel["id"] for panel in emitted["panels"]}) == len(emitted["panels"])
+    cells = [(x, y) for panel in emitted["panels"] for x, y in _cells(panel["gridPos"])]
     assert len(cells) == len(set(cells)), "no panel covers another"
     assert all(x < 24 for x, _ in cells)
     for panel in panels(board):
@@ -226,8 +226,8 @@ def _prometheus(folder: Path, target: str) -> Iterator[str]:
         "scrape_configs": [{"job_name": "aros", "static_configs": [{"targets": [target]}]}],
     }
     (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
-    told = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
-    command = ["prometheus", *told, f"--web.listen-address={listen}"]
+    emitted = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    command = ["prometheus", *emitted, f"--web.listen-address={listen}"]
     with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             yield f"http://{listen}"
@@ -238,8 +238,8 @@ def _prometheus(folder: Path, target: str) -> Iterator[str]:
 def _answer(address: str, expression: str) -> list[Any]:
     """The series that answer a query and are numbers."""
     with urlopen(f"{address}/api/v1/query?{urlencode({'query': expression})}") as reply:  # noqa: S310
-        told = json.loads(reply.read())
-    return [series for series in told["data"]["result"] if series["value"][1] != "NaN"]
+        emitted = json.loads(reply.read())
+    return [series for series in emitted["data"]["result"] if series["value"][1] != "NaN"]
 
 
 def _wait_for(address: str, expression: str) -> None:

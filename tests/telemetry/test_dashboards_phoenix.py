@@ -48,12 +48,12 @@ def test_phoenix_has_the_tree_the_tokens_and_the_trust_of_a_run() -> None:
     finally:
         Agent.instrument_all(False)
         traces.shutdown()
-    told = _project(project)
-    spans = [edge["node"] for edge in told["spans"]["edges"]]
-    assert told["tokenCountTotal"] == result.usage.input_tokens + result.usage.output_tokens
+    emitted = _project(project)
+    spans = [edge["node"] for edge in emitted["spans"]["edges"]]
+    assert emitted["tokenCountTotal"] == result.usage.input_tokens + result.usage.output_tokens
     (root,) = [span for span in spans if span["parentId"] is None]
     assert root["name"] == "invoke_workflow boats"
-    assert root["cumulativeTokenCountTotal"] == told["tokenCountTotal"]
+    assert root["cumulativeTokenCountTotal"] == emitted["tokenCountTotal"]
     assert _path(spans, "stage llm_repair") == [
         "invoke_workflow boats",
         "step both",

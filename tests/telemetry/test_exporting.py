@@ -18,7 +18,7 @@ from flujo_aros import Journal, Runner, Settings, Usage, observing
 from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, span
 from flujo_aros.telemetry.setup import Together, from_environment, listening
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import GOOD, boat_step, pipeline
 
 ROOT = Path(__file__).parents[2]
@@ -116,12 +116,12 @@ def test_the_settings_decide_who_listens(tmp_path: Path, monkeypatch: pytest.Mon
         assert [run.status for run in journal.runs()] == ["completed"]
 
 
-def test_several_observers_are_one_and_their_spans_still_nest(told: Told, journal: Journal) -> None:
-    both = Together((journal, told.observer(), told.observer()))
+def test_several_observers_are_one_and_their_spans_still_nest(emitted: Emitted, journal: Journal) -> None:
+    both = Together((journal, emitted.observer(), emitted.observer()))
     run, step = RunStarted(run_id="r", pipeline="p"), StepStarted(run_id="r", name="a", kind="step")
     facts = {"trust": "clean", "reason": None, "usage": Usage(), "seconds": 0.1}
     with observing(both), span(run), span(step):
         emit(StepFinished(run_id="r", name="a", kind="step", status="success", **facts))
-    spans = told.exporter.get_finished_spans()
+    spans = emitted.exporter.get_finished_spans()
     assert [span.name for span in spans].count("step a") == 2
     assert journal.runs()[0].steps == 1

@@ -12,7 +12,7 @@ from flujo_aros import Call, Journal, Runner
 from flujo_aros.events import AgentStarted, RunStarted
 from flujo_aros.telemetry.masking import Mask
 
-from .conftest import Told
+from .conftest import Emitted
 
 RUNS = 300
 
@@ -25,8 +25,8 @@ def traced_growth(before: tracemalloc.Snapshot) -> int:
 
 
 @pytest.mark.slow
-def test_no_run_is_held_on_to_once_it_has_ended(journal: Journal, told: Told) -> None:
-    runner = Runner(Call("count", function=len), observers=[journal, told.observer()])
+def test_no_run_is_held_on_to_once_it_has_ended(journal: Journal, emitted: Emitted) -> None:
+    runner = Runner(Call("count", function=len), observers=[journal, emitted.observer()])
 
     async def many() -> set[str]:
         return {(await runner.run("four", {"api_token": f"token-of-run-{number}"})).run_id for number in range(RUNS)}

@@ -235,8 +235,8 @@ def test_a_journal_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path: 
         Runner(pipeline(call()), observers=[journal]).run_sync("x")
         journal.flush()
         chapters = [chapter for run in journal.runs() for chapter in journal.story(run.run_id).chapters]
-    told = [chapter.step.input_trust for chapter in chapters if chapter.step]
-    assert sorted(told, key=str) == [None, "clean"]
+    emitted = [chapter.step.input_trust for chapter in chapters if chapter.step]
+    assert sorted(emitted, key=str) == [None, "clean"]
 
 
 def test_a_run_goes_on_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -419,15 +419,15 @@ def test_a_step_that_paused_for_approvals_has_the_calls_tokens_and_time_of_all_i
     for _ in range(2):
         assert run.paused is not None
         run = asyncio.run(Runner(desk, journal=journal).resume(run.paused, "approve"))
-    told = run.step("each/0/tidy")
+    emitted = run.step("each/0/tidy")
     kept = next(chapter for chapter in journal.story().chapters if chapter.name == "each/0/tidy")
     assert kept.step is not None
-    assert told.usage.requests == len(kept.asks) == 3
-    assert kept.step.usage == told.usage == run.usage
-    assert kept.step.seconds == pytest.approx(told.seconds)
+    assert emitted.usage.requests == len(kept.asks) == 3
+    assert kept.step.usage == emitted.usage == run.usage
+    assert kept.step.seconds == pytest.approx(emitted.seconds)
     assert kept.step.started <= kept.asks[0].started
     page = report_html(journal.story())
-    assert f"step, 3 calls, {token_words(told.usage)} tokens" in page
+    assert f"step, 3 calls, {token_words(emitted.usage)} tokens" in page
 
 
 def test_a_run_that_is_resumed_before_its_pause_was_written_no_longer_waits(journal: Journal) -> None:
@@ -500,8 +500,8 @@ def test_steps_of_a_process_that_was_killed_are_lost_while_and_after_another_goe
     with Journal(file) as journal:
         story = journal.story()
         assert story.run.status == "completed"
-        told = [(chapter.name, chapter.step and chapter.step.status) for chapter in story.chapters]
-        assert sorted(told) == [("ask", "success"), ("ask", "success"), ("use", "lost"), ("use", "success")]
+        emitted = [(chapter.name, chapter.step and chapter.step.status) for chapter in story.chapters]
+        assert sorted(emitted) == [("ask", "success"), ("ask", "success"), ("use", "lost"), ("use", "success")]
         health = journal.health(since=datetime.now(UTC) - timedelta(hours=1))
         assert health.steps == {"success": 3, "lost": 1, "resumed": 1}
         with journal.engine.connect() as connection:

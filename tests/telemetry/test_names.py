@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Call, Runner
 from flujo_aros.telemetry import names
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
 
 DOCS = Path(__file__).parents[2] / "docs" / "telemetry.md"
@@ -57,16 +57,16 @@ def test_openinference_has_the_kind_that_we_name() -> None:
     assert trace.OpenInferenceSpanKindValues.CHAIN.value == names.CHAIN
 
 
-def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(told: Told) -> None:
+def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(emitted: Emitted) -> None:
     """Of real runs that end in every way."""
     good = [boat_step("clean", GOOD), boat_step("mended", MESSY), boat_step("staged", BAD, GOOD)]
     bad = [boat_step("provider", *[ModelHTTPError(500, "m")] * 12)]
     worse = [boat_step("degraded", *[BAD] * 12), Call("count", function=len)]
     for steps in (good, bad, worse):
-        Runner(pipeline(*steps), observers=[told.observer(content=True)]).run_sync("")
+        Runner(pipeline(*steps), observers=[emitted.observer(content=True)]).run_sync("")
     words = DOCS.read_text(encoding="utf-8")
     left: set[str] = set()
-    for span in told.exporter.get_finished_spans():
+    for span in emitted.exporter.get_finished_spans():
         left.update(span.attributes)
         for event in span.events:
             left.update((event.name, *(event.attributes or {})))

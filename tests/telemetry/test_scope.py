@@ -22,7 +22,7 @@ from flujo_aros.events import (
 )
 from flujo_aros.telemetry.records import Story
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
 
 
@@ -102,7 +102,7 @@ def facts(story: Story) -> Iterator[object]:
 @pytest.mark.parametrize("metric", ["aros.steps", "aros.readings", "aros.repairs", "aros.stages", "aros.calls"])
 def test_metrics_fed_afterwards_count_what_they_would_have_counted(metric: str) -> None:
     seen: list[Event] = []
-    live, later = Told(), Told()
+    live, later = Emitted(), Emitted()
     listener: Callable[[Event], object] = live.observer()
     Runner(pipeline(boat_step("x", BAD, MESSY)), observers=[listener, seen.append]).run_sync("")
     observer = later.observer()
@@ -111,5 +111,5 @@ def test_metrics_fed_afterwards_count_what_they_would_have_counted(metric: str) 
     assert counted(later, metric) == counted(live, metric) != []
 
 
-def counted(told: Told, metric: str) -> list[tuple[dict[str, Any], float]]:
-    return [(dict(point.attributes), point.value) for point in told.points(metric)]
+def counted(emitted: Emitted, metric: str) -> list[tuple[dict[str, Any], float]]:
+    return [(dict(point.attributes), point.value) for point in emitted.points(metric)]

@@ -28,7 +28,7 @@ from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.screen import new_mask
 from flujo_aros.telemetry.masking import Mask
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import GOOD, Boat, model, pipeline
 
 PLANTED = {
@@ -109,7 +109,7 @@ def planted_pipeline() -> Any:
         made = Agent(model(*replies), output_type=Boat, name=name, model_settings=settings, capabilities=[Aros()])
 
         @made.instructions
-        def told() -> str:
+        def emitted() -> str:
             return f"The key is {PLANTED['instructions']}, and {PLANTED['settings']}."
 
         return made
@@ -137,7 +137,7 @@ class Left:
         }
 
 
-def everything_after(told: Told, file: Path, say: Callable[..., str], **options: Any) -> Left:
+def everything_after(emitted: Emitted, file: Path, say: Callable[..., str], **options: Any) -> Left:
     lines = io.StringIO()
     logger = logging.Logger("planted", logging.DEBUG)
     logger.addHandler(logging.StreamHandler(lines))
@@ -145,19 +145,25 @@ def everything_after(told: Told, file: Path, say: Callable[..., str], **options:
     context = {"key": PLANTED["context"], "shop": {"access_token": PLANTED["context by name"]}}
     with Journal(file, secrets=secrets) as journal:
         log = Logging(logger, secrets=secrets, **options)
-        otel = OpenTelemetry(told.traces, told.meters, secrets=secrets, **options)
+        otel = OpenTelemetry(emitted.traces, emitted.meters, secrets=secrets, **options)
         good, bad = planted_pipeline()
         for steps in (good, bad, [Call("raise", function=fail)]):
             runner = Runner(pipeline(*steps), observers=[journal, otel, log])
             runner.run_sync("", context=context)
-        with observing(journal, otel, log), told.traces.get_tracer("mine").start_as_current_span("mine"):
+        with observing(journal, otel, log), emitted.traces.get_tracer("mine").start_as_current_span("mine"):
             ask_alone()
         runs = [run.run_id for run in journal.runs()]
     with closing(sqlite3.connect(file)) as database:
         dump = "\n".join(database.iterdump())
     shown = "".join(say(word, run) for run in runs for word in ("show", "explain")) + say("runs") + say("health")
     pages = "".join(say("report", run, "-o", "-") for run in runs)
-    texts = {"spans": told.everything(), "log": lines.getvalue(), "journal": dump, "terminal": shown, "report": pages}
+    texts = {
+        "spans": emitted.everything(),
+        "log": lines.getvalue(),
+        "journal": dump,
+        "terminal": shown,
+        "report": pages,
+    }
     return Left(texts)
 
 
@@ -170,38 +176,38 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
             main()
-        told = capsys.readouterr()
-        assert not left.value.code, told.err
-        return told.out + told.err
+        emitted = capsys.readouterr()
+        assert not left.value.code, emitted.err
+        return emitted.out + emitted.err
 
     return call
 
 
 @pytest.mark.parametrize("content", [False, True], ids=["by default", "with content"])
 def test_no_planted_secret_leaves(
-    told: Told, tmp_path: Path, say: Callable[..., str], monkeypatch: pytest.MonkeyPatch, *, content: bool
+    emitted: Emitted, tmp_path: Path, say: Callable[..., str], monkeypatch: pytest.MonkeyPatch, *, content: bool
 ) -> None:
     monkeypatch.setenv("BOATS_API_KEY", PLANTED["environment"])
-    left = everything_after(told, tmp_path / "planted.sqlite", say, content=content)
+    left = everything_after(emitted, tmp_path / "planted.sqlite", say, content=content)
     assert left.found() == {name: [] for name in left.places}
     assert "[secret-1]" in left.places["journal"]
     assert all(left.places.values())
 
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
-def test_a_secret_whose_case_a_template_changes_stays_one(told: Told, tmp_path: Path, case: str) -> None:
+def test_a_secret_whose_case_a_template_changes_stays_one(emitted: Emitted, tmp_path: Path, case: str) -> None:
     """Whoever reads a span or the journal can undo `| upper`, so it hides nothing."""
     planted = "Pl4nted-Under-A-Key"
     written = getattr(planted, case)()
     agent = Agent(model(f'{{"name": "{written}", "crew": "3",}}'), output_type=Boat)
     step = Step("ask", agent, input=f"{{{{ context.api_key | {case} }}}}")
     with Journal(tmp_path / "cases.sqlite") as journal:
-        otel = OpenTelemetry(told.traces, told.meters, content=True)
+        otel = OpenTelemetry(emitted.traces, emitted.meters, content=True)
         Runner(pipeline(step), observers=[journal, otel]).run_sync("", context={"api_key": planted})
         (chapter,) = journal.story().chapters
     assert "[secret-1]" in chapter.asks[0].prompt
     assert written not in repr(chapter)
-    assert written not in told.everything()
+    assert written not in emitted.everything()
 
 
 def test_a_short_secret_in_another_case_is_a_word_that_means_something_else() -> None:

@@ -97,12 +97,12 @@ class Provider(BaseHTTPRequestHandler):
     """Speaks as OpenAI does, by script: a text is a reply, nothing more is an error that quotes what it was sent."""
 
     replies: Iterator[str]
-    told: bytes
+    emitted: bytes
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path in ("/v1/traces", "/v1/metrics"):  # it is the collector, too
-            type(self).told += body
+            type(self).emitted += body
             self._answer(200, b"")
             return
         reply = next(self.replies, None)
@@ -129,7 +129,7 @@ class Provider(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    Provider.told = b""
+    Provider.emitted = b""
     with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as listening:
         thread = threading.Thread(target=listening.serve_forever)
         thread.start()
@@ -178,13 +178,13 @@ def test_no_command_shows_a_planted_secret(
     given = f"{PLANTED['prompt']} https://me:{PLANTED['prompt url']}@host the password is {PLANTED['prompt label']}"
     pairs = ["--set", f"access_token={PLANTED['set']}", "--set", f"note={PLANTED['set by looks']}"]
     run = ["run", "b.yaml", "--input", given, "--allow", "steps.py", *pairs]
-    told = {"aros run": call(tmp_path, server, "--debug", *run)}
-    assert f"{ended}  run " in told["aros run"]
+    emitted = {"aros run": call(tmp_path, server, "--debug", *run)}
+    assert f"{ended}  run " in emitted["aros run"]
     for words in ("runs", "show", "explain", "health", "replay", "report -o -", "show --json", "replay --json"):
-        told[f"aros {words}"] = call(tmp_path, server, *words.split())
-    told["OTLP"] = Provider.told.decode(errors="replace")
+        emitted[f"aros {words}"] = call(tmp_path, server, *words.split())
+    emitted["OTLP"] = Provider.emitted.decode(errors="replace")
     for file in (tmp_path / ".aros").iterdir():
-        told[file.name] = file.read_bytes().decode(errors="replace")
-    assert "planted" in told["OTLP"]
-    assert "planted" in told["runs.sqlite"]
-    assert {name: found_in(text) for name, text in told.items()} == {name: [] for name in told}
+        emitted[file.name] = file.read_bytes().decode(errors="replace")
+    assert "planted" in emitted["OTLP"]
+    assert "planted" in emitted["runs.sqlite"]
+    assert {name: found_in(text) for name, text in emitted.items()} == {name: [] for name in emitted}

@@ -18,7 +18,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Aros, Journal, Loop, OutputError, Parallel, Pipeline, Runner, RunResult, Step, Usage, observing
 from flujo_aros.testing import ScriptedModel
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step
 
 REPLIES = st.sampled_from([GOOD, GOOD, MESSY, BAD, "no boat at all", '{"name": "Al', "", "!500"])
@@ -30,10 +30,10 @@ def scripted(name: str, replies: list[str]) -> Any:
     return boat_step(name, *script, *[GOOD] * 8)
 
 
-def in_spans(told: Told) -> Usage:
+def in_spans(emitted: Emitted) -> Usage:
     """What the `agent.usage` events of all spans add up to."""
     found = Usage()
-    for span in told.exporter.get_finished_spans():
+    for span in emitted.exporter.get_finished_spans():
         for event in span.events:
             if event.name == "agent.usage":
                 tags = dict(event.attributes or {})
@@ -47,16 +47,16 @@ def in_asks(journal: Journal, run_id: str) -> Usage:
     return Usage.total(ask.usage for chapter in journal.story(run_id).chapters for ask in chapter.asks)
 
 
-def run_told(pipeline: Pipeline) -> tuple[RunResult, Told, Journal]:
-    told = Told()
+def run_told(pipeline: Pipeline) -> tuple[RunResult, Emitted, Journal]:
+    emitted = Emitted()
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
-        result = Runner(pipeline, observers=[journal, told.observer()]).run_sync("")
+        result = Runner(pipeline, observers=[journal, emitted.observer()]).run_sync("")
         assert journal.story(result.run_id).run.usage == result.usage
         assert in_asks(journal, result.run_id) == result.usage
-        assert in_spans(told) == result.usage
+        assert in_spans(emitted) == result.usage
         by_step = {chapter.name: chapter.step.usage for chapter in journal.story().chapters if chapter.step}
         assert by_step == {step.name: step.usage for step in result.steps if step.status.value != "skipped"}
-    return result, told, journal
+    return result, emitted, journal
 
 
 @settings(max_examples=25)
@@ -74,24 +74,24 @@ def test_usage_is_the_same_everywhere_for_parallel_branches() -> None:
 @settings(max_examples=10)
 @given(after=st.floats(min_value=0.0, max_value=0.06))
 def test_usage_is_the_same_everywhere_for_a_cancelled_run(after: float) -> None:
-    async def cancelled(pipeline: Pipeline, journal: Journal, told: Told) -> None:
+    async def cancelled(pipeline: Pipeline, journal: Journal, emitted: Emitted) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(after):
-                await Runner(pipeline, observers=[journal, told.observer()]).run("")
+                await Runner(pipeline, observers=[journal, emitted.observer()]).run("")
 
-    told = Told()
+    emitted = Emitted()
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
         steps = [boat_step("a", 0.01, BAD, 0.01, GOOD), boat_step("b", 0.01, MESSY)]
-        asyncio.run(cancelled(Pipeline(steps, name="slow"), journal, told))
+        asyncio.run(cancelled(Pipeline(steps, name="slow"), journal, emitted))
         for run in journal.runs():
             assert run.status in ("cancelled", "completed")
-            assert run.usage == in_asks(journal, run.run_id) == in_spans(told)
+            assert run.usage == in_asks(journal, run.run_id) == in_spans(emitted)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("replies", [[GOOD], [BAD, GOOD], [BAD] * 12], ids=["good", "mended", "refused"])
 def test_usage_of_an_agent_alone_is_the_same_everywhere(
-    journal: Journal, told: Told, replies: list[str], *, streamed: bool
+    journal: Journal, emitted: Emitted, replies: list[str], *, streamed: bool
 ) -> None:
     agent = boat_agent(*replies, capabilities=[Aros()])
 
@@ -102,12 +102,12 @@ def test_usage_of_an_agent_alone_is_the_same_everywhere(
         else:
             await agent.run("Which boat?")
 
-    mine = told.traces.get_tracer("mine").start_as_current_span("mine")
-    with observing(journal, told.observer()), mine, contextlib.suppress(OutputError):
+    mine = emitted.traces.get_tracer("mine").start_as_current_span("mine")
+    with observing(journal, emitted.observer()), mine, contextlib.suppress(OutputError):
         asyncio.run(ask())
     run = journal.runs()[0]
     assert run.usage.requests
-    assert run.usage == in_asks(journal, run.run_id) == in_spans(told)
+    assert run.usage == in_asks(journal, run.run_id) == in_spans(emitted)
 
 
 def test_usage_is_the_same_everywhere_for_a_streamed_loop(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from flujo_aros import (
 )
 from flujo_aros.host import instrument_agents
 
-from .conftest import Told
+from .conftest import Emitted
 from .scripted import BAD, GOOD, MESSY, Boat, Script, model
 
 Kind: TypeAlias = Literal["parallel", "map", "loop", "import", "branch", "fallback", "retries"]
@@ -133,10 +133,10 @@ class World:
         return Import(name, Pipeline(body.steps, name="imported"), outputs={})
 
 
-async def run(plans: list[Plan], world: World, told: Told, journal: Journal, *, streamed: bool) -> RunResult:
+async def run(plans: list[Plan], world: World, emitted: Emitted, journal: Journal, *, streamed: bool) -> RunResult:
     ended: list[RunResult] = []
     steps = Pipeline([world.step(plan) for plan in plans], name="any")
-    runner = Runner(steps, observers=[journal, told.observer()], on_result=ended.append, models=world)
+    runner = Runner(steps, observers=[journal, emitted.observer()], on_result=ended.append, models=world)
 
     async def go() -> None:
         if not streamed:
@@ -200,19 +200,19 @@ def check_nesting(spans: list[ReadableSpan], run_name: str, *, timed: bool) -> N
     stop_at=st.none() | st.integers(min_value=0, max_value=8),
 )
 def test_every_call_is_told_once_and_in_its_place(plans: list[Plan], streamed: bool, stop_at: int | None) -> None:
-    told = Told()
-    instrument_agents(told.traces, told.meters, content=False)
+    emitted = Emitted()
+    instrument_agents(emitted.traces, emitted.meters, content=False)
     try:
         with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
             world = World(stop_at)
-            result = asyncio.run(run(plans, world, told, journal, streamed=streamed))
+            result = asyncio.run(run(plans, world, emitted, journal, streamed=streamed))
             story = journal.story(result.run_id)
     finally:
         Agent.instrument_all(False)
     stages = {stage.stage for chapter in story.chapters for stage in chapter.stages if stage.outcome != "passed"}
     for what in (result.status.value, *stages):
         event(what)
-    spans = list(told.exporter.get_finished_spans())
+    spans = list(emitted.exporter.get_finished_spans())
     asks = Usage.total(ask.usage for chapter in story.chapters for ask in chapter.asks)
     assert story.run.usage == asks == in_spans(spans) == result.usage
     assert {chapter.name: chapter.step.usage for chapter in story.chapters if chapter.step} == {

@@ -70,12 +70,12 @@ def test_a_fault_is_raised(fault: str, error: type[BaseException]) -> None:
 
 
 def test_half_of_the_rate_limits_say_how_long_to_wait() -> None:
-    told = []
+    reported = []
     for seed in range(20):
         with pytest.raises(ModelHTTPError) as raised:
             asked(only("rate_limited", seed))
-        told.append(raised.value.retry_after is not None)
-    assert {True, False} == set(told)
+        reported.append(raised.value.retry_after is not None)
+    assert {True, False} == set(reported)
 
 
 def test_a_cut_stream_shows_some_of_the_reply_and_then_fails() -> None:
@@ -102,13 +102,13 @@ class One:
         return self._model
 
 
-def test_usage_that_is_wrong_is_told_as_the_provider_tells_it() -> None:
-    told = set()
+def test_usage_that_is_wrong_is_recorded_as_the_provider_reports_it() -> None:
+    reported = set()
     for seed in range(20):
         result = run_virtual(Agent(only("wrong_usage", seed)).run("x"))
-        told.add((result.usage.input_tokens, result.usage.output_tokens))
-    assert (-7, -1) in told
-    assert (10**12, 10**12) in told
+        reported.add((result.usage.input_tokens, result.usage.output_tokens))
+    assert (-7, -1) in reported
+    assert (10**12, 10**12) in reported
 
 
 def test_a_huge_reply_has_as_many_characters_as_was_said() -> None:

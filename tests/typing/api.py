@@ -131,7 +131,7 @@ def matching(outcome: Outcome[Invoice]) -> str:
             assert_never(outcome)
 
 
-def telling_apart(outcome: Outcome[Invoice]) -> float:
+def distinguished(outcome: Outcome[Invoice]) -> float:
     """`isinstance` and `kind` narrow."""
     if isinstance(outcome, Accepted):
         repairs: Sequence[Repair] = outcome.repairs

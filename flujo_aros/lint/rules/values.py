@@ -353,11 +353,11 @@ def _said(subject: Subject, located: Located) -> Fix | None:
 
 def _wrapped(subject: Subject, located: Located) -> Fix | None:
     """Remove the merging from the step, and insert a step after it that merges the value under a key."""
-    stands = subject.sequence_node(located)
+    position = subject.sequence_node(located)
     step = located.step
-    if stands is None or step is None:
+    if position is None or step is None:
         return None
-    sequence, index = stands
+    sequence, index = position
     name = _free_name(subject, f"{step.name}_as_dict")
     wrap: dict[str, Written] = {
         "kind": "step",

@@ -65,3 +65,10 @@ def test_deps_are_given_again_where_a_paused_run_goes_on(tmp_path: Path) -> None
         run = asyncio.run(Runner(pipeline, journal=journal).resume(paused.paused, "yes", deps=SHOP))
     assert run.output == "IT IS 3."
     assert SHOP.till.encode() not in (tmp_path / "runs.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_a_tool_that_meets_none_where_deps_were_forgotten_says_what_to_pass(forgotten: bool) -> None:
+    run = Runner(Step("ask", clerk())).run_sync("pen", deps=None if forgotten else object())
+    assert run.steps[0].error is not None
+    assert ("pass deps=" in run.steps[0].error) == forgotten

@@ -100,6 +100,10 @@ _IN_KIND: Final[Mapping[str, Mapping[str, str]]] = {
     "branches": {"steps": "write `branches:` with a list of steps under each name"},
     "map": {"steps": "write `body` under `map:`"},
     "loop": {"steps": "write `body` under `loop:`", "max_iterations": "write `max_loops` under `loop:`"},
+    "message": {
+        **dict.fromkeys(("schema", "output_schema", "response_schema"), "write `input_schema`, the form of the answer"),
+        **dict.fromkeys(("prompt", "question", "template", "input", "text"), "write `message`"),
+    },
 }
 """The same for a kind of step that has this key."""
 

@@ -163,6 +163,8 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "  - {name: s, uses: agents.a, body: []}",
             "unknown key 'body' here; in a step of kind: loop or map it belongs under `loop:` or `map:`",
         ),
+        ("  - {kind: hitl, name: s, message: m, schema: {}}", "unknown key 'schema'; write `input_schema`"),
+        ("  - {kind: hitl, name: s, prompt: m}", "unknown key 'prompt'; write `message`"),
         ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
         (
             "  - {name: s, uses: agents.a, max_loops: 3}",

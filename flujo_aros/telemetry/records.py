@@ -396,8 +396,10 @@ def to_plain(record: Record) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (Usage, Issue)):
+    if isinstance(value, Usage):
         return value.to_dict()
+    if isinstance(value, Issue):
+        return value.to_dict() | ({} if value.at is None else {"at": value.at})
     if isinstance(value, JournalRepair):
         return to_plain(value)
     if isinstance(value, tuple):

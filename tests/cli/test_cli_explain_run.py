@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from flujo_aros import Journal, Runner
+
 from .conftest import Aros
-from .journalled import fill
+from .journalled import boat_step, fill
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,15 @@ def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) 
     assert "Sure: {'name': 'Alma', 'crew': '3',}" in printed
     assert "^" in printed
     assert "string to number" in printed
+
+
+def test_the_place_that_cannot_be_read_is_marked(aros: Aros, tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        Runner(boat_step(*['{"name": "Alma", "crew": }'] * 9), observers=[journal]).run_sync("")
+    lines = aros("explain").stdout.splitlines()
+    reply = next(number for number, line in enumerate(lines) if '"crew": }' in line)
+    assert lines[reply + 1].rstrip().endswith("^")
+    assert lines[reply + 1].index("^") == lines[reply].index("}")
 
 
 def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:

@@ -140,7 +140,7 @@ def of_what_is_exported() -> Any:
     Thread(target=server.serve_forever, daemon=True).start()
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
     try:
-        with listening(read_settings()) as reported, observing(*([] if reported is None else [reported])):
+        with listening(read_settings()) as heard, observing(*heard.observers):
             ran(ScriptedModel('{"n": 1}'))
     finally:
         del os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]

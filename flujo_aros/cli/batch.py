@@ -382,9 +382,8 @@ async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
 
             check_local(local)
             models = await held.enter_async_context(LocalModels())
-        hear = new_mask().hear
-        observers, evidence = ((hear,), None) if kept is None else ((hear, kept), kept.evidence)
-        yield Runner(pipelines[0], observers=observers, models=models, evidence=evidence)
+        observers = (new_mask().hear, *kept.observers)
+        yield Runner(pipelines[0], observers=observers, models=models, evidence=kept.evidence)
 
 
 async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:

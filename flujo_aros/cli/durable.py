@@ -239,8 +239,8 @@ def worker_command(
     with journal() as kept, open_engine(db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
-            observers = (new_mask().hear, report, *(() if kept is None else (kept,)))
-            runner = Runner(loaded_document(document, allow or [], folders or []), observers=observers)
+            pipeline = loaded_document(document, allow or [], folders or [])
+            runner = Runner(pipeline, observers=(new_mask().hear, report, *kept.observers))
             engine.register(runner, own)
             return runner
 

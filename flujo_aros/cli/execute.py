@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.results import PausedRun
     from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
-    from flujo_aros.telemetry.setup import Together
+    from flujo_aros.telemetry.setup import Listeners
 
 
 EXIT_CODES: Final = {
@@ -81,7 +81,7 @@ Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
 @contextmanager
-def journal() -> Generator[Together | None]:
+def journal() -> Generator[Listeners]:
     """The observers besides the terminal: the journal, and OpenTelemetry if the environment configures it.
 
     The run that creates a journal prints a notice, since a journal contains prompts and replies.
@@ -89,7 +89,7 @@ def journal() -> Generator[Together | None]:
     from flujo_aros.telemetry.setup import listening
 
     with listening(read_settings()) as kept:
-        if kept is not None and kept.new_journal is not None:
+        if kept.new_journal is not None:
             kept_in = f"prompts and replies of runs are recorded in {kept.new_journal}"
             words = f"{kept_in}, with secrets masked; AROS_JOURNAL=off turns this off"
             stderr_console().print(words, style="dim", soft_wrap=True)
@@ -123,9 +123,9 @@ def execute(
                 held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
-            observers: Sequence[Observer] = (new_mask().hear, watching, *(() if kept is None else (kept,)))
+            observers: Sequence[Observer] = (new_mask().hear, watching, *kept.observers)
             board = watching if isinstance(watching, Board) else None
-            evidence = None if kept is None else kept.evidence
+            evidence = kept.evidence
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
             return run_until_signal(task(runner, board))
     except Interrupted:

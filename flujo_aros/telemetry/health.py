@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
 
-from flujo_aros.telemetry.formatting import share_words
+from flujo_aros.outcome import Reason
+from flujo_aros.telemetry.formatting import NEXT, code_words, share_words
 from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, is_gone, usage_in
 from flujo_aros.usage import Usage
 
@@ -196,17 +197,6 @@ _ARRIVES: Final = {
     "rounded": ("arrives with decimals", "ask for a whole number, or make it a number in the schema"),
     "truncated": ("arrives cut off", "raise max_tokens, or ask for less at once"),
 }
-_REASONS: Final = {
-    "truncated": "raise max_tokens, or ask for less at once",
-    "no_json": "ask for the output more plainly, or use output_mode: native",
-    "malformed": "use output_mode: native where the model can, or a larger model",
-    "invalid": "say in the prompt what the named fields must look like, or loosen the schema there",
-    "ambiguous": "ask for exactly one answer",
-    "echoed_schema": "give the model an example answer instead of only the schema",
-    "refused": "read the reply: the model declined",
-    "too_large": "ask for less at once, or raise the reading limits",
-    "provider": "check the model's name, the network and the provider's status",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +228,10 @@ def advise(
     for found in rejections:
         if found.of >= _ENOUGH and found.replies / found.of > _OFTEN:
             which = f"first replies of {_named(found.model)}{_to(found.step)}"
-            what = _REASONS.get(found.reason, "look at them with aros explain")
-            yield Advice("rejected", f"{share_words(found.replies / found.of)} of {which} are {found.reason}: {what}")
+            share, kind = share_words(found.replies / found.of), code_words(found.reason)
+            known = Reason(found.reason) if found.reason in set(Reason) else None
+            what = NEXT[known] if known else "Look at them with aros explain."
+            yield Advice("rejected", f"{share} of {which} were rejected ({kind}). {what}")
     for repair in repairs:
         words = _ARRIVES.get(repair.code)
         if words and repair.of >= _ENOUGH and repair.share > _OFTEN:

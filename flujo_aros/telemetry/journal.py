@@ -18,23 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Row,
-    Select,
-    Table,
-    and_,
-    case,
-    delete,
-    func,
-    inspect,
-    literal,
-    select,
-    text,
-    true,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -95,7 +79,7 @@ _LOCK: Final = 4_711_042
 """The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 
 
-def open_database(source: str | Path, *, create: bool = True) -> Engine:
+def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
     """The engine of a journal. Missing tables are created.
 
     Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
@@ -110,7 +94,7 @@ def file_of(source: str | Path) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def _make_tables(engine: Engine) -> None:
+def _make_tables(engine: sa.Engine) -> None:
     for left in reversed(range(_TRIES)):
         try:
             with engine.begin() as connection:
@@ -123,31 +107,31 @@ def _make_tables(engine: Engine) -> None:
             time.sleep(0.05)
 
 
-def _make_in(connection: Connection) -> None:
+def _make_in(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     for table in METADATA.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
         _add_columns(connection, table)
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
-    found = connection.execute(select(ABOUT.c.version)).scalars().all()
+    found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
     if not found:
         # Somebody else may just have done so.
         connection.execute(
-            text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
+            sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
         )
     elif max(found) > VERSION:
         raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
 
 
-def _add_columns(connection: Connection, table: Table) -> None:
+def _add_columns(connection: sa.Connection, table: sa.Table) -> None:
     """Add the columns that a journal of an earlier version lacks. Its existing rows have NULL there."""
-    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
     for column in table.columns:
         if column.name not in there:
             kind = column.type.compile(connection.dialect)
-            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+            connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
 
 
 _Row: TypeAlias = dict[str, Any]
@@ -189,7 +173,7 @@ class Writer:
     the end; `dropped` counts those that are lost.
     """
 
-    def __init__(self, engine: Callable[[], Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
+    def __init__(self, engine: Callable[[], sa.Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
         self.dropped = 0
         self._engine = engine
         self._mask = mask
@@ -314,11 +298,11 @@ def _key(record: Record | Left) -> tuple[str, _Key]:
     return table, tuple(getattr(record, key) for key in keys)
 
 
-def _close_left(connection: Connection, left: Left) -> None:
+def _close_left(connection: sa.Connection, left: Left) -> None:
     for table, column, words in _CLOSED:
         for old, new in words.items():
             which = (table.c.run_id == left.run_id, table.c.id < left.before, column == old)
-            connection.execute(update(table).where(*which).values({column.name: new}))
+            connection.execute(sa.update(table).where(*which).values({column.name: new}))
 
 
 def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
@@ -329,7 +313,7 @@ def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
                 row[column.name] = words.get(row[column.name], row[column.name])
 
 
-def write_rows(connection: Connection, table: Table, rows: list[_Row]) -> None:
+def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> None:
     """Insert rows, or write them over those with the same keys."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert  # here: a journal in a file need not load it
@@ -384,7 +368,7 @@ class Journal:
         create: bool = True,
     ) -> None:
         self.url = url
-        self._engine: Engine = open_database(url, create=create)
+        self._engine: sa.Engine = open_database(url, create=create)
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
         self._writer = Writer(self._engine_here, self._mask)
@@ -399,13 +383,13 @@ class Journal:
         """
         now = time.time_ns()
         with self._reading() as connection:
-            newest = connection.execute(select(func.max(RUNS.c.started))).scalar() or 0.0
+            newest = connection.execute(sa.select(sa.func.max(RUNS.c.started))).scalar() or 0.0
             if newest * 1e9 <= now:
                 return now
             ahead = newest - now / 1e9
             words = "the clock went back: the newest run in the journal %s starts %.0f s in the future"
             _log.warning(words, shown(self._engine.url), ahead)
-            largest = (connection.execute(select(func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
+            largest = (connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
             return max(now, int(newest * 1e9), *largest) + 1
 
     def __call__(self, event: Event, /) -> None:
@@ -485,20 +469,19 @@ class Journal:
 
     def agreements(self, *, limit: int = 1_000) -> list[tuple[str, str, JournalNote]]:
         """The latest results of agreement steps, newest first, each with its run and the name of its step."""
-        query = select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
+        query = sa.select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
         with self._reading() as connection:
             found = [from_row(JournalNote, row) for row in connection.execute(query)]
         return [(note.run_id, note.step_place, note) for note in found if note.data]
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
         """The record of each stage for each model and contract, which a ladder with `adaptive` uses."""
-        when = true() if since is None else STAGES.c.started >= since.timestamp()
+        when = sa.true() if since is None else STAGES.c.started >= since.timestamp()
         keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
-        saved = func.sum(case((STAGES.c.outcome == "accepted", 1), else_=0))
-        ran = and_(
-            when, STAGES.c.outcome.not_in(("passed", "running", "interrupted")), STAGES.c.schema_hash.is_not(None)
-        )
-        query = select(*keys, func.count(), saved, func.sum(STAGES.c.calls)).where(ran).group_by(*keys).order_by(*keys)
+        saved = sa.func.sum(sa.case((STAGES.c.outcome == "accepted", 1), else_=0))
+        ended = STAGES.c.outcome.not_in(("passed", "running", "interrupted"))
+        query = sa.select(*keys, sa.func.count(), saved, sa.func.sum(STAGES.c.calls)).group_by(*keys).order_by(*keys)
+        query = query.where(when, ended, STAGES.c.schema_hash.is_not(None))
         with self._reading() as connection:
             return Evidence.of(
                 (model or "", schema, stage, Achieved(tries, int(successes), int(calls or 0)))
@@ -511,17 +494,17 @@ class Journal:
         with self._reading(change=True) as connection:
             if older_than is not None:
                 before = (datetime.now(UTC) - older_than).timestamp()
-                gone.update(connection.execute(select(RUNS.c.run_id).where(RUNS.c.started < before)).scalars())
+                gone.update(connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.started < before)).scalars())
             if max_runs is not None:
-                too_many = select(RUNS.c.run_id).order_by(RUNS.c.started.desc()).limit(2**31 - 1).offset(max_runs)
+                too_many = sa.select(RUNS.c.run_id).order_by(RUNS.c.started.desc()).limit(2**31 - 1).offset(max_runs)
                 gone.update(connection.execute(too_many).scalars())
             for table in OF_A_RUN:
                 for batch in _batches(sorted(gone), 500):
-                    connection.execute(delete(table).where(table.c.run_id.in_(batch)))
+                    connection.execute(sa.delete(table).where(table.c.run_id.in_(batch)))
         return len(gone)
 
     @contextmanager
-    def _reading(self, *, change: bool = False) -> Generator[Connection]:
+    def _reading(self, *, change: bool = False) -> Generator[sa.Connection]:
         """A connection, after every event so far is written. Raises `UsageError` for errors of the database."""
         self.flush()
         engine = self._engine_here()
@@ -531,14 +514,14 @@ class Journal:
         except SQLAlchemyError as error:
             raise UsageError(f"the journal {shown(engine.url)} cannot be read: {cause(error)}") from error
 
-    def _engine_here(self) -> Engine:
+    def _engine_here(self) -> sa.Engine:
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent
             self._engine.dispose(close=False)
             self._engine_pid = os.getpid()
         return self._engine
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> sa.Engine:
         """The database, for queries of your own."""
         return self._engine_here()
 
@@ -563,9 +546,9 @@ _SHOWN_MATCHES: Final = 5
 _PAUSED: Final = ("paused", "resumed")
 
 
-def _find(connection: Connection, run: str) -> str:
+def _find(connection: sa.Connection, run: str) -> str:
     """The id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
-    newest = select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
+    newest = sa.select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
     if run == "last":
         found = connection.execute(newest.limit(1)).scalars().all()
         if not found:
@@ -581,7 +564,7 @@ def _find(connection: Connection, run: str) -> str:
     raise UsageError(f"{run!r} matches more than one run: {several}; give more characters")
 
 
-def _story(connection: Connection, run: str) -> Story:
+def _story(connection: sa.Connection, run: str) -> Story:
     """The whole story of one run, in the order of events."""
     run_id = _find(connection, run)
     head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
@@ -632,17 +615,17 @@ def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
 
 
-def _reopen(connection: Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
+def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
     """The ids of the unsettled steps of a run, by name, after removing what had happened inside them. Paused steps are
     left alone, because they continue in another row (see `_gone_on`).
     """
-    query = select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
+    query = sa.select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
     found = connection.execute(query.order_by(STEPS.c.id))
     left = {str(name): int(own) for name, own in found if name not in settled}
     for batch in _batches(sorted(left.values()), 500):
         for table in (REPAIRS, READINGS, ASKS, STAGES, NOTES):
-            connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
-        connection.execute(delete(VALUES).where(VALUES.c.run_id == run_id, VALUES.c.id.in_(batch)))
+            connection.execute(sa.delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
+        connection.execute(sa.delete(VALUES).where(VALUES.c.run_id == run_id, VALUES.c.id.in_(batch)))
     return left
 
 
@@ -650,17 +633,17 @@ def _batches(values: list[T], size: int) -> Iterable[list[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _counted() -> Select[Any]:
+def _counted() -> sa.Select[Any]:
     """Runs with the number of their steps and repairs."""
-    steps = select(func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
-    repairs = select(func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()
-    return select(RUNS, steps.label("steps"), repairs.label("repairs"))
+    steps = sa.select(sa.func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
+    repairs = sa.select(sa.func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()
+    return sa.select(RUNS, steps.label("steps"), repairs.label("repairs"))
 
 
-def _records(connection: Connection, kind: type[RecordT], run_id: str) -> Iterator[RecordT]:
+def _records(connection: sa.Connection, kind: type[RecordT], run_id: str) -> Iterator[RecordT]:
     """The records of a run, in the order in which they happened."""
     table = TABLES[kind]
-    for row in connection.execute(select(table).where(table.c.run_id == literal(run_id)).order_by(table.c.id)):
+    for row in connection.execute(sa.select(table).where(table.c.run_id == sa.literal(run_id)).order_by(table.c.id)):
         yield from_row(kind, row)
 
 
@@ -671,12 +654,12 @@ def _by_step(records: Iterable[T]) -> defaultdict[int, list[T]]:
     return found
 
 
-def _contracts(connection: Connection, hashes: set[str]) -> dict[str, str]:
-    query = select(CONTRACTS.c.schema_hash, CONTRACTS.c.spec).where(CONTRACTS.c.schema_hash.in_(sorted(hashes)))
+def _contracts(connection: sa.Connection, hashes: set[str]) -> dict[str, str]:
+    query = sa.select(CONTRACTS.c.schema_hash, CONTRACTS.c.spec).where(CONTRACTS.c.schema_hash.in_(sorted(hashes)))
     return {known: spec or "" for known, spec in connection.execute(query)}
 
 
-def _run(row: Row[Any]) -> JournalRun:
+def _run(row: sa.Row[Any]) -> JournalRun:
     run = from_row(JournalRun, row, steps=row.steps, repairs=row.repairs)
     return replace(run, status="lost") if run.status == "running" and is_gone(run.host, run.pid) else run
 

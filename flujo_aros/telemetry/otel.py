@@ -11,31 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider
+from opentelemetry.metrics import Meter, MeterProvider
 from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from flujo_aros.events import (
-    AgentFinished,
-    AskFinished,
-    AskStarted,
-    Event,
-    FunctionCalled,
-    ReadFinished,
-    RunFinished,
-    RunStarted,
-    Scope,
-    StageFinished,
-    StagePassed,
-    StageStarted,
-    StepFinished,
-    StepStarted,
-)
+from flujo_aros import events
 from flujo_aros.telemetry import names
 from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.telemetry.masking import Mask
@@ -84,88 +69,74 @@ class Spans:
         self._faulty: set[int] = set()
         """The steps in which a provider call failed."""
 
-        self._takes: Mapping[type[Event], Callable[[Any], AbstractContextManager[object] | None]] = {
-            RunStarted: self._run_started,
-            RunFinished: self._run_finished,
-            StepStarted: self._step_started,
-            StepFinished: self._step_finished,
-            FunctionCalled: self._function_called,
-            AgentFinished: self._agent_finished,
-            StageStarted: self._stage_started,
-            StageFinished: self._stage_finished,
-            StagePassed: self._stage_passed,
-            AskStarted: self._ask_started,
-            AskFinished: self._ask_finished,
-            ReadFinished: self._read_finished,
+        self._takes: Mapping[type[events.Event], Callable[[Any], AbstractContextManager[object] | None]] = {
+            events.RunStarted: self._run_started,
+            events.RunFinished: self._run_finished,
+            events.StepStarted: self._step_started,
+            events.StepFinished: self._step_finished,
+            events.FunctionCalled: self._function_called,
+            events.AgentFinished: self._agent_finished,
+            events.StageStarted: self._stage_started,
+            events.StageFinished: self._stage_finished,
+            events.StagePassed: self._stage_passed,
+            events.AskStarted: self._ask_started,
+            events.AskFinished: self._ask_finished,
+            events.ReadFinished: self._read_finished,
         }
 
-    def take(self, event: Event) -> AbstractContextManager[object] | None:
+    def take(self, event: events.Event) -> AbstractContextManager[object] | None:
         """Receive one event; the caller keeps the span of a start event open."""
         take = self._takes.get(type(event))
         return None if take is None else take(event)
 
-    def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
+    def _run_started(self, event: events.RunStarted) -> AbstractContextManager[object]:
         """A resumed run is a separate trace with a link to the span that paused."""
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
-        held = self._held(
-            event,
-            f"{names.INVOKE_WORKFLOW} {pipeline}",
-            {
-                names.OPERATION: names.INVOKE_WORKFLOW,
-                names.WORKFLOW_NAME: pipeline,
-                names.RUN_ID: event.run_id,
-                names.RESUMED: event.resumed,
-            },
-            links=[Link(before)] if before.is_valid else [],
-        )
+        tags: Tags = {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline}
+        tags |= {names.RUN_ID: event.run_id, names.RESUMED: event.resumed}
+        links = [Link(before)] if before.is_valid else []
+        held = self._held(event, f"{names.INVOKE_WORKFLOW} {pipeline}", tags, links)
         span = self._own(event)
-        if span is not None:
+        if span.is_recording():
             _W3C.inject(event.carrier, trace.set_span_in_context(span))
-            self._put_value(span, names.INPUT_VALUE, event.input)
+        self._put_value(span, names.INPUT_VALUE, event.input)
         return held
 
-    def _run_finished(self, event: RunFinished) -> None:
+    def _run_finished(self, event: events.RunFinished) -> None:
         span = self._own(event)
-        if span is not None:
-            span.set_attribute(names.STATUS, event.status)
-            self._put_value(span, names.OUTPUT_VALUE, event.output)
-            if event.status in (*_FAILED, "degraded"):
-                _fail(span, event.status)
-            elif event.status == "completed":
-                span.set_status(Status(StatusCode.OK))
+        span.set_attribute(names.STATUS, event.status)
+        self._put_value(span, names.OUTPUT_VALUE, event.output)
+        if event.status in (*_FAILED, "degraded"):
+            _fail(span, event.status)
+        elif event.status == "completed":
+            span.set_status(Status(StatusCode.OK))
 
-    def _step_started(self, event: StepStarted) -> AbstractContextManager[object]:
+    def _step_started(self, event: events.StepStarted) -> AbstractContextManager[object]:
         name = self._mask(event.name)
         return self._held(event, f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
 
-    def _step_finished(self, event: StepFinished) -> None:
+    def _step_finished(self, event: events.StepFinished) -> None:
         faulty = event.scope.id in self._faulty
         self._faulty.discard(event.scope.id)
         span = self._own(event)
-        if span is None:
-            return
         span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
-        span.set_attribute(names.SPAN_PROVIDER_ERROR, faulty)
+        span.set_attributes({names.SPAN_PROVIDER_ERROR: faulty, **_worth(event)})
         self._put_value(span, names.OUTPUT_VALUE, event.output)
-        _set(span, {names.TRUST: event.trust, names.REASON: event.reason})
-        if self._content and event.error:
-            span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
+        self._put_value(span, names.ERROR_MESSAGE, event.error or None)
         if event.status in _FAILED:
             raised = _RAISED.match(event.error or "")
             _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
 
-    def _function_called(self, event: FunctionCalled) -> None:
-        span = self._own(event)
-        if span is not None:
-            self._put_value(span, names.INPUT_VALUE, event.input)
+    def _function_called(self, event: events.FunctionCalled) -> None:
+        self._put_value(self._own(event), names.INPUT_VALUE, event.input)
 
-    def _agent_finished(self, event: AgentFinished) -> None:
+    def _agent_finished(self, event: events.AgentFinished) -> None:
         if not event.scope.step:  # the span of an agent outside of any pipeline is its host's
             self._faulty.discard(event.scope.id)
-            _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
+            trace.get_current_span().set_attributes(_worth(event))
 
-    def _stage_started(self, event: StageStarted) -> AbstractContextManager[object]:
+    def _stage_started(self, event: events.StageStarted) -> AbstractContextManager[object]:
         around = self._around(event)
         if around.is_recording():
             tags = self._repair_tags(event)
@@ -173,30 +144,21 @@ class Spans:
                 around.add_event(names.REPAIR_STARTED, tags)
             if event.stage not in names.REPAIRS_OF_A_REPLY:
                 around.add_event(names.FALLBACK_STAGE, tags)
-        attributes: Tags = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason}
-        _also(attributes, {names.SPAN_SCHEMA_HASH: event.schema_hash})
-        return self._held(event, f"stage {event.stage}", attributes)
+        own = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason, names.SPAN_SCHEMA_HASH: event.schema_hash}
+        return self._held(event, f"stage {event.stage}", _known(own))
 
-    def _stage_finished(self, event: StageFinished) -> None:
-        span = self._own(event)
-        if span is None:
-            return
-        span.set_attributes({names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls})
-        _set(span, {names.REASON: event.reason})
-        if event.stage in names.GIVES_TEXT:
-            return
-        success = event.outcome == "accepted"
-        tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
-        self._around(event, beyond=event.scope.id).add_event(
-            names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags
-        )
+    def _stage_finished(self, event: events.StageFinished) -> None:
+        ended = {names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls, names.REASON: event.reason}
+        self._own(event).set_attributes(_known(ended))
+        if event.stage not in names.GIVES_TEXT:
+            name = names.REPAIR_SUCCESS if event.outcome == "accepted" else names.REPAIR_FAILED
+            tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
+            self._around(event, beyond=event.scope.id).add_event(name, tags)
 
-    def _stage_passed(self, event: StagePassed) -> None:
-        span = self._around(event)
-        if span.is_recording():
-            span.add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
+    def _stage_passed(self, event: events.StagePassed) -> None:
+        self._around(event).add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
 
-    def _ask_started(self, event: AskStarted) -> None:
+    def _ask_started(self, event: events.AskStarted) -> None:
         span = self._around(event)
         if not span.is_recording():
             return
@@ -211,7 +173,7 @@ class Spans:
         if event.stage == names.FIRST and self._spans.get(event.scope.id) is not span:
             self._put_value(span, names.INPUT_VALUE, event.prompt)
 
-    def _ask_finished(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: events.AskFinished) -> None:
         failed = event.fault is not None or event.finish_reason == "error"
         if failed:
             self._faulty.add(_step_or_owner(event.scope))
@@ -219,28 +181,20 @@ class Spans:
         if not span.is_recording():
             return
         used, model = event.usage, self._mask(event.model)
-        tags: Tags = {
-            names.STAGE: event.stage,
-            "attempt": event.attempt,
-            "requests": used.requests,
-            "input_tokens": used.input_tokens,
-            "output_tokens": used.output_tokens,
-            names.PROVIDER_ERROR: failed,
-        }
-        tags |= {"cost_usd": float(used.cost)} if used.cost is not None else {}
-        tags |= {"unmeasured_requests": used.unmeasured_requests} if used.unmeasured_requests else {}
-        tags |= {"finish_reason": event.finish_reason} if event.finish_reason else {}
+        tags = {names.STAGE: event.stage, "attempt": event.attempt, names.PROVIDER_ERROR: failed}
+        spent: dict[str, Any] = {name: getattr(used, name) for name in ("requests", "input_tokens", "output_tokens")}
+        spent |= {"unmeasured_requests": used.unmeasured_requests or None}
+        spent |= {"cost_usd": None if used.cost is None else float(used.cost)}
+        ended = {"finish_reason": event.finish_reason or None, "model_id": model or None}
         if model:
-            tags["model_id"] = model
             span.set_attribute(names.MODEL_ID, model)
-        span.add_event(names.AGENT_USAGE, tags)
+        span.add_event(names.AGENT_USAGE, _known({**tags, **spent, **ended}))
 
-    def _read_finished(self, event: ReadFinished) -> None:
+    def _read_finished(self, event: events.ReadFinished) -> None:
         span = self._around(event)
         if not span.is_recording():
             return
-        tags = self._repair_tags(event)
-        _also(tags, {names.TRUST_TAG: event.trust})
+        tags = {**self._repair_tags(event), **_known({names.TRUST_TAG: event.trust})}
         if event.schema_hash:
             span.set_attribute(names.SPAN_SCHEMA_HASH, event.schema_hash)
         if event.stage == names.FIRST and (event.repairs or event.outcome == "rejected"):
@@ -258,19 +212,18 @@ class Spans:
         reply = {names.REPLY: self._text(event.text), **self._messages(event)} if content and event.text else {}
         span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
 
-    def _repair_tags(self, event: StageStarted | StageFinished | ReadFinished) -> Tags:
+    def _repair_tags(self, event: events.StageStarted | events.StageFinished | events.ReadFinished) -> Tags:
         """The attributes of every span event about a repair."""
         faulty = _step_or_owner(event.scope) in self._faulty
         kind = names.STAGE_KINDS.get(event.stage, names.ASKS_A_MODEL)
-        tags: Tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
-        _also(tags, {names.SCHEMA_HASH: event.schema_hash, names.REASON_TAG: event.reason})
-        return tags
+        tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
+        return _known({**tags, names.SCHEMA_HASH: event.schema_hash, names.REASON_TAG: event.reason})
 
     def _put_value(self, span: Span, name: str, value: object) -> None:
-        if self._content and value is not None:
+        if self._content and value is not None and span.is_recording():
             span.set_attribute(name, self._text(value_words(value)))
 
-    def _messages(self, event: ReadFinished) -> Tags:
+    def _messages(self, event: events.ReadFinished) -> Tags:
         messages = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
         return {names.ISSUE_MESSAGES: messages} if messages else {}
 
@@ -278,7 +231,7 @@ class Spans:
         return self._mask(text)[:_MOST_TEXT]
 
     def _held(
-        self, event: Event, name: str, attributes: Tags, links: Sequence[Link] = ()
+        self, event: events.Event, name: str, attributes: Tags, links: Sequence[Link] = ()
     ) -> AbstractContextManager[object]:
         scope = event.scope.id
         marked = {**attributes, names.SPAN_KIND: names.CHAIN}
@@ -286,12 +239,11 @@ class Spans:
         self._spans[scope] = span
         return Held(span, lambda: self._spans.pop(scope, None))
 
-    def _own(self, event: Event) -> Span | None:
-        """The span for the scope of an event, if it is recorded."""
-        span = self._spans.get(event.scope.id)
-        return span if span is not None and span.is_recording() else None
+    def _own(self, event: events.Event) -> Span:
+        """The span for the scope of an event; without one, a span that records nothing."""
+        return self._spans.get(event.scope.id, trace.INVALID_SPAN)
 
-    def _around(self, event: Event, beyond: int | None = None) -> Span:
+    def _around(self, event: events.Event, beyond: int | None = None) -> Span:
         """Our innermost span around an event, else the current one; `beyond` a scope: the one around that."""
         for scope in reversed(event.scope.path):
             span = self._spans.get(scope)
@@ -300,17 +252,17 @@ class Spans:
         return trace.INVALID_SPAN if beyond is not None else trace.get_current_span()
 
 
-def _step_or_owner(scope: Scope) -> int:
+def _step_or_owner(scope: events.Scope) -> int:
     """What the failure of a provider is held against."""
     return scope.step or scope.owner
 
 
-def _set(span: Span, tags: dict[str, str | None]) -> None:
-    span.set_attributes({name: value for name, value in tags.items() if value is not None})
+def _known(tags: Mapping[str, Any]) -> Tags:
+    return {name: value for name, value in tags.items() if value is not None}
 
 
-def _also(tags: Tags, more: dict[str, str | None]) -> None:
-    tags.update({name: value for name, value in more.items() if value is not None})
+def _worth(event: events.StepFinished | events.AgentFinished) -> Tags:
+    return _known({names.TRUST: event.trust, names.REASON: event.reason})
 
 
 def _fail(span: Span, kind: str) -> None:
@@ -318,19 +270,22 @@ def _fail(span: Span, kind: str) -> None:
     span.set_status(Status(StatusCode.ERROR, kind))
 
 
-Labels: TypeAlias = Mapping[str, str | bool]
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its name, kind, unit and labels."""
+    """One metric: its name, unit and labels; a histogram if it has bounds, otherwise a counter."""
 
     name: str
-    kind: Literal["counter", "histogram"]
     unit: str
     labels: tuple[str, ...]
     description: str
     bounds: tuple[float, ...] = ()
+
+    def made(self, meter: Meter) -> Callable[..., None]:
+        """Its instrument: what adds to a counter, or records a value of a histogram."""
+        if not self.bounds:
+            return meter.create_counter(self.name, self.unit, self.description).add
+        advice = {"explicit_bucket_boundaries_advisory": self.bounds}
+        return meter.create_histogram(self.name, self.unit, self.description, **advice).record
 
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 180.0)
@@ -339,45 +294,29 @@ _TOKENS: Final = (100.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 50_000.0, 2
 _DOLLARS: Final = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0)
 
 _STEP: Final = ("pipeline", "step", "status")
+_READ: Final = ("stage", "outcome", "trust", "reason", "model")
 
 
 METRICS: Final = (
-    Metric("aros.runs", "counter", "{run}", ("pipeline", "status"), "Runs that ended."),
-    Metric("aros.run.duration", "histogram", "s", ("pipeline", "status"), "How long runs took.", _SECONDS),
-    Metric("aros.steps", "counter", "{step}", (*_STEP, "kind", "trust"), "Steps that settled."),
-    Metric("aros.step.duration", "histogram", "s", (*_STEP, "kind"), "How long steps took.", _SECONDS),
-    Metric("aros.step.calls", "histogram", "{call}", _STEP, "Model calls of a step, repairs included.", _CALLS),
-    Metric("aros.step.tokens", "histogram", "{token}", _STEP, "Input and output tokens of a step.", _TOKENS),
-    Metric("aros.step.cost", "histogram", "USD", _STEP, "Cost of a step, where prices are known.", _DOLLARS),
+    Metric("aros.runs", "{run}", ("pipeline", "status"), "Runs that ended."),
+    Metric("aros.run.duration", "s", ("pipeline", "status"), "How long runs took.", _SECONDS),
+    Metric("aros.steps", "{step}", (*_STEP, "kind", "trust"), "Steps that settled."),
+    Metric("aros.step.duration", "s", (*_STEP, "kind"), "How long steps took.", _SECONDS),
+    Metric("aros.step.calls", "{call}", _STEP, "Model calls of a step, repairs included.", _CALLS),
+    Metric("aros.step.tokens", "{token}", _STEP, "Input and output tokens of a step.", _TOKENS),
+    Metric("aros.step.cost", "USD", _STEP, "Cost of a step, where prices are known.", _DOLLARS),
+    Metric("aros.readings", "{reading}", _READ, "Replies that were read."),
+    Metric("aros.repairs", "{repair}", ("code", "risk", "model"), "Edits between a reply and its value."),
+    Metric("aros.stages", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
     Metric(
-        "aros.readings",
-        "counter",
-        "{reading}",
-        ("stage", "outcome", "trust", "reason", "model"),
-        "Replies that were read.",
+        "aros.fallback.stage", "{stage}", ("stage", "because"), "Stages started after the reply could not be repaired."
     ),
-    Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a reply and its value."),
-    Metric("aros.stages", "counter", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
-    Metric(
-        "aros.fallback.stage",
-        "counter",
-        "{stage}",
-        ("stage", "because"),
-        "Stages started after the reply could not be repaired.",
-    ),
-    Metric("aros.stage.duration", "histogram", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
-    Metric("aros.calls", "counter", "{call}", ("stage", "model", "fault"), "Model calls."),
-    Metric("agent.usage", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
-    Metric("aros.cost", "counter", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
-    Metric(
-        "aros.time_to_first_partial",
-        "histogram",
-        "s",
-        ("model",),
-        "Time from a call to the first part shown.",
-        _SECONDS,
-    ),
-    Metric("aros.gate.violations", "counter", "{violation}", ("pipeline",), "Completed runs with an unsettled step."),
+    Metric("aros.stage.duration", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
+    Metric("aros.calls", "{call}", ("stage", "model", "fault"), "Model calls."),
+    Metric("agent.usage", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
+    Metric("aros.cost", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
+    Metric("aros.time_to_first_partial", "s", ("model",), "Time from a call to the first part shown.", _SECONDS),
+    Metric("aros.gate.violations", "{violation}", ("pipeline",), "Completed runs with an unsettled step."),
 )
 
 
@@ -385,92 +324,75 @@ class Measures:
     """Counts and measures events. Names go through `mask`."""
 
     def __init__(self, meter: Meter, mask: Callable[[str], str]) -> None:
-        self._counters: dict[str, Counter] = {}
-        self._histograms: dict[str, Histogram] = {}
-        for metric in METRICS:
-            if metric.kind == "counter":
-                self._counters[metric.name] = meter.create_counter(metric.name, metric.unit, metric.description)
-            else:
-                self._histograms[metric.name] = meter.create_histogram(
-                    metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.bounds
-                )
+        self._instruments = {metric.name: metric.made(meter) for metric in METRICS}
         self._mask = mask
         self._unsettled: dict[int, int] = {}
         """The number of open steps of each run."""
-        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
-            RunStarted: self._run_started,
-            RunFinished: self._run_finished,
-            StepStarted: self._step_started,
-            StepFinished: self._step_finished,
-            StageStarted: self._stage_started,
-            StageFinished: self._stage_finished,
-            AskFinished: self._ask_finished,
-            ReadFinished: self._read_finished,
-        }
 
-    def take(self, event: Event) -> None:
+    def _put(self, name: str, value: float, labels: Mapping[str, str | bool]) -> None:
+        self._instruments[name](value, labels)
+
+    def take(self, event: events.Event) -> None:
         """Receive one event."""
-        take = self._takes.get(type(event))
-        if take is not None:
-            take(event)
+        match event:
+            case events.RunStarted():
+                self._unsettled[event.scope.id] = 0
+            case events.RunFinished():
+                self._run_finished(event)
+            case events.StepStarted():
+                self._settle(event, +1)
+            case events.StepFinished():
+                self._settle(event, -1)
+                self._step_finished(event)
+            case events.StageStarted() if event.stage not in names.REPAIRS_OF_A_REPLY:
+                self._put("aros.fallback.stage", 1, {"stage": event.stage, "because": event.reason})
+            case events.StageFinished():
+                labels = {"stage": event.stage, "outcome": event.outcome}
+                self._put("aros.stages", 1, {**labels, "because": event.because})
+                self._put("aros.stage.duration", event.scope.seconds, labels)
+            case events.AskFinished():
+                self._ask_finished(event)
+            case events.ReadFinished():
+                model = self._mask(event.model)
+                worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
+                self._put("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
+                for repair in event.repairs:
+                    risk = repair.risk.name.lower()
+                    self._put("aros.repairs", 1, {"code": repair.code, "risk": risk, "model": model})
+            case _:
+                return
 
-    def _run_started(self, event: RunStarted) -> None:
-        self._unsettled[event.scope.id] = 0
-
-    def _run_finished(self, event: RunFinished) -> None:
-        pipeline = self._mask(event.pipeline)
+    def _run_finished(self, event: events.RunFinished) -> None:
+        pipeline, unsettled = self._mask(event.pipeline), self._unsettled.pop(event.scope.id, 0)
         labels = {"pipeline": pipeline, "status": event.status}
-        self._counters["aros.runs"].add(1, labels)
-        self._histograms["aros.run.duration"].record(event.seconds, labels)
-        unsettled = self._unsettled.pop(event.scope.id, 0)
-        self._counters["aros.gate.violations"].add(
-            int(event.status == "completed" and unsettled != 0), {"pipeline": pipeline}
-        )
+        self._put("aros.runs", 1, labels)
+        self._put("aros.run.duration", event.seconds, labels)
+        broken = int(event.status == "completed" and unsettled != 0)
+        self._put("aros.gate.violations", broken, {"pipeline": pipeline})
 
-    def _step_started(self, event: StepStarted) -> None:
-        self._settle(event, +1)
-
-    def _step_finished(self, event: StepFinished) -> None:
-        self._settle(event, -1)
+    def _step_finished(self, event: events.StepFinished) -> None:
         used, name = event.usage, step_place(self._mask(event.name))
         labels = {"pipeline": self._mask(event.scope.pipeline), "step": name, "status": event.status}
-        self._counters["aros.steps"].add(1, {**labels, "kind": event.kind, "trust": event.trust or ""})
-        self._histograms["aros.step.duration"].record(event.seconds, {**labels, "kind": event.kind})
+        self._put("aros.steps", 1, {**labels, "kind": event.kind, "trust": event.trust or ""})
+        self._put("aros.step.duration", event.seconds, {**labels, "kind": event.kind})
         if used.requests:
-            self._histograms["aros.step.calls"].record(used.requests, labels)
-            self._histograms["aros.step.tokens"].record(used.input_tokens + used.output_tokens, labels)
+            self._put("aros.step.calls", used.requests, labels)
+            self._put("aros.step.tokens", used.input_tokens + used.output_tokens, labels)
         if used.cost is not None:
-            self._histograms["aros.step.cost"].record(float(used.cost), labels)
+            self._put("aros.step.cost", float(used.cost), labels)
 
-    def _stage_started(self, event: StageStarted) -> None:
-        if event.stage not in names.REPAIRS_OF_A_REPLY:
-            self._counters["aros.fallback.stage"].add(1, {"stage": event.stage, "because": event.reason})
-
-    def _stage_finished(self, event: StageFinished) -> None:
-        labels = {"stage": event.stage, "outcome": event.outcome}
-        self._counters["aros.stages"].add(1, {**labels, "because": event.because})
-        self._histograms["aros.stage.duration"].record(event.scope.seconds, labels)
-
-    def _ask_finished(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: events.AskFinished) -> None:
         used, model = event.usage, self._mask(event.model)
         labels = {"stage": event.stage, "model": model}
-        self._counters["aros.calls"].add(used.requests, {**labels, "fault": event.fault is not None})
-        self._counters["agent.usage"].add(used.input_tokens, {**labels, "direction": "input"})
-        self._counters["agent.usage"].add(used.output_tokens, {**labels, "direction": "output"})
+        self._put("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
+        self._put("agent.usage", used.input_tokens, {**labels, "direction": "input"})
+        self._put("agent.usage", used.output_tokens, {**labels, "direction": "output"})
         if used.cost is not None:
-            self._counters["aros.cost"].add(float(used.cost), labels)
+            self._put("aros.cost", float(used.cost), labels)
         if event.first_seconds is not None:
-            self._histograms["aros.time_to_first_partial"].record(event.first_seconds, {"model": model})
+            self._put("aros.time_to_first_partial", event.first_seconds, {"model": model})
 
-    def _read_finished(self, event: ReadFinished) -> None:
-        model = self._mask(event.model)
-        worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
-        self._counters["aros.readings"].add(1, {"stage": event.stage, **worth, "model": model})
-        for repair in event.repairs:
-            labels = {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
-            self._counters["aros.repairs"].add(1, labels)
-
-    def _settle(self, event: StepStarted | StepFinished, change: int) -> None:
+    def _settle(self, event: events.StepStarted | events.StepFinished, change: int) -> None:
         if event.scope.run in self._unsettled:
             self._unsettled[event.scope.run] += change
 
@@ -507,9 +429,9 @@ class OpenTelemetry:
         self._spans = Spans(tracer, mask, content=content)
         self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), mask)
 
-    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+    def __call__(self, event: events.Event, /) -> AbstractContextManager[object] | None:
         """Receive one event; the emitter keeps the span of a start event open."""
-        if self._content or not isinstance(event, ReadFinished) or event.capture:
+        if self._content or not isinstance(event, events.ReadFinished) or event.capture:
             self._mask.hear(event)
         if self._measured or _heard(metrics.get_meter_provider()):
             self._measures.take(event)

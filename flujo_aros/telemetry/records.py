@@ -23,7 +23,6 @@ from typing import (
     Final,
     NamedTuple,
     TypeAlias,
-    TypedDict,
     TypeVar,
     Union,
     cast,
@@ -37,25 +36,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaD
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from flujo_aros import events
 from flujo_aros.contract import Contract, written_as
-from flujo_aros.events import (
-    AgentFinished,
-    AgentStarted,
-    AskFinished,
-    AskStarted,
-    Event,
-    FunctionCalled,
-    ReadFinished,
-    RunFinished,
-    RunStarted,
-    Scope,
-    StageFinished,
-    StagePassed,
-    StageStarted,
-    StepFinished,
-    StepNoted,
-    StepStarted,
-)
 from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Ladder, ladder_for
 from flujo_aros.settings import current_settings
@@ -93,11 +75,11 @@ class JournalRun:
     pipeline: Masked
     kind: str
     """`pipeline`, or `agent` for an agent that ran outside a pipeline."""
-    status: str
+    status: str = "running"
     started: float
     """In seconds since 1970, like all times."""
-    seconds: float | None
-    usage: Usage
+    seconds: float | None = None
+    usage: Usage = field(default_factory=Usage)
     host: str = ""
     pid: int = 0
     steps: int = _computed(0)
@@ -125,16 +107,16 @@ class JournalStep:
     place: Internal[Masked] = ""
     """The name without the numbers of loops and maps."""
     kind: str
-    status: str
-    trust: str | None
+    status: str = "running"
+    trust: str | None = None
     input_trust: str | None = None
     """The lowest trust among the inputs of the step; None in journals that did not keep it."""
-    reason: str | None
-    error: Masked | None
-    attempts: int
+    reason: str | None = None
+    error: Masked | None = None
+    attempts: int = 0
     started: float
-    seconds: float | None
-    usage: Usage
+    seconds: float | None = None
+    usage: Usage = field(default_factory=Usage)
     input: str | None = _computed(None)
     output: str | None = _computed(None)
 
@@ -174,15 +156,15 @@ class JournalStage(_OfStep):
     """One stage of a ladder that ran, or was skipped: then `outcome` is `passed`, and `why` says why."""
 
     stage: str
-    because: str | None
+    because: str | None = None
     schema_hash: str | None = None
-    outcome: str
+    outcome: str = "running"
     """`accepted`, `degraded`, `rejected`, `running`, `interrupted` or `passed`."""
-    reason: str | None
-    calls: int
-    why: Masked
+    reason: str | None = None
+    calls: int = 0
+    why: Masked = ""
     started: float
-    seconds: float | None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,10 +175,10 @@ class JournalAsk(_OfStep):
     attempt: int
     constrained: bool
     started: float
-    seconds: float | None
-    usage: Usage
-    finish_reason: str | None
-    fault: Masked | None
+    seconds: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str | None = None
+    fault: Masked | None = None
     prompt: Masked
 
 
@@ -610,14 +592,19 @@ _MOST_NAME: Final = 200
 _HOST: Final = socket.gethostname()
 
 
-class _Own(TypedDict):
-    """The columns that every row of a step begins with."""
+def _said(kind: type[Any], source: Any) -> dict[str, Any]:
+    """The columns of a record that something else has as well, under the same names."""
+    return {name: getattr(source, name) for name in _KEPT[kind] if hasattr(source, name)}
 
-    run_id: str
-    id: int
-    step_id: int
-    step_place: str
-    model: str
+
+def _of(kind: type[RecordT], source: Any, /, **own: Any) -> RecordT:
+    """A record with what an event says about its columns, except these values of its own."""
+    return kind(**(_said(kind, source) | own))
+
+
+def _ended(record: RecordT, event: events.Event, /, **own: Any) -> RecordT:
+    """The record with what the event of its end says about its columns, except these values of its own."""
+    return replace(record, **(_said(type(record), event) | own))
 
 
 class Recorder:
@@ -645,91 +632,85 @@ class Recorder:
         for name, own in left.items():
             self._recovered[run_id, name] = (own, any(each.startswith(f"{name}/") for each in settled))
 
-    def records(self, event: Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
+    def records(self, event: events.Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
         """The rows that an event adds or replaces. Live events add none, because their result is in the reading."""
         scope = event.scope
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 yield self._run(event, event.pipeline, "pipeline")
-            case AgentStarted() if scope.id == scope.run:  # else it is part of what is kept already
+            case events.AgentStarted() if scope.id == scope.run:  # else it is part of what is kept already
                 yield self._run(event, event.name or "agent", "agent")
-            case RunFinished():
+            case events.RunFinished():
                 yield from self._run_ended(event, event.status)
-            case AgentFinished() if scope.id == scope.run:
+            case events.AgentFinished() if scope.id == scope.run:
                 yield from self._run_ended(event, _AGENT_STATUS.get(event.outcome, "failed"))
-            case StepStarted():
+            case events.StepStarted():
                 yield self._step(event)
-            case StepFinished():
+            case events.StepFinished():
                 yield from self._step_ended(event)
             case _ if scope.run_id is None:
                 return
-            case FunctionCalled():
+            case events.FunctionCalled():
                 yield from self._call(event)
-            case StepNoted() if self._content:
-                yield JournalNote(**self._own(scope, ""), note=event.note, data=event.data)
-            case StageStarted():
-                yield self._opened(scope, self._stage(event, "running", because=event.reason))
-            case StagePassed():
-                yield self._stage(event, "passed", why=event.why)
-            case StageFinished():
-                stage = self._closed(scope, JournalStage)
-                if stage is not None:
-                    ended = replace(stage, outcome=event.outcome, reason=event.reason, calls=event.calls)
-                    yield replace(ended, seconds=scope.seconds)
-            case AskStarted():
-                yield self._ask(event)
-            case AskFinished():
-                yield from self._ask_ended(event)
-            case ReadFinished():
+            case events.StepNoted() if self._content:
+                yield _of(JournalNote, event, **self._own(event))
+            case events.StageStarted():
+                began = {"because": event.reason, "reason": None, "started": event.at}
+                yield self._opened(event, _of(JournalStage, event, **self._own(event), **began))
+            case events.StagePassed():
+                passed = {"outcome": "passed", "started": event.at, "seconds": 0.0}
+                yield _of(JournalStage, event, **self._own(event), **passed)
+            case events.StageFinished():
+                if (stage := self._closed(event, JournalStage)) is not None:
+                    kept = {"because": stage.because, "schema_hash": stage.schema_hash}
+                    yield _ended(stage, event, **kept, seconds=scope.seconds)
+            case events.AskStarted():
+                prompt = self._text(event.prompt)
+                yield self._opened(event, _of(JournalAsk, event, **self._own(event), prompt=prompt, started=event.at))
+            case events.AskFinished():
+                if (asked := self._closed(event, JournalAsk)) is not None:
+                    yield _ended(asked, event, model=_short(event.model), fault=self._clipped(event.fault))
+            case events.ReadFinished():
                 yield from self._reading(event)
             case _:
                 return
 
-    def _opened(self, scope: Scope, record: T) -> T:
-        self._open[scope.id] = cast("Record", record)
+    def _opened(self, event: events.Event, record: RecordT) -> RecordT:
+        self._open[event.scope.id] = record
         return record
 
-    def _closed(self, scope: Scope, kind: type[T]) -> T | None:
+    def _closed(self, event: events.Event, kind: type[T]) -> T | None:
         """The row of whatever ended; None if its start was not seen."""
-        record = self._open.pop(scope.id, None)
+        record = self._open.pop(event.scope.id, None)
         return record if isinstance(record, kind) else None
 
-    def _step_around(self, scope: Scope) -> JournalStep | None:
-        step = self._open.get(scope.step)
+    def _step_around(self, event: events.Event) -> JournalStep | None:
+        step = self._open.get(event.scope.step)
         return step if isinstance(step, JournalStep) else None
 
-    def _own(self, scope: Scope, model: str) -> _Own:
-        step = self._step_around(scope)
+    def _own(self, event: events.Event) -> dict[str, Any]:
+        """The columns that every row of a step begins with."""
+        step = self._step_around(event)
         return {
-            "run_id": scope.run_id or "",
+            "run_id": event.scope.run_id or "",
             "id": self._new_id(),
             "step_id": 0 if step is None else step.id,
             "step_place": "" if step is None else step.place,
-            "model": _short(model),
+            "model": _short(getattr(event, "model", "")),
         }
 
-    def _run(self, event: RunStarted | AgentStarted, name: str, kind: str) -> JournalRun:
-        run = JournalRun(
-            run_id=event.run_id,
-            pipeline=_short(name),
-            kind=kind,
-            status="running",
-            started=event.at,
-            seconds=None,
-            usage=Usage(),
-            host=_HOST,
-            pid=os.getpid(),
-        )
-        return self._opened(event.scope, run)
+    def _run(self, event: events.RunStarted | events.AgentStarted, name: str, kind: str) -> JournalRun:
+        own = {"pipeline": _short(name), "kind": kind, "started": event.at, "host": _HOST, "pid": os.getpid()}
+        return self._opened(event, _of(JournalRun, event, **own))
 
-    def _run_ended(self, event: RunFinished | AgentFinished, status: str) -> Iterator[JournalRun]:
-        run = self._closed(event.scope, JournalRun)
+    def _run_ended(self, event: events.RunFinished | events.AgentFinished, status: str) -> Iterator[JournalRun]:
+        run = self._closed(event, JournalRun)
         if run is not None:
             for key in [key for key in self._recovered if key[0] == run.run_id]:
                 del self._recovered[key]
-            yield replace(run, status=status, seconds=event.seconds, usage=event.usage)
+            yield _ended(run, event, pipeline=run.pipeline, status=status)
 
-    def _step(self, event: StepStarted) -> JournalStep:
+    def _step(self, event: events.StepStarted) -> JournalStep:
         scope = event.scope
         around = scope.steps[:-1]
         self._explained.update(around)
@@ -739,139 +720,63 @@ class Recorder:
         parents = (step for each in reversed(around) if isinstance(step := self._open.get(each), JournalStep))
         parent = next(parents, None)
         run = self._open.get(scope.run)
-        step = JournalStep(
-            run_id=event.run_id,
+        step = _of(
+            JournalStep,
+            event,
             id=recovered or self._new_id(),
             parent_id=0 if parent is None else parent.id,
             pipeline=run.pipeline if isinstance(run, JournalRun) else "",
-            name=event.name,
             place=_short(step_place(event.name)),
-            kind=event.kind,
-            status="running",
-            trust=None,
-            reason=None,
-            error=None,
-            attempts=0,
             started=event.at,
-            seconds=None,
-            usage=Usage(),
         )
-        return self._opened(scope, step)
+        return self._opened(event, step)
 
-    def _step_ended(self, event: StepFinished) -> Iterator[Record]:
-        step, own = self._closed(event.scope, JournalStep), event.scope.id
+    def _step_ended(self, event: events.StepFinished) -> Iterator[Record]:
+        step, own = self._closed(event, JournalStep), event.scope.id
         called, explained = self._inputs.pop(own, None), own in self._explained
         self._explained.discard(own)
         if step is None:
             return
-        yield replace(
-            step,
-            status=event.status,
-            trust=event.trust,
-            input_trust=event.input_trust,
-            reason=event.reason,
-            error=self._clipped(event.error),
-            attempts=event.attempts,
-            seconds=event.seconds,
-            usage=event.usage,
-        )
+        yield _ended(step, event, error=self._clipped(event.error))
         if not explained and self._content and (called is not None or event.output is not None):
             output = None if event.output is None else self._text(value_words(event.output))
             yield JournalValue(run_id=step.run_id, id=step.id, input=called, output=output)
 
-    def _call(self, event: FunctionCalled) -> Iterator[JournalValue]:
-        step = self._step_around(event.scope)
+    def _call(self, event: events.FunctionCalled) -> Iterator[JournalValue]:
+        step = self._step_around(event)
         if step is not None and self._content:
             self._inputs[event.scope.id] = called = self._text(value_words(event.input))
             yield JournalValue(run_id=step.run_id, id=step.id, input=called, output=None)
 
-    def _stage(
-        self, event: StageStarted | StagePassed, outcome: str, *, because: str | None = None, why: str = ""
-    ) -> JournalStage:
-        return JournalStage(
-            **self._own(event.scope, event.model),
-            stage=event.stage,
-            because=because,
-            schema_hash=event.schema_hash,
-            outcome=outcome,
-            reason=None,
-            calls=0,
-            why=why,
-            started=event.at,
-            seconds=0.0 if isinstance(event, StagePassed) else None,
-        )
-
-    def _ask(self, event: AskStarted) -> JournalAsk:
-        ask = JournalAsk(
-            **self._own(event.scope, event.model),
-            stage=event.stage,
-            attempt=event.attempt,
-            constrained=event.constrained,
-            started=event.at,
-            seconds=None,
-            usage=Usage(),
-            finish_reason=None,
-            fault=None,
-            prompt=self._text(event.prompt),
-        )
-        return self._opened(event.scope, ask)
-
-    def _ask_ended(self, event: AskFinished) -> Iterator[JournalAsk]:
-        ask = self._closed(event.scope, JournalAsk)
-        if ask is not None:
-            yield replace(
-                ask,
-                model=_short(event.model),
-                seconds=event.seconds,
-                usage=event.usage,
-                finish_reason=event.finish_reason,
-                fault=self._clipped(event.fault),
-            )
-
-    def _reading(self, event: ReadFinished) -> Iterator[Record]:
+    def _reading(self, event: events.ReadFinished) -> Iterator[Record]:
         if event.scope.step:
             self._explained.add(event.scope.step)
-        reading = JournalReading(
-            **self._own(event.scope, event.model),
-            stage=event.stage,
-            outcome=event.outcome,
-            trust=event.trust,
-            reason=event.reason,
-            schema_hash=event.schema_hash,
-            finish_reason=event.finish_reason,
-            issues=event.issues if self._content else tuple(Issue("", each.code, "") for each in event.issues),
-            read_with=_read_with(event),
-            text=self._text(event.text),
-            chars=len(event.text),
-            at=event.at,
-        )
+        issues = event.issues if self._content else tuple(Issue("", each.code, "") for each in event.issues)
+        kept = {"text": self._text(event.text), "chars": len(event.text), "read_with": _read_with(event)}
+        reading = _of(JournalReading, event, **self._own(event), **kept, issues=issues)
         yield reading
-        yield from self._repairs(event, reading)
-        known = event.schema_hash
-        if known is not None and known not in self._contracts and event.contract is not None:
-            self._contracts.add(known)
-            contract = cast("Contract[Any]", event.contract)
-            spec = {"mode": contract.mode, "schema": contract.json_schema, **contract.where()}
-            yield JournalContract(schema_hash=known, spec=json.dumps(spec, ensure_ascii=False))
-
-    def _repairs(self, event: ReadFinished, reading: JournalReading) -> Iterator[JournalRepair]:
         known: set[tuple[str, str]] = set()
         for repair in event.repairs:
             place = _short(value_place(repair.path))
-            yield JournalRepair(
-                **self._own(event.scope, event.model),
+            yield _of(
+                JournalRepair,
+                repair,
+                **self._own(event),
                 reading_id=reading.id,
-                code=repair.code,
                 risk=repair.risk.name.lower(),
-                path=repair.path,
                 place=place,
-                span=repair.span,
                 before=self._text(repair.before),
                 after=self._text(repair.after),
                 at=event.at,
                 again=(repair.code, place) in known,
             )
             known.add((repair.code, place))
+        used = event.schema_hash
+        if used is not None and used not in self._contracts and event.contract is not None:
+            self._contracts.add(used)
+            contract = cast("Contract[Any]", event.contract)
+            spec = {"mode": contract.mode, "schema": contract.json_schema, **contract.where()}
+            yield JournalContract(schema_hash=used, spec=json.dumps(spec, ensure_ascii=False))
 
     def _text(self, text: str) -> str:
         return text[: self._max_text] if self._content else ""
@@ -880,7 +785,7 @@ class Recorder:
         return None if text is None else text[: self._max_text]
 
 
-def _read_with(event: ReadFinished) -> dict[str, Any]:
+def _read_with(event: events.ReadFinished) -> dict[str, Any]:
     """What a replay needs besides the schema: checks, options of the contract and the ladder, unless they are defaults.
 
     Checks are included as far as they can be written down: functions are not in the journal.

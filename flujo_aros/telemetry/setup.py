@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import BufferedObserver, Event, Observer
+from flujo_aros.events import Observer
 from flujo_aros.host import instrument_agents
 from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
@@ -90,46 +90,27 @@ def _wanted(variable: str) -> bool:
     return os.environ.get(variable, "otlp").strip().lower() != "none"
 
 
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The observers that the settings and the environment ask for."""
+
+    observers: tuple[Observer, ...] = ()
+    evidence: Callable[[], Evidence] | None = None
+    """The statistics for adaptive ladders, from the journal."""
+    new_journal: Path | None = None
+    """The file of the journal, if it was just created."""
+
+
 @contextmanager
-def listening(settings: Settings) -> Generator[Together | None]:
-    """The observer for the settings and the `OTEL_*` variables while the block runs; None if they name none. Raises
-    `UsageError` if it is not available.
+def listening(settings: Settings) -> Generator[Listeners]:
+    """The observers for the settings and the `OTEL_*` variables while the block runs. Raises `UsageError` if one is not
+    available.
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
         file = None if is_off(settings.journal) else file_of(settings.journal or DEFAULT)
         new = file if file is not None and not file.exists() else None
         journal = held.enter_context(open_journal(settings.journal) or nullcontext(None))
-        found: list[Observer | None] = [journal, held.enter_context(exporting or nullcontext(None))]
-        observers = tuple(observer for observer in found if observer is not None)
-        evidence, new = (None, None) if journal is None else (journal.evidence, new)
-        yield Together(observers, evidence, new) if observers else None
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Several observers as one."""
-
-    observers: tuple[Observer, ...]
-    evidence: Callable[[], Evidence] | None = None
-    """The statistics for adaptive ladders, from the journal."""
-    new_journal: Path | None = None
-    """The file of the journal, if it was just created."""
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Flush the observers that buffer; False if one of them took longer than `timeout` seconds."""
-        done = [each.flush(timeout) for each in self.observers if isinstance(each, BufferedObserver)]
-        return all(done)
-
-    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Pass the event to all of them; the contexts that they open stay open together."""
-        held = [each for observer in self.observers if (each := observer(event)) is not None]
-        return _all(held) if held else None
-
-
-@contextmanager
-def _all(held: list[AbstractContextManager[object]]) -> Generator[None]:
-    with ExitStack() as stack:
-        for each in held:
-            stack.enter_context(each)
-        yield
+        exported = held.enter_context(exporting or nullcontext(None))
+        observers = tuple(each for each in (journal, exported) if each is not None)
+        yield Listeners(observers) if journal is None else Listeners(observers, journal.evidence, new)

@@ -16,7 +16,7 @@ import pytest
 
 from flujo_aros import Journal, Runner, Settings, Usage, observing
 from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, span
-from flujo_aros.telemetry.setup import Together, from_environment, listening
+from flujo_aros.telemetry.setup import from_environment, listening
 
 from .conftest import Emitted
 from .scripted import GOOD, boat_step, pipeline
@@ -107,20 +107,18 @@ def test_nothing_is_sent_where_nobody_asked_for_it(environment: dict[str, str]) 
 def test_the_settings_decide_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     with listening(Settings(journal="off")) as nobody:
-        assert nobody is None
+        assert not nobody.observers
     file = str(tmp_path / "runs.sqlite")
-    with listening(Settings(journal=file)) as observer:
-        assert observer is not None
-        Runner(pipeline(boat_step("ask", GOOD)), observers=[observer]).run_sync("")
+    with listening(Settings(journal=file)) as heard:
+        Runner(pipeline(boat_step("ask", GOOD)), observers=heard.observers).run_sync("")
     with Journal(file) as journal:
         assert [run.status for run in journal.runs()] == ["completed"]
 
 
-def test_several_observers_are_one_and_their_spans_still_nest(emitted: Emitted, journal: Journal) -> None:
-    both = Together((journal, emitted.observer(), emitted.observer()))
+def test_several_observers_listen_at_once_and_their_spans_still_nest(emitted: Emitted, journal: Journal) -> None:
     run, step = RunStarted(run_id="r", pipeline="p"), StepStarted(run_id="r", name="a", kind="step")
     facts = {"trust": "clean", "reason": None, "usage": Usage(), "seconds": 0.1}
-    with observing(both), span(run), span(step):
+    with observing(journal, emitted.observer(), emitted.observer()), span(run), span(step):
         emit(StepFinished(run_id="r", name="a", kind="step", status="success", **facts))
     spans = emitted.exporter.get_finished_spans()
     assert [span.name for span in spans].count("step a") == 2

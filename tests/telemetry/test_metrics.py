@@ -30,7 +30,7 @@ def test_every_metric_stands_in_the_documentation_with_unit_and_labels() -> None
     assert list(emitted) == [metric.name for metric in METRICS]
     for metric in METRICS:
         _, kind, unit, labels, *_ = emitted[metric.name]
-        assert (kind, unit) == (metric.kind, f"`{metric.unit}`")
+        assert (kind, unit) == ("histogram" if metric.bounds else "counter", f"`{metric.unit}`")
         assert labels == ", ".join(f"`{label}`" for label in metric.labels)
 
 

@@ -19,7 +19,7 @@ from test_docs import FENCE, PAGES, ROOT
 from flujo_aros import Aros, Call, Output, Step
 from flujo_aros.testing import ScriptedModel
 
-NEED_A_SERVICE = {"durable.md", "provider-errors.md", "recipes.md"}
+NEED_A_SERVICE = {"durable.md", "provider-errors.md", "recipes.md", "temporal.md"}
 """Pages whose sketch needs a Temporal server, an error of a provider, or instructor; other tests run what they show."""
 HOSTED = re.compile(r'"(?:openai|anthropic):[^"]+"')
 

@@ -213,7 +213,7 @@ class Temporal:
 
     `url` names the server and the namespace, `queue` the task queue that workers share. Values are plain data, as with
     `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow and must
-    be pure. `docs/durable.md` lists the features of `Durable` that are missing here.
+    be pure. `docs/temporal.md` lists the features of `Durable` that are missing here.
 
     Use it as an async context manager, or `await close()`. Raises `UsageError` for an invalid URL, and if the server
     cannot be reached.

@@ -16,7 +16,7 @@ def printed(script: str) -> list[str]:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_page_quotes_what_a_script_has_printed_and_nothing_else(script: str) -> None:
-    page = (ROOT / "docs" / "durable.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "benchmarks-durable.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert [block.splitlines() for block in blocks][SCRIPTS.index(script)] == printed(script)
 

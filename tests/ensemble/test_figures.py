@@ -79,7 +79,7 @@ def test_the_page_quotes_what_agreement_is_worth() -> None:
         way = "exact plurality, all agree" if row["way"] == "plurality" else f"`agree()`, `need={row['need']:g}`"
         rows.append(f"| {row['readings']} | {way} | {row['coverage']} % | {row['right']} % |")
     shown = [row.replace("need=0.67", "need=2/3").replace("need=1`", "need=1.0`") for row in rows]
-    assert rows_of("agreement.md", "| readings | | coverage | right |") == shown
+    assert rows_of("benchmarks-agreement.md", "| readings | | coverage | right |") == shown
 
 
 def test_the_page_quotes_what_an_early_stop_saves() -> None:
@@ -91,7 +91,9 @@ def test_the_page_quotes_what_an_early_stop_saves() -> None:
         saved = row.get("calls_saved", row.get("field_readings_saved"))
         differ = row.get("differ", "–")
         shown.append(f"| {row['early stop']} | {need} | {saved} % | {differ} |")
-    assert rows_of("agreement.md", "| what must stay the same | `need` | saved | runs that differ |") == shown
+    assert (
+        rows_of("benchmarks-agreement.md", "| what must stay the same | `need` | saved | runs that differ |") == shown
+    )
 
 
 def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> None:
@@ -106,7 +108,7 @@ def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> Non
         for row in printed("agreement_live.jsonl")
         if row["readings"].startswith("one reading") or row["readings"] in quoted
     ]
-    assert rows_of("agreement.md", "| documents | readings | coverage | right |") == shown
+    assert rows_of("benchmarks-agreement.md", "| documents | readings | coverage | right |") == shown
 
 
 def test_what_all_readings_of_one_small_model_agree_on_is_right_nine_times_out_of_ten() -> None:

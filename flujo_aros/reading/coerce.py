@@ -279,7 +279,8 @@ class Coercion:
                 self.rest.append(Leftover(out, member, path))
                 value = self.value(member.node, shape.member(member.key), (path, member.key))
                 self._put(out, member.key, value, member, path, declared=False)
-        self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
+        if empty:
+            self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
 
     @staticmethod

@@ -45,7 +45,7 @@ from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_back
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
-from flujo_aros.reading.grammar import CORRECTED, LEFT_OUT, expression
+from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import (
     ARRAY,
     CLEANED,
@@ -66,6 +66,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview
+from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
 from flujo_aros.reading.scalars import Scale, is_placeholder, name_words, read_amount
 
 T = TypeVar("T")

@@ -249,36 +249,6 @@ COMMENT: Final = expression(
     """,
     re.X | re.S,
 )
-LEFT_OUT: Final = expression(
-    r"""
-      \.\.\. | …                              # // ...
-    | \b(?:                                   # // and 3 more items, /* rest omitted */
-        more | others? | remaining | rest | omitted | truncated | unchanged | skipped | elided | left[ ]out
-      | not[ ]shown | abbreviated | as[ ]before | as[ ]above | same[ ]as | and[ ]so[ ]on | etc
-      | weitere | übrige | unverändert | ausgelassen | usw | inchangé | sin[ ]cambios | resto | reste
-      )\b
-    | 省略 | 其余 | 其他 | 以下略 | 残り | 同上
-    """,
-    re.X | re.I,
-)
-"""A comment that marks an omission: the value is incomplete."""
-CORRECTED: Final = expression(
-    r"""
-      ^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:\w+\s)?["'\d]        # // or 4
-    | ^\W*(?:not|nicht|pas|no):?\s["'\d]                            # // not 3
-    | ["']\s(?:would|might)[ ]be[ ](?:better|more|best|right)       # // "b" would be better
-    | ^\W*(?:(?:this|that)[ ]is[ ])?(?:wrong|incorrect|falsch|faux|incorrect[oa])\W*$
-    | \b(?: actually | (?:should|must)[ ](?:be|read|say|have[ ]been) | correct(?:ed|ion)?(?:[ ](?:is|to|value))?
-      | instead | make[ ](?:it|that) | (?:changed?|corrected)[ ]to | (?:wrong|incorrect|typo|oops),?[ ](?:it[ ]is|it's)?
-      | eigentlich | richtig[ ](?:ist|wäre) | korrektur | korrigiert | en[ ]realidad | corrección | debe[ ]ser | perdón
-      | en[ ]fait | devrait[ ]être
-      )\W{1,3}(?:["'\d]|(?:true|false|null)\b)                      # // should be 4
-    | (?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w
-    | \b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock)[ ](?:value|data|number|text|name|date))\b
-    """,
-    re.X | re.I | re.M,
-)
-"""A comment that gives another value, or says that the value next to it is made up."""
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------

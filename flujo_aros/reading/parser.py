@@ -46,6 +46,7 @@ from flujo_aros.reading.node import (
     new_node,
     scan,
 )
+from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import (
     JSON_MARK,
@@ -1188,9 +1189,9 @@ class Parser:
             if char in _PLAIN:
                 return
             if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
-                if grammar.LEFT_OUT.search(found[0]):
+                if LEFT_OUT.search(found[0]):
                     raise self._stop("a comment replaces something that was left out", "elided")
-                if grammar.CORRECTED.search(found[0]):
+                if CORRECTED.search(found[0]):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()

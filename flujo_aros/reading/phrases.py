@@ -76,7 +76,7 @@ class Phrases:
 _BOUNDARY: Final = r"\b"
 _TOKENS: Final = expression(
     r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
-    r"|(?P<end>\\Z)|(?P<word>\\[wd])|(?P<space>\\s)|(?P<least>\{(?P<from>\d+),\d*\})|\\.|.",
+    r"|(?P<end>\\Z)|(?P<word>\\[wd])|(?P<other>\\W)|(?P<space>\\s)|(?P<least>\{(?P<from>\d+),\d*\})|\\.|.",
     re.S,
 )
 
@@ -98,6 +98,8 @@ def _without_lookaround(source: str) -> str:
             out.append(token[0].replace(r"\s", _SPACE).replace(r"\w", r"\S").replace(r"\d", r"\S"))
         elif token["space"]:
             out.append(f"[{_SPACE}]")
+        elif token["other"]:
+            out.append("[^A-Za-z0-9_]")
         else:
             out.append(r"\z" if token["end"] else r"\S" if token["word"] else token[0])
     return "".join(out)
@@ -544,6 +546,29 @@ PREFERRED: Final = Phrases(
     r"|encaja mejor)\b",
 )
 """Directly after a choice: it is better than the one given."""
+
+LEFT_OUT: Final = Phrases(
+    r"\.\.\.|…",  # // ...
+    r"\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
+    r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
+    r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
+    r"省略|其余|其他|以下略|残り|同上",
+)
+"""A comment that marks an omission: the value is incomplete."""
+
+CORRECTED: Final = Phrases(
+    r"^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:\w+\s)?[\"'\d]",  # // or 4
+    r"^\W*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
+    r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
+    r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\W*$",
+    r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
+    r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
+    r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
+    r")\W{1,3}(?:[\"'\d]|(?:true|false|null)\b)",  # // should be 4
+    r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
+    r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
+)
+"""A comment that gives another value, or says that the value next to it is made up."""
 
 LABEL_AT_END: Final = Phrases(
     r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"

@@ -358,6 +358,8 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
     if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap)):
         return True
     near = gap[-_BESIDE:].replace('\\"', '"')
+    if not ("," in near or ";" in near or "{" in near or "[" in near):
+        return False
     closed = _CLOSED.search(near)
     if closed is not None and near.count(closed[1]) > near.count(_OPENERS[closed[1]]):
         return True

@@ -223,9 +223,10 @@ class Search(Generic[T]):
 
     def _whole_object(self) -> Reading[T] | None:
         """A text that is one JSON object in which only scalars have to be converted."""
-        text, candidate = self.text, Candidate[T](0, len(self.text), LINES)
+        text = self.text
         if not self.options.refused or not (text[0] == "{" and text[-1] == "}"):
             return None
+        candidate = Candidate[T](0, len(text), LINES)
         if not read_scalars(candidate, text, self.contract, self.ceiling):
             return None
         self.found.append(candidate)
@@ -377,6 +378,12 @@ class Search(Generic[T]):
     ) -> Candidate[T]:
         """Read a candidate in the cheapest way that leaves no doubt. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
+        last = self._last_bracket(start) if quick and self.quick and not self.at else 0
+        if last and (start or text[last:].strip()):  # most replies have one value, which needs no scan for its end
+            valid = read_strict(text[start:last], self.contract)
+            if valid is not None and not goes_on(text, last):
+                candidate.end, candidate.valid = last, valid
+                return self._placed(candidate)
         extent = json_extent(text, start)
         end = extent.end
         is_json = end is not None and self.quick and not goes_on(text, end)
@@ -396,6 +403,13 @@ class Search(Generic[T]):
             parser = self._parser(start)
             read = parser, parser.parse()
         return self._judged(candidate, *read)
+
+    def _last_bracket(self, start: int) -> int:
+        """The end of the last bracket of the fence, or of the text; 0 if there is none."""
+        text = self.text
+        stop = text.find("```", start) if self.scanner.fence is not None else -1
+        stop = len(text) if stop < 0 else stop
+        return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
 
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
         """Repair a few places locally, and accept the result only if it is strictly valid."""
@@ -419,10 +433,7 @@ class Search(Generic[T]):
         if start in self.rewrites or len(self.rewrites) >= _QUICK:
             return False
         self.rewrites.append(start)
-        if stop is None:
-            stop = text.find("```", start) if self.scanner.fence is not None else -1
-            stop = len(text) if stop < 0 else stop
-            stop = max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
+        stop = self._last_bracket(start) if stop is None else stop
         if not stop or self.shape.has_risks or text.startswith("{{", start):
             return False
         found = rewrite(text[start:stop])

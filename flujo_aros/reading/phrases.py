@@ -1,9 +1,9 @@
 """Phrases with which a reply retracts, disowns or abbreviates what it says, by language.
 
-English, German, French, Spanish, Chinese and Japanese; corrections also in Italian, Portuguese, Dutch, Russian and
-Korean, and the word for a correction in more languages. Structure decides before words do (`remainder`); these lists
-only make a reading stricter: a missing phrase misses a retraction, a wrong one causes a needless rejection. Every
-expression takes time linear in the text.
+English, German, French, Spanish, Chinese and Japanese; corrections, alternatives, omissions and the word for an example
+also in Italian, Portuguese, Dutch, Polish, Russian and Korean, and the word for a correction in more languages.
+Structure decides before words do (`remainder`); these lists only make a reading stricter: a missing phrase misses a
+retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ CORRECTS: Final = Phrases(
     _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
     r"|whoops|correction"
     r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
-    r"|strike (?:that|the|my)|never ?mind|on (?:second|further) (?:thoughts?|look|reflection)|on reflection"
+    r"|strike (?:that|the|my)|never ?mind|(?:on )?second thoughts?"
+    r"|on (?:second|further) (?:thoughts?|look|reflection)|on reflection"
     r"|my (?:mistake|bad|apologies)"
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
     r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
@@ -211,20 +212,26 @@ CORRECTS: Final = Phrases(
     r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
     r"\b(?:es|son|está|están) (?:en realidad|de hecho|más bien)\b",
     r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
-    # Italian, Portuguese, Dutch, Russian, Korean: the beginning of a correction
+    # Italian, Portuguese, Dutch, Polish, Russian, Korean
     _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
     r"|ho sbagliato|in realtà"
     r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
-    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|korekta|sprostowanie"
+    r"|perdão|na verdade|errata|rettifica|przepraszam|pomył\w+|pomyli\w+|w rzeczywistości"
+    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|poprawka|korekta|sprostowanie"
     r"|düzeltme|rättelse|rettelse|oprava|korjaus|koreksi|helyesbítés|corectare"
     r"|виправлення|διόρθωση|תיקון|تصحيح|सुधार|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
+    r"\bignor(?:ate|[ae]m?) (?:il|lo|la|le|i|gli|quanto|tutto|questo|o|a|os|as|isso|tudo|est[ea])\b|\bnegeer\b"
+    r"|\b(?:zignoruj|pomi[ńj]\w*) (?:to|powyższ\w+|tę|tą|poprzedni\w+)\b|\b(?:про)?игнорируй\w*|무시(?:하|해)",
+    r"\b(?:è|era|está|estava) (?:sbagliat|errat|errad|incorret)[oa]\b|\b(?:klopt niet|is (?:fout|onjuist))\b"
+    r"|\b(?:to|jest|odpowiedź) (?:jest )?(?:błędn|nieprawidłow|niepoprawn)\w+"
+    r"|\b(?:это|ответ|выше|значение) (?:\w+ )?(?:неверн|неправильн|ошибочн)\w+|틀렸|잘못(?:된|되었|했)",
     # Chinese
     r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|我?(?:漏|忘)(?:了|掉|记)"
     r"|我?(?:搞|弄|看)混|应该是|应当是|应为|改为|改成|请忽略)",
     r"(?:这|那|上面|以上|上述)[^。！？\n]{0,8}(?:是错|错误|不对|不正确|有误|作废)",
     r"(?:有误|写错|填错|弄错|搞错)(?:了|[。！，,!]|$)|[^。！？\n没沒]不(?:对|正确)(?:[。！，,!]|$)|弄错|搞错|(?:有一?个?|存在)错误|不完整|[写弄搞]反",
     # Japanese
-    r"(?:^|[。！？\n、\s])(?:実は|訂正|修正[:：します]|すみません|申し訳|失礼|間違え|間違い|いや、|いえ、|待って|やっぱり|正しくは|無視して)",
+    r"(?:^|[。！？\n、\s])(?:実は|訂正|修正[:：します]|すみません|申し訳|失礼|間違え|間違い|いや、|いえ、|待って|やっぱり|正しくは)|無視して",
     r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|が正解|の(?:誤り|間違い)(?:です|でし|でした)|に訂正|不完全|逆でし",
     r"(?:これ|それ|上記|上の)[^。！？\n]{0,8}(?:間違|誤り|違います|正しくありません)",
 )
@@ -359,9 +366,13 @@ _ANSWER_ES: Final = r"(?:versión|respuesta|salida|resultado|valor|datos|entrada
 COMPARED: Final = Phrases(
     r"\A(?:(?:for|as a|in|by) (?:comparison|contrast|reference|context)[,:]? )?(?:(?:the|my|your|an?) )?"
     r"(?:previous|prior|original|old|older|earlier|former|initial|outdated|wrong|incorrect|invalid|erroneous|raw"
-    rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+)?"
+    rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+){{0,5}}"
     r" (?:was|were|had been|looked like|would (?:be|have been|look like)))?\s*[:：]?\Z",
     r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)\s*[:：]\Z",
+    r"\A(?:à titre de|pour|par|para|en|zum|a título de) (?:compara\w+|vergleich)(?:,(?: \w+){1,3}"
+    r" (?:précédente?|vorherige|bisherige|frühere|alte|anterior|previ[oa])"
+    r"(?: (?!antwort|fassung|version|ausgabe)\w+)?"
+    r" (?:était|war|lautete|era|fue))?\s*[:：]\Z",
     r"\A(?:zum vergleich[,:]? )?(?:(?:der|die|das|eine?) )?(?:vorherige|vorige|bisherige|ursprüngliche|alte|frühere"
     rf"|falsche|veraltete|ungültige)[rsn]?(?: {_ANSWER_DE})?(?: (?:war|lautete|wäre))?\s*[:：]\Z"
     r"|\Azum vergleich(?:,? (?:das|der|die) \w+)?\s*[:：]\Z",
@@ -399,6 +410,9 @@ NEVER: Final = Phrases(
     r"(?:look(?: like)?|be))?)?\s*[:：.]?\Z",
     r"\A(?:for|as an?) illustrat\w+(?: purposes)?(?: only)?\s*:?\Z|\bif there (?:were|was|had been)\b",
     r"\A(?:an? )?(?:schema|format|output|json|response) (?:example|sample|template)\s*:?\Z",
+    r"\A(?:(?:expected|required|desired|requested|example|sample|output|json) ){1,2}(?:format|structure|schema|input"
+    r"|shape)\s*:?\Z",
+    r"\A(?:\w+ ){0,2}(?:esempio|exemplo|voorbeeld|przykład|пример|예시?|örnek|exempel|eksempel)\s*[:：]\Z",
     r"\Aso nicht\b|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b|\A(?:así no|no así)\b",
     r"反例|(?:错误|悪い|誤った)(?:的)?(?:示例|例)",
     r"\A(?:not (?:this|that|these|those)(?: ones?)?|(?:for|as an) (?:example|instance)|e\.?g\.?)\s*[:,]?\Z",
@@ -427,8 +441,10 @@ FAILS: Final = Phrases(
 """After a value: an error is reported."""
 
 CHOICE_BETWEEN: Final = Phrases(
-    r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|soit|o|o bien|ya sea"
-    r"|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
+    r"\A[\s,;，、.…)(\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|(?:either that )?or(?: else| maybe| perhaps| possibly"
+    r"| alternatively)?|alternatively|oder(?: auch| vielleicht)?|ou(?: bien| peut-être| talvez)?|soit"
+    r"|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"
+    r"|要么|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer|entwurf|versuch"
     r"|schritt)\b)[a-zà-ÿ]\w{1,30} (?:#|no\.? ?)?[2-9]\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?:the )?second (?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer"
@@ -439,8 +455,8 @@ CHOICE_BETWEEN: Final = Phrases(
 """Between two values: they are alternatives."""
 
 ELIDES: Final = Phrases(
-    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and so on|omitted|snip\w*|shortened"
-    r"|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
+    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?more|and so on"
+    r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
     r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
     r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
     r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"
@@ -452,6 +468,8 @@ ELIDES: Final = Phrases(
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|not shown|not listed|not included"
     r"|skipped|cut off|unchanged|as before|stays? the same|remains? the same|are the same|is the same)\b",
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b",
+    r"\b(?:omitted|truncated|left out|skipped|dropped) (?:\w+ ){0,3}?(?:more|others?|further|additional|remaining|rest"
+    r"|several|some|\d+)\b",
     r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
     r"|ci-dessus|avant|antes|arriba|above|before)\b",
     r"^[ \t]*(?://|#)?[ \t]*[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining|truncated"
@@ -464,7 +482,10 @@ ELIDES: Final = Phrases(
     r" (?:solo|sólo|solamente|únicamente)\b",
     r"\b(?:autres?|reste|suite)\b[^.!?\n]{0,40}\b(?:omise?s?|tronquée?s?|inchangée?s?|abrégée?s?)\b",
     r"\b(?:otr[oa]s|resto|demás)\b[^.!?\n]{0,40}\b(?:omitid[oa]s?|truncad[oa]s?|sin cambios|igual)\b",
-    r"\b(?:omit\w+|omiss?\w*|tralascia\w+)\b[^.!?\n]{0,40}\b(?:otr[oa]s|resto|demás|altr[ie]|outr[oa]s|restante?s?)\b",
+    r"\b(?:omit\w+|ome[st]+\w*|omiss?\w*|tralascia\w+)\b[^.!?\n]{0,40}\b(?:otr[oa]s|resto|demás|altr[ie]|outr[oa]s"
+    r"|restante?s?)\b"
+    r"|\b(?:altr[ie]|restanti|outr[oa]s|overige|andere|pozostał\w+|остальн\w+|други\w+)\b[^.!?\n]{0,40}"
+    r"\b(?:ome[st]+\w*|tralasciat\w+|omitid\w+|weggelaten|pominięt\w+|опущен\w*|пропущен\w*)|생략",
     r"(?:仅|只)(?:显示|列出|展示)了?前|以此类推|最初の\d+[^。\n]{0,6}(?:のみ|だけ)",
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
@@ -557,11 +578,13 @@ LEFT_OUT: Final = Phrases(
 """A comment that marks an omission: the value is incomplete."""
 
 CORRECTED: Final = Phrases(
-    r"^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:\w+\s)?[\"'\d]",  # // or 4
+    r"^\W*(?:or|oder|ou|o|или|或者?|または)\s(?:(?:\w+\s)?[\"'\d]|(?!later|similar|so\b|more|newer|above|higher"
+    r"|equivalent|else)\w+\W*$)",  # // or 4
     r"^\W*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
     r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\W*$",
     r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
+    r"|probably|maybe|perhaps|likely"
     r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
     r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
     r")\W{1,3}(?:[\"'\d]|(?:true|false|null)\b)",  # // should be 4

@@ -921,6 +921,10 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
     if not announced and phrases.PREFERRED.search(sentence) is None:
         return False
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
+    if announced:  # the answer, value by value: some are those of the answer, and others are not
+        said = [part.strip(" \"'`*.!“”").casefold() for part in _COMMA.split(sentence[sentence.find(":") + 1 :])]
+        if len(said) > 1 and not held.isdisjoint(said) and not held.issuperset(said):
+            return True
     if any(_occurs_in(choice, sentence) for choice in choices & held):
         return False
     others = [choice for choice in choices - held if _occurs_in(choice, sentence)]
@@ -932,6 +936,7 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
     return any(phrases.PREFERRED.exact.match(sentence, end) for end in ends) and _IF.search(sentence) is None
 
 
+_COMMA: Final = expression(r"[,;，、]\s*")
 _IF: Final = expression(r"\b(?:if|unless|wenn|falls|si|cuando)\b", re.I)
 _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
 

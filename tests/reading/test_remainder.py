@@ -217,6 +217,13 @@ def test_a_later_answer_is_never_passed_over_in_silence(text: str) -> None:
         f"{GOOD} (the old system had {OTHER})",
         f"Option A: {GOOD}\nOption B: {OTHER}\nI would take A.",
         f"Either {GOOD} or {OTHER}.",
+        f"{GOOD}\n\nEither that or\n\n{OTHER}",
+        f"It could be {GOOD} or maybe {OTHER}.",
+        f"{GOOD}\n\n(Alternatively: {OTHER})",
+        f"要么{GOOD}，要么{OTHER}",
+        f"oppure {GOOD} oppure {OTHER}",
+        f"либо {GOOD}, либо {OTHER}",
+        f"albo {GOOD} albo {OTHER}",
         f"Ergebnis: {GOOD}\nWie man es früher schrieb: {OTHER}",
     ],
 )
@@ -235,6 +242,8 @@ def test_an_answer_that_the_words_before_it_disown_is_not_the_last_word(text: st
         f"Resultado: {GOOD}\nVersión anterior: {OTHER}",
         f"结果：{GOOD}\n之前的：{OTHER}",
         f"結果：{GOOD}\n以前の値：{OTHER}",
+        f"{GOOD}\n\nFor reference, the earlier status in the log was:\n{OTHER}",
+        f"{GOOD}\n\nÀ titre de comparaison, le vol précédent était :\n{OTHER}",
     ],
 )
 def test_a_value_that_is_shown_for_comparison_at_the_end_is_not_the_answer(text: str) -> None:
@@ -409,6 +418,10 @@ def test_an_elision_refuses_wherever_it_stands(text: str) -> None:
     refused(text)
 
 
+def test_an_item_of_a_list_in_lines_that_stands_for_more_refuses() -> None:
+    refused("- Kiel\n- Oslo\n- ...and more", list[str])
+
+
 # --- forms that are read ------------------------------------------------------------------------------------------
 
 
@@ -494,7 +507,17 @@ def test_an_answer_that_fits_is_never_doomed(text: str) -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["// or 4", "/* should be 40 */", "// actually 12", "// corrected: 7", "// not 30", "# oder 4", "// placeholder"],
+    [
+        "// or 4",
+        "/* should be 40 */",
+        "// actually 12",
+        "// corrected: 7",
+        "// not 30",
+        "# oder 4",
+        "// placeholder",
+        "// or B",
+        "// maybe 4",
+    ],
 )
 def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
     end = "" if comment.startswith("/*") else "\n"
@@ -502,14 +525,25 @@ def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
         assert refused(text, Seat).reason is Reason.AMBIGUOUS
 
 
-@pytest.mark.parametrize("comment", ["// was 4", "// as given", "// must be positive", "/* in row 3 */", "// correct"])
+@pytest.mark.parametrize(
+    "comment", ["// was 4", "// as given", "// must be positive", "/* in row 3 */", "// correct", "// or later"]
+)
 def test_any_other_comment_is_left_out(comment: str) -> None:
     assert value(f'{{"row": 30, {comment}\n"letter": "A"}}', Seat) == {"row": 30, "letter": "A"}
 
 
 @pytest.mark.parametrize(
     "label",
-    ["Example:", "Here is an example of the expected format:", "Ejemplo:", "Beispiel:", "示例：", "Sample output:"],
+    [
+        "Example:",
+        "Here is an example of the expected format:",
+        "Ejemplo:",
+        "Beispiel:",
+        "示例：",
+        "Sample output:",
+        "Ecco un esempio:",
+        "Пример:",
+    ],
 )
 def test_a_value_that_is_only_called_an_example_is_none(label: str) -> None:
     assert refused(f"{label}\n{GOOD}").reason is Reason.AMBIGUOUS

@@ -9,11 +9,10 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 
@@ -21,7 +20,7 @@ from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.cli.screen import stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
-from flujo_aros.evals.many import Stop
+from flujo_aros.evals.many import SAME_FAILURES, Stop
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
@@ -37,161 +36,162 @@ from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.host import CallsPerMinute
+    from flujo_aros.host import PerMinute
     from flujo_aros.telemetry.journal import Journal
 
 
-# Options of a section of the help of a command; all others are in its section "Options".
-_choice: Final = partial(typer.Option, rich_help_panel="Models and modules")
-_rows: Final = partial(typer.Option, rich_help_panel="Many inputs")
-_durable: Final = partial(typer.Option, rich_help_panel="Durable runs")
+MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
+"""The sections of the help of a command; options without one are in "Options"."""
 
-Blueprint: TypeAlias = Annotated[Path, typer.Argument(metavar="BLUEPRINT", help="The blueprint, a YAML file.")]
-Input: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        "-i",
-        metavar="TEXT|@FILE|@URL|-",
-        help="The input of the run: a string, @FILE for the content of a file (an image, audio "
-        "or a PDF goes to the model as such), @URL for an image or document there, - for stdin. "
-        "Write @@… for a string that begins with @. Repeatable: a question and images are one prompt.",
-    ),
-]
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the whole run as one JSON document instead of its output alone.")
-]
-Pairs: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="A value of the run's context, e.g. --set language=de. Repeatable."
-    ),
-]
-Allow: TypeAlias = Annotated[
-    list[str] | None,
-    _choice(
-        "--allow",
-        metavar="MODULE|FILE|FOLDER",
-        help="Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
+
+def option(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
+    """An option as the help shows it: its names and the placeholder of its value, such as `--log FILE|URL`, and "
+    "words."""
+    names = [part for part in declared.split() if part.startswith("-")]
+    placeholder = next((part for part in declared.split() if not part.startswith("-")), None)
+    return typer.Option(default, *names, metavar=placeholder, help=words, rich_help_panel=section, **more)
+
+
+def flag(declared: str, words: str, section: str | None = None) -> Any:
+    """An option that is on if it is given."""
+    return option(declared, words, False, section)
+
+
+def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
+    """An argument, which is required unless it has a default."""
+    return typer.Argument(default, metavar=placeholder, help=words, **more)
+
+
+def shared(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
+    """An option of a group, which several commands share: a field of a dataclass that they have as a parameter."""
+    return field(default=default, metadata={"option": option(declared, words, default, section, **more)})
+
+
+BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
+RUN: Final = argument("RUN", "The id of a run, its beginning, or `last`.", "last")
+AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of its output alone.")
+ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
+INPUT: Final = option(
+    "--input -i TEXT|@FILE|@URL|-",
+    "The input of the run: a string, @FILE for the content of a file (an image, audio or a PDF goes to the model as "
+    "such), @URL for an image or document there, - for stdin. Write @@… for a string that begins with @. Repeatable: "
+    "a question and images are one prompt.",
+    (),
+)
+INPUTS: Final = option(
+    "--inputs --input-jsonl FILE|-",
+    'Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
+    section=ROWS,
+)
+PAIRS: Final = option("--set KEY=VALUE", "A value of the run's context, e.g. --set language=de. Repeatable.", ())
+DEPS: Final = option(
+    "--deps MODULE:NAME",
+    "What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
+    "shop.deps:shop, or a function or class, which is called for it once.",
+    section=MODELS,
+)
+FOLDERS: Final = option(
+    "--path FOLDER",
+    "A folder of modules that are not installed. Installed modules come first. Repeatable.",
+    (),
+    MODELS,
+)
+CACHE: Final = flag("--cache", "Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
+RUN_DB: Final = option(
+    "--db URL",
+    "The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
+    "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
+    section=DURABLE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """What a blueprint may import, and from where."""
+
+    allow: list[str] = shared(
+        "--allow MODULE|FILE|FOLDER",
+        "Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
         "--allow ./steps.py, or blueprints from this folder. Repeatable.",
-    ),
-]
-Models: TypeAlias = Annotated[
-    list[str] | None,
-    _choice(
-        "--model",
-        metavar="NAME|OLD=NEW",
-        help="Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of "
-        "the model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
-    ),
-]
-Profile: TypeAlias = Annotated[
-    str | None,
-    _choice(
-        "--profile",
-        metavar="NAME",
-        help="Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
-    ),
-]
-ModulePath: TypeAlias = Annotated[
-    list[Path] | None,
-    _choice(
-        "--path",
-        metavar="FOLDER",
-        help="A folder of modules that are not installed. Installed modules come first. Repeatable.",
-    ),
-]
-Deps: TypeAlias = Annotated[
-    str | None,
-    _choice(
-        "--deps",
-        metavar="MODULE:NAME",
-        help="What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
-        "shop.deps:shop, or a function or class, which is called for it once.",
-    ),
-]
-AllowDegraded: TypeAlias = Annotated[
-    bool, typer.Option("--allow-degraded", help="Exit with 0 even if a step returned text instead of a value.")
-]
-DryRun: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Show what would run, with the maximum number of model calls and the maximum cost, and stop."
-    ),
-]
-State: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--state", metavar="FILE", help="Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
-    ),
-]
-InputJsonl: TypeAlias = Annotated[
-    str | None,
-    _rows(
-        "--inputs",
-        "--input-jsonl",
-        metavar="FILE|-",
-        help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
-    ),
-]
-Output: TypeAlias = Annotated[
-    Path | None,
-    _rows(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where to write the results of --inputs. Rows that have a result there are not run again.",
-    ),
-]
-Concurrency: TypeAlias = Annotated[
-    int, _rows("--concurrency", min=1, help="How many rows of --inputs run at the same time.")
-]
-RetryFailed: TypeAlias = Annotated[
-    bool,
-    _rows("--retry-failed", help="Run the rows of --inputs again that did not complete, and replace their results."),
-]
-MaxCost: TypeAlias = Annotated[
-    float | None, _rows("--max-cost", metavar="USD", min=0.0, help="Start no more rows once this much is spent.")
-]
-MaxFailures: TypeAlias = Annotated[
-    int | None, _rows("--max-failures", min=1, help="Start no more rows once this many have failed.")
-]
-MaxSameFailures: TypeAlias = Annotated[
-    int,
-    _rows(
+        (),
+        MODELS,
+    )
+    folders: list[Path] = field(default_factory=list[Path], metadata={"option": FOLDERS})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The models that --model and --profile select. Raises `typer.BadParameter` for two models for all agents."""
+
+    models: list[str] = shared(
+        "--model NAME|OLD=NEW",
+        "Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of the "
+        "model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
+        (),
+        MODELS,
+    )
+    profile: str | None = shared(
+        "--profile NAME",
+        "Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
+        None,
+        MODELS,
+    )
+
+    def __post_init__(self) -> None:
+        if len(self.models) > 1 and not all(map(_is_pair, self.models)):
+            words = "give one model for all agents, or OLD=NEW for each that is to be replaced"
+            raise typer.BadParameter(words, param_hint="'--model'")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments for `load_blueprint`."""
+        if self.models and not _is_pair(self.models[0]):
+            return {"models": self.models[0], "profile": self.profile}
+        pairs = dict(each.split("=", 1) for each in self.models)
+        return {"models": pairs or None, "profile": self.profile}
+
+
+def _is_pair(model: str) -> bool:
+    """Whether it is OLD=NEW: a URL may contain `=`, too."""
+    return "=" in model.partition("@http")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a batch stops, and how fast it may be."""
+
+    max_cost: float | None = shared(
+        "--max-cost USD", "Start no more rows once this much is spent.", None, ROWS, min=0.0
+    )
+    max_failures: int | None = shared(
+        "--max-failures", "Start no more rows once this many have failed.", None, ROWS, min=1
+    )
+    max_same_failures: int = shared(
         "--max-same-failures",
+        "Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
+        SAME_FAILURES,
+        ROWS,
         min=0,
-        help="Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
-    ),
-]
-PerProvider: TypeAlias = Annotated[
-    list[str] | None,
-    _rows(
-        "--limit",
-        metavar="PROVIDER:requests=N,tokens=N,cost=USD",
-        help="Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
-    ),
-]
-UseCache: TypeAlias = Annotated[
-    bool, typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
-]
-Durably: TypeAlias = Annotated[
-    bool, _durable("--durable", help="Store the run in a database, so that a crash loses nothing.")
-]
-RunDb: TypeAlias = Annotated[
-    str | None,
-    _durable(
-        "--db",
-        metavar="URL",
-        help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
-        "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
-    ),
-]
+    )
+    limits: list[str] = shared(
+        "--limit PROVIDER:requests=N,tokens=N,cost=USD",
+        "Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
+        (),
+        ROWS,
+    )
 
+    @property
+    def stop(self) -> Stop:
+        """The conditions that stop a batch."""
+        cost = None if self.max_cost is None else Decimal(str(self.max_cost))
+        return Stop(cost, self.max_failures, self.max_same_failures or None)
 
-RunArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")
-]
+    @property
+    def per_minute(self) -> dict[str, PerMinute]:
+        """The limits of each provider. Raises `UsageError` for an invalid one."""
+        from flujo_aros.host import PerMinute
+
+        return dict(PerMinute.parse(each) for each in self.limits)
 
 
 @contextmanager
@@ -207,19 +207,6 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
     make_folder_of(file)
     with ReplyCache(file) as cache:
         yield cache
-
-
-def stop_of(max_cost: float | None, max_failures: int | None, max_same_failures: int) -> Stop:
-    """The conditions that stop a batch."""
-    cost = None if max_cost is None else Decimal(str(max_cost))
-    return Stop(cost, max_failures, max_same_failures or None)
-
-
-def calls_per_minute(limits: list[str] | None) -> CallsPerMinute:
-    """The limits of `--limit`. Raises `UsageError` for an invalid one."""
-    from flujo_aros.host import CallsPerMinute, PerMinute
-
-    return CallsPerMinute(dict(PerMinute.parse(each) for each in limits or ()))
 
 
 def open_to_read() -> Journal:
@@ -393,7 +380,7 @@ def _mapping(written: str) -> dict[str, Any]:
     return cast("dict[str, Any]", parse_document(written, "--contract").plain())
 
 
-def given_deps(reference: str | None, allow: Sequence[str] | None, folders: Sequence[Path] | None) -> Any:
+def given_deps(reference: str | None, modules: Modules) -> Any:
     """The value of `--deps`: the one in the module, or what its function or class returns.
 
     Raises `UsageError` if `--allow` does not name the module, it has no such name, or it cannot be called like that.
@@ -403,11 +390,11 @@ def given_deps(reference: str | None, allow: Sequence[str] | None, folders: Sequ
     module, _, name = reference.rpartition(":")
     if not _is_reference(module, name):
         raise UsageError(f"--deps {reference!r}: give it as module:name, or as FILE.py:name")
-    if not is_allowed(allowed_name(module), allow or ()):
+    if not is_allowed(allowed_name(module), modules.allow):
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
-    files = {allowed_name(each): each for each in allow or () if each.endswith(SUFFIX)}
+    files = {allowed_name(each): each for each in modules.allow if each.endswith(SUFFIX)}
     with stdout_reserved():  # what a module prints is not the result
-        found = _imported("--deps", files.get(module, module), name, folders or ())
+        found = _imported("--deps", files.get(module, module), name, modules.folders)
         return _made(found, reference)
 
 
@@ -484,40 +471,3 @@ def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> A
             raise UsageError(message)
         found = getattr(found, part)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The models that --model and --profile select."""
-
-    models: tuple[str, ...] = ()
-    profile: str | None = None
-
-    @classmethod
-    def of(cls, models: Sequence[str] | None, profile: str | None) -> Choice:
-        """The selection made by the options. Raises `typer.BadParameter` for two models for all agents."""
-        every = [each for each in models or () if not _is_pair(each)]
-        if len(every) > 1 or (every and len(models or ()) > 1):
-            raise typer.BadParameter(
-                "give one model for all agents, or OLD=NEW for each that is to be replaced", param_hint="'--model'"
-            )
-        return cls(tuple(models or ()), profile)
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments for `load_blueprint`."""
-        if self.models and not _is_pair(self.models[0]):
-            return {"models": self.models[0], "profile": self.profile}
-        pairs = dict(each.split("=", 1) for each in self.models)
-        return {"models": pairs or None, "profile": self.profile}
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """The same as options of a command."""
-        profile = [] if self.profile is None else [("--profile", self.profile)]
-        return [*(("--model", each) for each in self.models), *profile]
-
-
-def _is_pair(model: str) -> bool:
-    """Whether it is OLD=NEW: a URL may contain `=`, too."""
-    return "=" in model.partition("@http")[0]

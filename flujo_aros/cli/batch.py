@@ -29,19 +29,19 @@ from rich.progress import (
 
 from flujo_aros.cli.execute import PAUSED, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
-from flujo_aros.cli.plan import blamed
+from flujo_aros.cli.plan import blaming
 from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, without_secrets
-from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.evals.many import Stop, run_all
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, time_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.host import CallsPerMinute
-    from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.runner import Runner
 
 
 # UTF-8 cannot encode half of a surrogate pair, so it is written as a JSON escape.
@@ -371,7 +371,6 @@ async def _all(batch: Batch, rows: Iterator[Case], number: int, writing: _Writin
 @asynccontextmanager
 async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
     """A runner of the first pipeline with the journal, and one engine for the local models of all of them."""
-    from flujo_aros.pipeline.runner import Runner
 
     async with AsyncExitStack() as held:
         kept = held.enter_context(journal())
@@ -398,13 +397,8 @@ async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
     except UsageError as error:
         return _Result(_refused(batch, str(error)))
     calls = PaidCalls(batch.limits, batch.cache)
-    try:
-        with recorded_by(calls):
-            result = await runner.run(row_input, {**batch.context, **row.context}, batch.deps)
-    except (LocalModelError, BlueprintError):
-        raise
-    except UsageError as error:
-        raise blamed(batch.blueprint, error) from error
+    with blaming(batch.blueprint), recorded_by(calls):
+        result = await runner.run(row_input, {**batch.context, **row.context}, batch.deps)
     if result.paused is not None:
         where = {"results": str(batch.output.resolve()), "id": row.id, "mark": row.mark}
         save_paused(result, batch.blueprint, row=where)

@@ -8,57 +8,59 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.table import Table
 
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli.arguments import (
-    Allow,
-    AllowDegraded,
-    AsJson,
-    Blueprint,
+    ALLOW_DEGRADED,
+    AS_JSON,
+    BLUEPRINT,
+    DEPS,
+    INPUT,
+    INPUTS,
+    PAIRS,
     Choice,
-    Deps,
-    Input,
-    InputJsonl,
-    Models,
-    ModulePath,
-    Pairs,
-    Profile,
+    Modules,
+    argument,
+    flag,
     given_content,
     given_deps,
     given_pairs,
     ladder_in,
+    option,
 )
-from flujo_aros.cli.execute import allowing, asked, execute, finish
+from flujo_aros.cli.execute import allowing, asked, execute, finish, journal
 from flujo_aros.cli.plan import load_to_run
 from flujo_aros.cli.render import fitted_table
-from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import Text, new_mask, print_json, print_lines, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
+from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
+from flujo_aros.pipeline.modules import use_folder
+from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import with_ladder
 
 if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, which `aros --help` should not
-    from flujo_aros.cli.execute import Board
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.store import RunRow
-    from flujo_aros.pipeline.results import RunResult
-    from flujo_aros.pipeline.runner import Runner
 
 DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
 
-Db: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--db",
-        metavar="URL",
-        envvar="AROS_DB",
-        help="The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
-    ),
-]
-RunId: TypeAlias = Annotated[str, typer.Argument(metavar="RUN", help="The id of the run, its beginning, or `last`.")]
+DB: Final = option(
+    "--db URL",
+    "The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
+    DEFAULT_DB,
+    envvar="AROS_DB",
+)
+ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
@@ -91,55 +93,37 @@ def question_of(result: RunResult, db: str, allowed: str = "") -> str:
     return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}{allowed}"])
 
 
-def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]:
+def document_of(blueprint: Path, choice: Choice = Choice()) -> dict[str, Any]:
     """The stored form of a blueprint, from which any worker can load it."""
-    from flujo_aros.blueprint.loading import read_text
 
-    chosen = {key: value for key, value in (choice or Choice()).given.items() if value is not None}
+    chosen = {key: value for key, value in choice.given.items() if value is not None}
     return {"source": str(blueprint.resolve()), "text": read_text(blueprint), **chosen}
 
 
-def register(engine: Durable, blueprint: Path, runner: Runner, choice: Choice) -> str:
+def register(engine: Durable, blueprint: Path, choice: Choice, runner: Runner) -> str:
     """Register a blueprint with the engine and store it with its runs."""
     version = engine.register(runner)
     engine.documents[version] = document_of(blueprint, choice)
     return version
 
 
-def submit_command(  # noqa: PLR0913 - one parameter for each option
-    blueprint: Blueprint,
+def submit_command(
+    blueprint: Path = BLUEPRINT,
     *,
-    sources: Input = None,
-    rows: InputJsonl = None,
-    db: Db = DEFAULT_DB,
-    queue: Annotated[
-        str, typer.Option("--queue", metavar="NAME", help="The queue from which workers take it.")
-    ] = "default",
-    priority: Annotated[
-        int | None,
-        typer.Option(
-            "--priority", min=1, metavar="N", help="1 is the highest; a run without a priority comes before all others."
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "--partition", metavar="KEY", help="The partition that --per-partition limits, such as a customer."
-        ),
-    ] = None,
-    run_id: Annotated[
-        str | None,
-        typer.Option(
-            "--run-id",
-            metavar="ID",
-            help="The id of the run, or the prefix of the id of each row: the same id submitted twice is one run.",
-        ),
-    ] = None,
-    pairs: Pairs = None,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
+    sources: list[str] = INPUT,
+    rows: str | None = INPUTS,
+    db: str = DB,
+    queue: str = option("--queue NAME", "The queue from which workers take it.", default="default"),
+    priority: int | None = option(
+        "--priority N", "1 is the highest; a run without a priority comes before all others.", min=1
+    ),
+    partition: str | None = option("--partition KEY", "The partition that --per-partition limits, such as a customer."),
+    run_id: str | None = option(
+        "--run-id ID", "The id of the run, or the prefix of the id of each row: the same id submitted twice is one run."
+    ),
+    pairs: list[str] = PAIRS,
+    modules: Modules,
+    choice: Choice,
 ) -> None:
     """Put durable runs into a queue.
 
@@ -150,9 +134,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     """
     if (not sources) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
-    choice = Choice.of(models, profile)
-    pipeline = load_to_run(blueprint, allow, folders, choice)
-    context = given_pairs(pairs or [])
+    pipeline, context = load_to_run(blueprint, modules, choice), given_pairs(pairs)
     if sources:
         given = [(given_content(sources), context, run_id)]
     else:
@@ -164,11 +146,10 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
         given = [
             (_input_of(row), {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found
         ]
-    from flujo_aros.pipeline.runner import Runner
 
     with open_engine(db, create=True) as engine:
         runner = Runner(pipeline, engine=engine)
-        register(engine, blueprint, runner, choice)
+        register(engine, blueprint, choice, runner)
 
         async def submit() -> None:
             for one, own, name in given:
@@ -179,35 +160,24 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 
 
 def worker_command(
-    db: Db = DEFAULT_DB,
-    queues: Annotated[str, typer.Option("--queues", metavar="Q,…", help="The queues to take runs from.")] = "default",
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, metavar="N", help="How many runs of a queue at once.")
-    ] = 8,
-    per_partition: Annotated[
-        int | None,
-        typer.Option(
-            "--per-partition",
-            min=1,
-            metavar="N",
-            help="How many runs of one --partition at once, of all workers together. Kept with the queue.",
-        ),
-    ] = None,
-    limits: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--limit",
-            metavar="LIMIT",
-            help="The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
-            "Repeatable.",
-        ),
-    ] = None,
-    grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", help="How long runs may continue after SIGTERM or Ctrl-C.")
-    ] = 30.0,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    deps: Deps = None,
+    *,
+    db: str = DB,
+    queues: str = option("--queues Q,…", "The queues to take runs from.", default="default"),
+    concurrency: int = option("--concurrency N", "How many runs of a queue at once.", default=8, min=1),
+    per_partition: int | None = option(
+        "--per-partition N",
+        "How many runs of one --partition at once, of all workers together. Kept with the queue.",
+        min=1,
+    ),
+    limits: list[str] = option(
+        "--limit LIMIT",
+        "The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
+        "Repeatable.",
+        (),
+    ),
+    grace: float = option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", default=30.0),
+    modules: Modules,
+    deps: str | None = DEPS,
 ) -> None:
     """Execute the durable runs of a database.
 
@@ -217,13 +187,9 @@ def worker_command(
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
-    from flujo_aros.cli.execute import journal
-    from flujo_aros.cli.screen import new_mask
     from flujo_aros.durable import PerMinute
-    from flujo_aros.events import Event, RunFinished
-    from flujo_aros.pipeline.runner import Runner
 
-    console, own = stderr_console(), given_deps(deps, allow, folders)
+    console, own = stderr_console(), given_deps(deps, modules)
     stop, cut = threading.Event(), threading.Event()
 
     def drain(_signum: int, _frame: object) -> None:
@@ -239,13 +205,13 @@ def worker_command(
     with journal() as kept, open_engine(db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
-            pipeline = loaded_document(document, allow or [], folders or [])
-            runner = Runner(pipeline, observers=(new_mask().hear, report, *kept.observers))
+            observers = (new_mask().hear, report, *kept.observers)
+            runner = Runner(loaded_document(document, modules), observers=observers)
             engine.register(runner, own)
             return runner
 
         engine.load = loaded
-        engine.limits = dict(PerMinute.parse(each) for each in limits or ())
+        engine.limits = dict(PerMinute.parse(each) for each in limits)
         engine.launch(
             [name.strip() for name in queues.split(",") if name.strip()], concurrency, per_partition=per_partition
         )
@@ -266,39 +232,33 @@ def _input_of(row: Case) -> Any:
         raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
 
 
-def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: Sequence[Path]) -> Any:
+def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
     """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
-    from flujo_aros.blueprint.load import inspect_blueprint
-    from flujo_aros.pipeline.modules import use_folder
 
-    for folder in folders:
+    for folder in modules.folders:
         use_folder(folder)
     source = str(document["source"])
     inspected = inspect_blueprint(
         document["text"],
         source=source,
         folder=Path(source).parent,
-        allow=allow,
+        allow=modules.allow,
         models=document.get("models"),
         profile=document.get("profile"),
     )
     pipeline = inspected.loaded(source)
     if "ladder" in document:
-        from flujo_aros.pipeline.step import with_ladder
-
         pipeline = with_ladder(pipeline, document["ladder"])
     return pipeline
 
 
 def status_command(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")] = None,
-    db: Db = DEFAULT_DB,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print steps and replies as they come, until the run ends or waits.")
-    ] = False,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="With --follow: print only what comes after it.")] = 0,
-    as_json: AsJson = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs, newest first.")] = 20,
+    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None),
+    db: str = DB,
+    follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits."),
+    offset: int = option("--offset", "With --follow: print only what comes after it.", default=0, min=0),
+    as_json: bool = AS_JSON,
+    limit: int = option("--limit -n", "How many runs, newest first.", default=20, min=1),
 ) -> None:
     """Show the state of durable runs, or follow one.
 
@@ -337,8 +297,6 @@ def status_command(
 
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:
-    from flujo_aros.events import StepFinished, StepStarted, TextDelta, TextReplaced
-    from flujo_aros.pipeline.results import RunResult
 
     console = stderr_console()
     async for _, each in engine.handle(run_id).stream(offset):
@@ -424,7 +382,7 @@ def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Table:
     return fitted_table(cells, width, folded={"blueprint": 12, "note": 20})
 
 
-def cancel_command(run: RunId, db: Db = DEFAULT_DB) -> None:
+def cancel_command(run: str = ONE_RUN, db: str = DB) -> None:
     """Cancel a durable run.
 
     A run in progress first ends the steps that it has started.
@@ -439,20 +397,15 @@ def cancel_command(run: RunId, db: Db = DEFAULT_DB) -> None:
 
 
 def fork_command(
-    run: RunId,
-    at: Annotated[str, typer.Option("--at", metavar="STEP", help="The first step that runs again.")],
-    ladder: Annotated[
-        Path | None,
-        typer.Option(
-            "--ladder", metavar="FILE", help="A ladder, YAML or JSON, that replaces those of the agent steps."
-        ),
-    ] = None,
-    db: Db = DEFAULT_DB,
-    as_json: AsJson = False,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    deps: Deps = None,
-    allow_degraded: AllowDegraded = False,
+    run: str = ONE_RUN,
+    *,
+    at: str = option("--at STEP", "The first step that runs again.", default=...),
+    ladder: Path | None = option("--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps."),
+    db: str = DB,
+    as_json: bool = AS_JSON,
+    modules: Modules,
+    deps: str | None = DEPS,
+    allow_degraded: bool = ALLOW_DEGRADED,
 ) -> None:
     """Run a durable run again from one step on.
 
@@ -471,18 +424,18 @@ def fork_command(
             document = {**document, **document_of(file)}  # and keep the models that the run was given
         if ladder is not None:
             document = {**document, "ladder": ladder_in(str(ladder), "--ladder")}
-        pipeline, own = loaded_document(document, allow or [], folders or []), given_deps(deps, allow, folders)
+        pipeline, own = loaded_document(document, modules), given_deps(deps, modules)
 
-        def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
+        def keep(runner: Runner) -> None:
             engine.documents[engine.register(runner, own)] = document
-            return engine.fork(runner, row, at)
 
-        result = execute(file, pipeline, task, as_json=as_json, engine=engine)
-    question = question_of(result, db, allowing(allow, folders, Choice(), deps))
+        task = partial(engine.fork, row=row, at=at)
+        result = execute(file, pipeline, task, as_json=as_json, engine=engine, prepare=keep)
+    question = question_of(result, db, allowing(modules, Choice(), deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
-def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> None:
+def check_command(run: str = ONE_RUN, db: str = DB, as_json: bool = AS_JSON) -> None:
     """Check the record of a durable run.
 
     Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.

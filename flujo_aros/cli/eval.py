@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
 
 from flujo_aros.cli.arguments import (
-    Allow,
-    Blueprint,
+    BLUEPRINT,
+    CACHE,
+    DEPS,
+    PAIRS,
     Choice,
-    Deps,
-    MaxCost,
-    MaxFailures,
-    MaxSameFailures,
-    Models,
-    ModulePath,
-    Pairs,
-    PerProvider,
-    Profile,
-    UseCache,
+    Limits,
+    Modules,
+    argument,
+    flag,
     given_deps,
     given_pairs,
     ladder_in,
     open_cache,
+    option,
 )
 from flujo_aros.cli.batch import progress_of, runner_of
 from flujo_aros.cli.interrupt import run_until_signal
-from flujo_aros.cli.plan import blamed, check_deps, check_ready, load_to_run
-from flujo_aros.cli.render import figure, fitted_table
+from flujo_aros.cli.plan import blaming, check_deps, check_ready, load_to_run
+from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import (
     Text,
     print_json,
@@ -43,100 +39,64 @@ from flujo_aros.cli.screen import (
     without_secrets,
     worded,
 )
-from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile, write_dataset
-from flujo_aros.evals.many import SAME_FAILURES
 from flujo_aros.json_data import is_dict
-from flujo_aros.telemetry.formatting import cost_words, counted, time_words, token_words
-from flujo_aros.usage import Usage
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import with_ladder
+from flujo_aros.telemetry.formatting import cost_words, counted, time_words
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.evals.evaluation import CaseResult, Evaluation, Share
-    from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.runner import Runner
 
 _MISSED = 1
 _SHOWN: Final = 10
 _MATCHES: Final = ("exact", "fields")
 
 
-def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    blueprint: Blueprint,
-    rows: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROWS",
-            help='The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
-            "as .yaml or .json; - for stdin.",
-        ),
-    ],
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--against",
-            metavar="BLUEPRINT|LADDER",
-            help="Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
-            "model call. Repeatable.",
-        ),
-    ] = None,
-    match: Annotated[
-        str,
-        typer.Option(
-            "--match",
-            metavar="exact|fields",
-            help="exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
-        ),
-    ] = "exact",
-    check: Annotated[
-        str | None,
-        typer.Option(
-            "--check",
-            metavar="EXPRESSION",
-            help="A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
-        ),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            "--judge",
-            metavar="MODEL|BLUEPRINT",
-            help="The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
-            'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
-        ),
-    ] = None,
-    min_right: Annotated[
-        float | None,
-        typer.Option("--min-right", min=0.0, max=1.0, help="Exit with 1 if less than this share is right."),
-    ] = None,
-    max_wrong: Annotated[
-        float | None,
-        typer.Option(
-            "--max-wrong",
-            min=0.0,
-            max=1.0,
-            help="Exit with 1 if more than this share is wrong; refusals do not count as wrong.",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything as one JSON document, with one result for each row.")
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save-dataset", metavar="FILE", help="Write the rows as a dataset of pydantic-evals."),
-    ] = None,
-    first: Annotated[int | None, typer.Option("--first", min=1, metavar="N", help="Only the first N rows.")] = None,
-    pairs: Pairs = None,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
-    deps: Deps = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many rows run at once.")] = 4,
-    max_cost: MaxCost = None,
-    max_failures: MaxFailures = None,
-    max_same_failures: MaxSameFailures = SAME_FAILURES,
-    limits: PerProvider = None,
-    cache: UseCache = False,
+def eval_command(
+    blueprint: Path = BLUEPRINT,
+    *,
+    rows: str = argument(
+        "ROWS",
+        'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
+        "as .yaml or .json; - for stdin.",
+    ),
+    against: list[Path] = option(
+        "--against BLUEPRINT|LADDER",
+        "Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
+        "model call. Repeatable.",
+        (),
+    ),
+    match: str = option(
+        "--match exact|fields",
+        "exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
+        default="exact",
+    ),
+    check: str | None = option(
+        "--check EXPRESSION",
+        "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
+    ),
+    judge: str | None = option(
+        "--judge MODEL|BLUEPRINT",
+        "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
+        'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
+    ),
+    min_right: float | None = option("--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0),
+    max_wrong: float | None = option(
+        "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
+    ),
+    as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row."),
+    save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals."),
+    first: int | None = option("--first N", "Only the first N rows.", min=1),
+    pairs: list[str] = PAIRS,
+    modules: Modules,
+    choice: Choice,
+    deps: str | None = DEPS,
+    concurrency: int = option("--concurrency", "How many rows run at once.", default=4, min=1),
+    limits: Limits,
+    cache: bool = CACHE,
 ) -> None:
     """Evaluate a blueprint on labelled rows.
 
@@ -147,38 +107,31 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if match not in _MATCHES:
         raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
-    choice = Choice.of(models, profile)
-    pipeline = _loaded(blueprint, allow or [], folders or [], choice)
+    pipeline = _loaded(blueprint, modules, choice)
     check_deps(pipeline, deps)
-    judging = _judge(judge, allow or [], folders or [])
-    others = [(str(each), _other(each, pipeline, allow or [], folders or [], choice)) for each in against or ()]
+    judging = _judge(judge, modules)
+    others = [(str(each), _other(each, pipeline, modules, choice)) for each in against]
     cases = _cases(rows, first)
     if save is not None:
         stderr_console().print(f"{counted(write_dataset(cases, save), 'row')} written to {save}", soft_wrap=True)
     from flujo_aros.evals.replies import Replies
-    from flujo_aros.host import PerMinute
 
     with open_cache(cache) as kept:
         options: dict[str, Any] = {
             "match": match,
             "check": check,
-            "context": given_pairs(pairs or []),
-            "deps": given_deps(deps, allow, folders),
+            "context": given_pairs(pairs),
+            "deps": given_deps(deps, modules),
             "concurrency": concurrency,
-            "limits": dict(PerMinute.parse(each) for each in limits or ()),
-            "max_cost": None if max_cost is None else Decimal(str(max_cost)),
-            "max_failures": max_failures,
-            "max_same_failures": max_same_failures or None,
+            "limits": limits.per_minute,
+            "max_cost": limits.max_cost,
+            "max_failures": limits.max_failures,
+            "max_same_failures": limits.max_same_failures or None,
             "cache": kept,
         }
         replies = Replies() if others else None
-        try:
-            with stdout_reserved():
-                found = run_until_signal(_all(pipeline, others, judging, cases, replies, options))
-        except (LocalModelError, BlueprintError):
-            raise
-        except UsageError as error:
-            raise (blamed(blueprint, error) if error.step else error) from error
+        with blaming(blueprint, steps_only=True), stdout_reserved():
+            found = run_until_signal(_all(pipeline, others, judging, cases, replies, options))
     names = [str(blueprint), *(name for name, _ in others)]
     if as_json:
         documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
@@ -192,34 +145,32 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.Exit(_MISSED)
 
 
-def _loaded(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Pipeline:
-    pipeline = load_to_run(blueprint, allow, folders, choice)
+def _loaded(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Pipeline:
+    pipeline = load_to_run(blueprint, modules, choice)
     check_ready(blueprint, pipeline)
     return pipeline
 
 
-def _judge(judge: str | None, allow: list[str], folders: Sequence[Path]) -> Pipeline | None:
+def _judge(judge: str | None, modules: Modules) -> Pipeline | None:
     if judge is None:
         return None
     if judge.endswith((".yaml", ".yml")):
-        return _loaded(Path(judge), allow, folders)
+        return _loaded(Path(judge), modules)
     from flujo_aros.evals.evaluation import judge_by
 
     return judge_by(judge)
 
 
-def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[Path], choice: Choice) -> Pipeline:
+def _other(file: Path, pipeline: Pipeline, modules: Modules, choice: Choice) -> Pipeline:
     """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
     written = ladder_in(str(file), "--against")
     if is_dict(written) and "steps" not in written and "stages" in written:
-        from flujo_aros.pipeline.step import with_ladder
-
         return with_ladder(pipeline, written)
     if is_dict(written) and "steps" not in written:
         raise UsageError(
             f"--against {str(file)!r}: a blueprint has `steps`, a ladder has `stages`; this file has neither"
         )
-    return _loaded(file, allow, folders, choice)
+    return _loaded(file, modules, choice)
 
 
 def _cases(rows: str, first: int | None) -> list[Case]:
@@ -248,7 +199,6 @@ async def _all(
     options: dict[str, Any],
 ) -> list[Evaluation]:
     from flujo_aros.evals.evaluation import evaluate
-    from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
     pipelines = [pipeline, *(other for _, other in others), *([] if judge is None else [judge])]
@@ -330,33 +280,25 @@ def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
 
 def _row(name: str, found: Evaluation) -> dict[str, Text]:
     counts = {verdict.value: number for verdict, number in found.counts.items()}
-    row = {"blueprint": Text(name), "rows": figure(f"{len(found.results):,}")}
+    row = {"blueprint": Text(name), "rows": figure(len(found.results))}
     for verdict in ("right", "wrong", "refused"):
         number = counts.get(verdict, 0)
         share = f" ({_percent(number / found.judged)})" if found.judged else ""
         row[verdict] = Text(f"{number:,}{share}", style=_STYLE[verdict] if number else "dim")
     for verdict in ("unjudged", "unrecorded"):
         if counts.get(verdict):
-            row[verdict] = figure(f"{counts[verdict]:,}")
-    return {**row, **_used(found.usage), "time": figure(time_words(found.seconds))}
+            row[verdict] = figure(counts[verdict])
+    return {**row, **used(found.usage), "time": figure(time_words(found.seconds))}
 
 
 _STYLE: Final = {"right": "green", "wrong": "red", "refused": "yellow"}
-
-
-def _used(usage: Usage) -> dict[str, Text]:
-    return {
-        "calls": figure(f"{usage.requests:,}" if usage.requests else "-"),
-        "tokens in + out": figure(token_words(usage)),
-        "cost": figure(cost_words(usage.cost)),
-    }
 
 
 def _share_row(title: str, share: Share) -> dict[str, Text]:
     name = worded(share.name) if title == "trust" else Text(share.name)
     return {
         title: name,
-        "right": figure(f"{share.right:,}" if share.right else "-"),
+        "right": figure(share.right),
         "wrong": Text(f"{share.wrong:,}" if share.wrong else "-", style="red" if share.wrong else "dim"),
         "precision": figure(_percent(share.share)),
     }
@@ -364,7 +306,7 @@ def _share_row(title: str, share: Share) -> dict[str, Text]:
 
 def _model_row(share: Share) -> dict[str, Text]:
     counts = {name: figure(f"{getattr(share, name):,}") for name in ("right", "wrong", "refused")}
-    return {"model": Text(share.name), **counts, **_used(share.usage)}
+    return {"model": Text(share.name), **counts, **used(share.usage)}
 
 
 def _print_wrong(found: Evaluation, console: Console) -> None:

@@ -22,9 +22,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 
-from flujo_aros.cli.arguments import Choice
+from flujo_aros import events
+from flujo_aros.cli.arguments import Choice, Modules
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
-from flujo_aros.cli.plan import blamed
+from flujo_aros.cli.plan import blaming
 from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.screen import (
     Text,
@@ -38,31 +39,18 @@ from flujo_aros.cli.screen import (
     worded,
 )
 from flujo_aros.contract import Invalid, compile_contract
-from flujo_aros.errors import BlueprintError, ContractError, LocalModelError, UsageError
-from flujo_aros.events import (
-    AskStarted,
-    Event,
-    Observer,
-    RunFinished,
-    StageFinished,
-    StageStarted,
-    StepFinished,
-    StepNoted,
-    StepStarted,
-    TextAppended,
-    TextDelta,
-    TextReplaced,
-)
+from flujo_aros.ensemble.log import LogEvent
+from flujo_aros.ensemble.views import stage_line
+from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import References
-from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
+from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.formatting import counted, seconds_words, time_words
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.results import PausedRun
-    from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
     from flujo_aros.telemetry.setup import Listeners
 
 
@@ -76,8 +64,6 @@ EXIT_CODES: Final = {
 
 PAUSED: Final = Path(".aros") / "paused"
 """The folder of the states of paused runs."""
-
-Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
 @contextmanager
@@ -99,35 +85,41 @@ def journal() -> Generator[Listeners]:
 def execute(
     blueprint: Path,
     pipeline: Pipeline,
-    task: Task,
+    run: Callable[[Runner], Coroutine[Any, Any, RunResult]],
+    stream: Callable[[Runner], AsyncGenerator[StreamEvent]] | None = None,
     *,
     as_json: bool,
     engine: Engine | None = None,
     cache: ReplyCache | None = None,
+    prepare: Callable[[Runner], object] = lambda _: None,
 ) -> RunResult:
-    """Execute the task with progress and a journal, and report a run that is interrupted.
+    """Run with progress and a journal, and report a run that is interrupted.
 
-    `engine` stores a run that must survive a crash. `cache` has replies that need not be paid for again. Raises
-    `BlueprintError` for errors that can be found before any model call.
+    `stream` is the same run as a stream, by which a terminal shows each reply while it is written. `engine` stores a
+    run that must survive a crash; `prepare` registers its runner. `cache` has replies that need not be paid for again.
+    Raises `BlueprintError` for errors that can be found before any model call.
     """
     from flujo_aros.evals.replies import PaidCalls
     from flujo_aros.host import CallsPerMinute, recorded_by
-    from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
     ended: list[RunResult] = []
     try:
         with ExitStack() as held:
+            if engine is None:  # otherwise its database, or its version, may be to blame
+                held.enter_context(blaming(blueprint))
             held.enter_context(stdout_reserved())
             if cache is not None:
                 held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
-            observers: Sequence[Observer] = (new_mask().hear, watching, *kept.observers)
-            board = watching if isinstance(watching, Board) else None
+            observers: Sequence[events.Observer] = (new_mask().hear, watching, *kept.observers)
             evidence = kept.evidence
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
-            return run_until_signal(task(runner, board))
+            prepare(runner)
+            if isinstance(watching, Board) and stream is not None:
+                return run_until_signal(_watched(watching, stream(runner)))
+            return run_until_signal(run(runner))
     except Interrupted:
         for result in ended:
             spent = f"after {time_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
@@ -135,26 +127,14 @@ def execute(
             if as_json:
                 print_json(result.to_dict())
         raise
-    except (LocalModelError, BlueprintError):
-        raise
-    except UsageError as error:  # what could be known before any model call: the blueprint is to blame
-        if engine is not None:
-            raise  # or its database, or its version
-        raise blamed(blueprint, error) from error
 
 
-async def watched(
-    board: Board | None,
-    run: Callable[[], Coroutine[Any, Any, RunResult]],
-    stream: Callable[[], AsyncGenerator[StreamEvent]],
-) -> RunResult:
-    """Run, and in a terminal show each reply while it is written: the same run, as a stream."""
-    if board is None:
-        return await run()
+async def _watched(board: Board, stream: AsyncGenerator[StreamEvent]) -> RunResult:
+    """Run, and show each reply while it is written."""
     result: RunResult | None = None
-    async with aclosing(stream()) as events:
-        async for each in events:
-            if isinstance(each.event, RunFinished) and isinstance(each.result, RunResult):
+    async with aclosing(stream) as shown:
+        async for each in shown:
+            if isinstance(each.event, events.RunFinished) and isinstance(each.result, RunResult):
                 result = each.result
             elif each.step is not None:
                 board.written(each.step, each.event)
@@ -208,13 +188,13 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def allowing(
-    allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice, deps: str | None = None
-) -> str:
+def allowing(modules: Modules, choice: Choice, deps: str | None = None) -> str:
     """The options that repeat the same permissions, models and deps, for a command line."""
-    options = [*(("--allow", each) for each in allow or ()), *(("--path", str(each)) for each in folders or ())]
-    options += [*choice.options, *([] if deps is None else [("--deps", deps)])]
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in options)
+    own = {"--profile": choice.profile, "--deps": deps}
+    many: dict[str, Sequence[Any]] = {"--allow": modules.allow, "--path": modules.folders, "--model": choice.models}
+    options = [(name, str(each)) for name, values in many.items() for each in values]
+    options += [(name, value) for name, value in own.items() if value is not None]
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in options)
 
 
 def keep_paused(
@@ -266,7 +246,7 @@ _QUIET: Final = ("success", "skipped")
 
 
 @contextmanager
-def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Observer]:
+def progress(console: Console, clock: Clock = time.monotonic) -> Generator[events.Observer]:
     """An observer that shows the steps of a run on this console while the block runs."""
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainProgress(console)
@@ -285,30 +265,28 @@ class PlainProgress:
 
     console: Console
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: events.Event, /) -> None:
         """Print the line of an event, if it has one."""
         nested = len(event.scope.steps) > 1
-        if isinstance(event, StepStarted):
+        if isinstance(event, events.StepStarted):
             if not nested:
                 self._line(event.name, "started")
-        elif isinstance(event, StepFinished):
+        elif isinstance(event, events.StepFinished):
             if nested and event.status in _QUIET:
                 return
             ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
             self._line(event.name, f"{ended}, {time_words(event.seconds)}")
-        elif isinstance(event, StageStarted):
+        elif isinstance(event, events.StageStarted):
             self._line(event.scope.step_name or "run", f"{event.stage}, because {event.reason}")
-        elif isinstance(event, StepNoted) and event.note == "ensemble":
+        elif isinstance(event, events.StepNoted) and event.note == "ensemble":
             self.console.print(said_on_stage(event), soft_wrap=True)
 
     def _line(self, name: str, what: str) -> None:
         self.console.print(f"{name}: {what}", soft_wrap=True)
 
 
-def said_on_stage(event: StepNoted) -> Text:
+def said_on_stage(event: events.StepNoted) -> Text:
     """An event of an ensemble as one line."""
-    from flujo_aros.ensemble.log import LogEvent  # here: few runs have one
-    from flujo_aros.ensemble.views import stage_line
 
     logged = LogEvent(**event.data)
     line = without_secrets(stage_line(logged))
@@ -323,7 +301,7 @@ class _Row:
     started: float
     doing: str = ""
     text: str = ""
-    ended: StepFinished | None = None
+    ended: events.StepFinished | None = None
 
 
 class Board:
@@ -336,19 +314,19 @@ class Board:
         self.rows: dict[str, _Row] = {}
         self.spinners: dict[str, Spinner] = {}
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: events.Event, /) -> None:
         """Receive an event."""
-        if isinstance(event, StepStarted):
+        if isinstance(event, events.StepStarted):
             self.rows[event.name] = _Row(self.clock())
-        elif isinstance(event, StepFinished):
+        elif isinstance(event, events.StepFinished):
             self.rows.setdefault(event.name, _Row(self.clock())).ended = event
-        elif isinstance(event, StageStarted):
+        elif isinstance(event, events.StageStarted):
             self._doing(event, f"{event.stage}, because {event.reason}")
-        elif isinstance(event, AskStarted) and event.stage != "first":
+        elif isinstance(event, events.AskStarted) and event.stage != "first":
             self._doing(event, f"{event.stage}, attempt {event.attempt}")
-        elif isinstance(event, StageFinished):
+        elif isinstance(event, events.StageFinished):
             self._doing(event, "")
-        elif isinstance(event, StepNoted) and event.note == "ensemble":
+        elif isinstance(event, events.StepNoted) and event.note == "ensemble":
             self.say(said_on_stage(event))
 
     def written(self, step: str, event: object) -> None:
@@ -356,12 +334,12 @@ class Board:
         row = self.rows.get(step)
         if row is None:
             return
-        if isinstance(event, (TextDelta, TextAppended)):
+        if isinstance(event, (events.TextDelta, events.TextAppended)):
             row.text = (row.text + event.text)[-_KEPT:]
-        elif isinstance(event, TextReplaced):
+        elif isinstance(event, events.TextReplaced):
             row.text = event.text[-_KEPT:]
 
-    def _doing(self, event: Event, what: str) -> None:
+    def _doing(self, event: events.Event, what: str) -> None:
         row = self.rows.get(event.scope.step_name)
         if row is not None and row.ended is None:
             row.doing = what
@@ -401,15 +379,16 @@ _DEEPEST: Final = 3
 _DEEPEST_EXAMPLE: Final = 6
 _MOST: Final = 30
 _LONGEST: Final = 200
-_TYPES: Final[Mapping[str, str]] = {
-    "string": "a string",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-    "array": "a list",
-    "object": "an object",
+_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "string": ("a string", "strings"),
+    "integer": ("a whole number", "whole numbers"),
+    "number": ("a number", "numbers"),
+    "object": ("an object", "objects"),
+    "boolean": ("true or false", ""),
+    "null": ("null", ""),
+    "array": ("a list", ""),
 }
+"""The words for one value, and for several where a list may have them."""
 _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     "date": ("a date", "2026-01-31"),
     "date-time": ("a date with a time", "2026-01-31T09:30:00Z"),
@@ -417,12 +396,6 @@ _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     "email": ("an email address", "ann@example.com"),
     "uri": ("a URL", "https://example.com"),
     "uuid": ("a UUID", "123e4567-e89b-12d3-a456-426614174000"),
-}
-_PLURALS: Final[Mapping[str, str]] = {
-    "a string": "strings",
-    "a whole number": "whole numbers",
-    "a number": "numbers",
-    "an object": "objects",
 }
 
 
@@ -538,8 +511,7 @@ class _Asked:
         known = self._simple(schema)
         if known.get("type") == "array":
             return self._simple(_mapping(known.get("items")))
-        options = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
-        several = [self._simple(_mapping(each)) for each in options]
+        several = [self._simple(each) for each in _alternatives(known)]
         objects = [each for each in several if each.get("type") == "object"]
         return objects[0] if len(objects) == 1 else known
 
@@ -551,9 +523,8 @@ class _Asked:
         choices = known.get("enum") or ([known["const"]] if "const" in known else None)
         if choices is not None:
             return _either([_json(each) if quoted or not isinstance(each, str) else each for each in choices])
-        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
-        if several:
-            return _either([self.words(_mapping(each), depth + 1, quoted=quoted) for each in several])
+        if several := _alternatives(known):
+            return _either([self.words(each, depth + 1, quoted=quoted) for each in several])
         kinds = known.get("type")
         if isinstance(kinds, list):
             each = [{**known, "type": kind} for kind in cast("list[str]", kinds)]
@@ -568,7 +539,7 @@ class _Asked:
         if kind == "string" and known.get("format") in _FORMATS:
             words, example = _FORMATS[known["format"]]
             return f"{words} such as {example}"
-        words = _TYPES.get(kind, "any JSON value")
+        words = _TYPES[kind][0] if kind in _TYPES else "any JSON value"
         if kind == "string":
             pattern = f" that matches {known['pattern']}" if "pattern" in known else ""
             return f"{words}{pattern}{_limits(known, 'minLength', 'maxLength', ' characters')}"
@@ -583,9 +554,8 @@ class _Asked:
         for key in ("examples", "enum"):
             if known.get(key):
                 return known[key][0]
-        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
-        if several:
-            return self.example(_mapping(several[0]), depth + 1)
+        if several := _alternatives(known):
+            return self.example(several[0], depth + 1)
         kind = known.get("type")
         kind = cast("list[str]", kind)[0] if isinstance(kind, list) else kind
         if kind == "object":
@@ -605,25 +575,26 @@ class _Asked:
         return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
 
     def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema itself behind a `$ref`, or the only alternative to null."""
+        """The schema itself behind a `$ref`, or the only one that it consists of."""
         known = schema
         for _ in range(_DEEPEST):
-            reference = known.get("$ref")
-            if isinstance(reference, str):
-                known = {
-                    **(self._references.resolve(reference) or {}),
-                    **{key: value for key, value in known.items() if key != "$ref"},
-                }
-                continue
             whole = cast("list[Any]", known.get("allOf", []))
-            if len(whole) != 1:
+            if isinstance(reference := known.get("$ref"), str):
+                key, behind = "$ref", self._references.resolve(reference) or {}
+            elif len(whole) == 1:
+                key, behind = "allOf", dict(_mapping(whole[0]))
+            else:
                 break
-            known = {**_mapping(whole[0]), **{key: value for key, value in known.items() if key != "allOf"}}
+            known = behind | {name: value for name, value in known.items() if name != key}
         return known
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _alternatives(known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(map(_mapping, cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])))
 
 
 def _json(value: Any) -> str:
@@ -641,9 +612,10 @@ def _either(words: list[str]) -> str:
 def _of(item: str) -> str:
     """` of strings` for a list whose items are described that way."""
     head, space, rest = item.partition(" that ")
+    several = next((many for one, many in _TYPES.values() if one == head), "")
     if not item:
         return ""
-    return f" of {_PLURALS[head]}{space}{rest}" if head in _PLURALS else f", each {item}"
+    return f" of {several}{space}{rest}" if several else f", each {item}"
 
 
 def _number(known: Mapping[str, Any]) -> Any:
@@ -654,19 +626,10 @@ def _number(known: Mapping[str, Any]) -> Any:
 
 def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
     low, high = known.get(least), known.get(most)
-    if "exclusiveMinimum" in known or "exclusiveMaximum" in known:
-        ends = (
-            ("above", "exclusiveMinimum"),
-            ("of at least", least),
-            ("below", "exclusiveMaximum"),
-            ("of at most", most),
-        )
-        return " and".join(f" {word} {known[key]}" for word, key in ends if key in known)
     if low is not None and high is not None:
         return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
-    if low is not None:
-        return f" of at least {low}{unit}"
-    return "" if high is None else f" of at most {high}{unit}"
+    ends = {"above": "exclusiveMinimum", "of at least": least, "below": "exclusiveMaximum", "of at most": most}
+    return " and".join(f" {word} {known[key]}{unit}" for word, key in ends.items() if known.get(key) is not None)
 
 
 def at_a_terminal() -> bool:

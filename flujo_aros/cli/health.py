@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.arguments import open_to_read
+from flujo_aros.cli.arguments import open_to_read, option
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
@@ -35,22 +35,17 @@ class Format(StrEnum):
 
 
 def health_command(
-    since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far to look back: 30m, 24h, 7d …")] = "24h",
-    step: Annotated[str | None, typer.Option("--step", help="Only this step and the steps inside it.")] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only replies of this model.")] = None,
-    trend: Annotated[
-        int, typer.Option("--trend", min=0, max=100, help="Divide the time into this many intervals.")
-    ] = 0,
-    written: Annotated[Format, typer.Option("--format", help="How to write the report.")] = Format.text,
-    fail_over: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-over",
-            metavar="RATE=SHARE",
-            help="Exit with 1 when a rate is above a share: fallback=0.1. "
-            "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
-        ),
-    ] = None,
+    since: str = option("--since TIME", "How far to look back: 30m, 24h, 7d …", default="24h"),
+    step: str | None = option("--step", "Only this step and the steps inside it."),
+    model: str | None = option("--model", "Only replies of this model."),
+    trend: int = option("--trend", "Divide the time into this many intervals.", default=0, min=0, max=100),
+    written: Format = option("--format", "How to write the report.", default=Format.text),
+    fail_over: list[str] = option(
+        "--fail-over RATE=SHARE",
+        "Exit with 1 when a rate is above a share: fallback=0.1. "
+        "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
+        (),
+    ),
 ) -> None:
     """Show which models, steps and schemas cause trouble.
 
@@ -61,7 +56,7 @@ def health_command(
 
     Example: aros health --since 7d --trend 7 --fail-over fallback=0.1
     """
-    limits = given_limits(fail_over or [])
+    limits = given_limits(fail_over)
     until = datetime.now(UTC)
     with open_to_read() as journal:
         found = journal.health(
@@ -209,11 +204,11 @@ def health_sections(found: Health) -> Iterator[Section]:
 def _step_row(step: Any) -> dict[str, Text]:
     return {
         "step": Text(f"{step.pipeline} / {step.step}"),
-        "runs": figure(str(step.runs)),
-        "failed": figure(str(step.failed or "-")),
-        "degraded": figure(str(step.degraded or "-")),
+        "runs": figure(step.runs),
+        "failed": figure(step.failed),
+        "degraded": figure(step.degraded),
         "trouble": _rate(step.trouble, 0.1),
-        "calls": figure(str(step.usage.requests or "-")),
+        "calls": figure(step.usage.requests),
         "cost": figure(cost_words(step.usage.cost)),
         "time": figure(time_words(step.seconds)),
     }
@@ -222,9 +217,9 @@ def _step_row(step: Any) -> dict[str, Text]:
 def _model_row(model: Any) -> dict[str, Text]:
     return {
         "model": Text(model.model or "not named"),
-        "calls": figure(str(model.calls or "-")),
-        "faults": figure(str(model.faults or "-")),
-        "replies": figure(str(model.replies or "-")),
+        "calls": figure(model.calls),
+        "faults": figure(model.faults),
+        "replies": figure(model.replies),
         "rejected": _rate(model.rejected / model.replies if model.replies else 0.0, 0.1),
         "repaired": _rate(model.repaired / model.replies if model.replies else 0.0, 2.0),
         "wrapped": _rate(model.fallback_rate, 0.1),
@@ -247,10 +242,10 @@ def _repair_row(repair: Any) -> dict[str, Text]:
 def _stage_row(stage: Any) -> dict[str, Text]:
     return {
         "stage": Text(stage.stage),
-        "ran": figure(str(stage.ran)),
-        "saved": figure(str(stage.accepted or "-")),
+        "ran": figure(stage.ran),
+        "saved": figure(stage.accepted),
         "success": figure(share_words(stage.success)),
-        "calls": figure(str(stage.usage.requests or "-")),
+        "calls": figure(stage.usage.requests),
         "cost": figure(cost_words(stage.usage.cost)),
         "cost each": figure(cost_words(stage.cost_per_success)),
     }
@@ -262,7 +257,7 @@ def _trend_row(piece: Trend) -> dict[str, Text]:
     shares = {"rejected": piece.rejected, "wrapped": piece.wrapped}
     return {
         "from": Text(started.strftime("%m-%d %H:%M")),
-        **{name: figure(str(number or "-")) for name, number in numbers.items()},
+        **{name: figure(number) for name, number in numbers.items()},
         **{name: _rate(number / piece.readings if piece.readings else 0.0, 0.1) for name, number in shares.items()},
     }
 

@@ -11,25 +11,27 @@ A blueprint that is being typed is rarely valid YAML. So the place of the cursor
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from flujo_aros.errors import UsageError
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
 
-if TYPE_CHECKING:
-    from lsprotocol import types
-    from pygls.lsp.server import LanguageServer
-    from pygls.workspace import TextDocument
-
-    from flujo_aros.lint.check import Linted
-    from flujo_aros.lint.edits import Finding
+from flujo_aros.blueprint.blocks import blueprint_schema
+from flujo_aros.lint import Options, lint_text
+from flujo_aros.lint.check import Linted
+from flujo_aros.lint.edits import Applicability, Finding, Positions
+from flujo_aros.lint.rule import rule_to_markdown
+from flujo_aros.lint.rules import RULES
+from flujo_aros.pipeline.builtins import BUILTINS
 
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
 _KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
@@ -37,24 +39,8 @@ _IDLE: Final = 0.3
 """Seconds without a keystroke before a document is linted."""
 
 
-def lsp_command() -> None:
-    """Serve editors: findings, fixes, hovers and completion.
-
-    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. How to start
-    it from VS Code and Neovim is on the page "In an editor" of the documentation.
-
-    Example: aros lsp
-    """
-    if find_spec("pygls") is None:
-        raise UsageError("the language server needs an extra package: pip install 'flujo_aros[lsp]'")
-    server().start_io()
-
-
 def server() -> LanguageServer:
     """A language server with everything connected, not yet started."""
-    from lsprotocol import types
-    from pygls.lsp.server import LanguageServer
-
     made = LanguageServer("aros", version("flujo_aros"))
     blueprints = _Blueprints(made)
     # pygls sets attributes on what it registers, which a bound method does not allow: hence partial
@@ -89,8 +75,6 @@ class _Blueprints:
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Lint after a pause in typing."""
-        import asyncio
-
         uri = params.text_document.uri
         self._versions[uri] = mine = self._versions.get(uri, 0) + 1
         await asyncio.sleep(_IDLE)
@@ -104,10 +88,6 @@ class _Blueprints:
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """The fixes of the findings in these lines, and all safe ones, for a fix on save."""
-        from lsprotocol import types
-
-        from flujo_aros.lint.edits import Applicability
-
         document = self._document(params.text_document.uri)
         wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
         found: list[types.CodeAction] = []
@@ -139,11 +119,6 @@ class _Blueprints:
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
         """The rule of a finding under the cursor, or what a key means."""
-        from lsprotocol import types
-
-        from flujo_aros.lint.rule import rule_to_markdown
-        from flujo_aros.lint.rules import RULES
-
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
@@ -161,8 +136,6 @@ class _Blueprints:
 
     def complete(self, params: types.CompletionParams) -> types.CompletionList:
         """The keys that may be typed at the cursor, or the values of its key."""
-        from lsprotocol import types
-
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         kinds = {"key": types.CompletionItemKind.Property, "value": types.CompletionItemKind.Value}
@@ -185,7 +158,6 @@ class _Blueprints:
         self._show(uri, [_diagnostic(document, each) for each in _lint(document).findings], document.version)
 
     def _show(self, uri: str, found: list[types.Diagnostic], of: int | None = None) -> None:
-        from lsprotocol import types
 
         shown = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
         self._server.text_document_publish_diagnostics(shown)
@@ -304,8 +276,6 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
 @cache
 def _whole_schema() -> Mapping[str, Any]:
     """The schema of blueprints, cached because generating it takes longer than a keystroke."""
-    from flujo_aros.blueprint.blocks import blueprint_schema
-
     return blueprint_schema()
 
 
@@ -340,8 +310,6 @@ def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
 def _values(cursor: Cursor) -> list[str]:
     """The possible values of the key at the cursor, if they can be listed."""
     if cursor.key == "uses":
-        from flujo_aros.pipeline.builtins import BUILTINS
-
         agents = cursor.path[0].members.get("agents")
         return [*(f"agents.{name}" for name in (agents.members if agents else ())), *BUILTINS]
     schema = _properties(cursor).get(cursor.key or "")
@@ -376,14 +344,12 @@ def _about(schema: Mapping[str, Any]) -> str:
 
 
 def _lint(document: TextDocument, **options: Any) -> Linted:
-    from flujo_aros.lint import Options, lint_text
 
     path = Path(document.path)
     return lint_text(document.source, source=str(path), folder=path.parent, options=Options(**options))
 
 
 def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
-    from lsprotocol import types
 
     severities = {
         "error": types.DiagnosticSeverity.Error,
@@ -402,9 +368,6 @@ def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
 
 
 def _edit(document: TextDocument, start: int, end: int, text: str) -> types.TextEdit:
-    from lsprotocol import types
-
-    from flujo_aros.lint.edits import Positions
 
     positions = Positions(document.source)
     ends = [positions.place(each) for each in (start, end)]

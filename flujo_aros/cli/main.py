@@ -103,7 +103,7 @@ COMMANDS: Final = {
     "rule": _Command("lint:rule_command", "Explain a rule of `aros lint`, or list all rules."),
     "graph": _Command("plan:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
     "schema": _Command("lint:schema_command", "Print the JSON Schema of blueprints."),
-    "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
+    "lsp": _Command("lint:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first.", section="Look at runs"),
     "show": _Command("runs:show_command", "Show a run from the journal."),
     "explain": _Command("runs:explain_command", "Explain how each reply of a run was read."),

@@ -11,14 +11,15 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from html import escape
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import typer
 from pydantic import BaseModel
@@ -26,26 +27,28 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.arguments import Allow, Blueprint, Choice, Models, ModulePath, Profile
+from flujo_aros.blueprint.files import why_unread
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.blueprint.loading import read_text
+from flujo_aros.cli.arguments import BLUEPRINT, Choice, Modules, flag, option
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, stdout_reserved, write_file
-from flujo_aros.errors import BlueprintError, Problem, UsageError
+from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, module_file, refuse_two, use_folder
+from flujo_aros.pipeline.pause import step_with_deps
+from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 from flujo_aros.visible import visible_line
 
-if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
-    from flujo_aros.pipeline.model import Pipeline, PipelineStep
-    from flujo_aros.pipeline.step import Call, Step
-
 
 def plan_command(
-    blueprint: Blueprint,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
+    blueprint: Path = BLUEPRINT,
+    *,
+    as_json: bool = flag("--json", "Print the plan as one JSON document."),
+    modules: Modules,
+    choice: Choice,
 ) -> None:
     """Show what a blueprint would run, without running it.
 
@@ -55,9 +58,8 @@ def plan_command(
 
     Example: aros plan triage.yaml
     """
-    choice = Choice.of(models, profile)
     # Loading imports nothing, so nothing has to be refused.
-    loaded = load(blueprint, ["*", *(allow or [])], folders, choice)
+    loaded = load(blueprint, Modules(["*", *modules.allow], modules.folders), choice)
     print_plan(blueprint, loaded, as_json=as_json)
 
 
@@ -71,41 +73,32 @@ class Loaded:
     """The modules that --allow names by their file, as it names them."""
 
 
-def load(
-    blueprint: Path, allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice | None = None
-) -> Loaded:
+def load(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Loaded:
     """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
 
     Raises `UsageError` if a module exists both in a given place and among the installed ones.
     """
-    from flujo_aros.blueprint.files import why_unread
-    from flujo_aros.blueprint.load import inspect_blueprint
-    from flujo_aros.blueprint.loading import read_text
-    from flujo_aros.pipeline.modules import SUFFIX, module_file, refuse_two, use_folder
 
-    _check_modules(allow or ())
+    _check_modules(modules.allow)
     why = why_unread(blueprint)
     if why is not None:
         raise UsageError(f"the blueprint {str(blueprint)!r} {why}")
-    for folder in folders or ():
+    for folder in modules.folders:
         use_folder(folder)
     current_settings()  # an invalid setting is not an error in the blueprint
     text, source = read_text(blueprint), str(blueprint)
-    inspected = inspect_blueprint(
-        text, source=source, folder=blueprint.parent, allow=allow or (), **(choice or Choice()).given
-    )
+    where: dict[str, Any] = {"source": source, "folder": blueprint.parent, "allow": modules.allow}
+    inspected = inspect_blueprint(text, **where, **choice.given)
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
-    files = {Path(each).stem: each for each in allow or () if each.endswith(SUFFIX)}
+    files = {Path(each).stem: each for each in modules.allow if each.endswith(SUFFIX)}
     return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
 
 
-def load_to_run(
-    blueprint: Path, allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice | None = None
-) -> Pipeline:
+def load_to_run(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Pipeline:
     """The pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
-    loaded = load(blueprint, allow, folders, choice)
+    loaded = load(blueprint, modules, choice)
     check_modules(blueprint, loaded)
     return loaded.pipeline
 
@@ -121,7 +114,6 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 def _beside(blueprint: Path, module: str) -> tuple[Path, Path] | None:
     """The file of a module next to the blueprint or in the working folder, and the folder."""
-    from flujo_aros.pipeline.modules import lies_beside
 
     return lies_beside(module, [blueprint.parent, Path()])
 
@@ -138,7 +130,6 @@ def _unnamed(blueprint: Path, module: str) -> str | None:
 
 def _check_modules(allow: Sequence[str]) -> None:
     """Raise `UsageError` for anything but a module, file or folder, which would silently allow nothing."""
-    from flujo_aros.pipeline.modules import SUFFIX, is_module_name
 
     for module in allow:
         if module == "*" or module.startswith(("http://", "https://")) or Path(module).is_dir():
@@ -166,7 +157,6 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 
 def check_deps(pipeline: Pipeline, deps: str | None) -> None:
     """Print a warning to stderr if an agent declares the type of its deps and there are none."""
-    from flujo_aros.pipeline.pause import step_with_deps
 
     with stdout_reserved():  # what an imported module prints is not the result
         step = step_with_deps(pipeline) if deps is None else None
@@ -178,7 +168,6 @@ def check_deps(pipeline: Pipeline, deps: str | None) -> None:
 def _check_model(blueprint: Path, step: PipelineStep) -> None:
     """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
     from flujo_aros.host import AgentSpec, made_model
-    from flujo_aros.pipeline.step import is_agent_step
 
     agent = step.facts.agent if is_agent_step(step) else None
     if not isinstance(agent, AgentSpec) or agent.model.startswith("local:"):
@@ -189,18 +178,26 @@ def _check_model(blueprint: Path, step: PipelineStep) -> None:
         raise UsageError(f"{blueprint}: step {step.name!r}: {error}") from error
 
 
-def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
-    """Convert the error of a pipeline that cannot run to one of its blueprint, with the position of the step."""
-    from flujo_aros.blueprint.load import inspect_blueprint
-    from flujo_aros.blueprint.loading import read_text
+@contextmanager
+def blaming(blueprint: Path, *, steps_only: bool = False) -> Generator[None]:
+    """Convert the error of a pipeline that cannot run to one of its blueprint, with the position of the step.
 
-    text = read_text(blueprint)
-    place = None
-    if error.step is not None:
-        inspected = inspect_blueprint(text, source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"])
-        found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == error.step]
-        place = found[0].node.place if len(found) == 1 else None
-    return BlueprintError(str(blueprint), [Problem(str(error), place)], text)
+    With `steps_only` errors that belong to no step are left as they are.
+    """
+    try:
+        yield
+    except (LocalModelError, BlueprintError):
+        raise
+    except UsageError as error:
+        if steps_only and not error.step:
+            raise
+        text = read_text(blueprint)
+        place = None
+        if error.step is not None:
+            inspected = inspect_blueprint(text, source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"])
+            found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == error.step]
+            place = found[0].node.place if len(found) == 1 else None
+        raise BlueprintError(str(blueprint), [Problem(str(error), place)], text) from error
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
@@ -267,7 +264,6 @@ def _bound(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _step(step: PipelineStep) -> dict[str, Any]:
-    from flujo_aros.pipeline.step import Call, is_agent_step
 
     plan: dict[str, Any] = {
         "name": step.name,
@@ -308,7 +304,6 @@ def _said(step: PipelineStep) -> dict[str, Any]:
 
 def _holds_steps(value: object) -> bool:
     """Whether these are the steps inside a step, which are shown as steps."""
-    from flujo_aros.pipeline.model import Pipeline, PipelineStep
 
     inner: object = next(iter(cast("dict[str, object]", value).values()), None) if isinstance(value, dict) else value
     return isinstance(inner, (Pipeline, PipelineStep))
@@ -507,16 +502,13 @@ class Format(StrEnum):
 
 
 def graph_command(
-    blueprint: Blueprint,
-    format: Annotated[  # noqa: A002 (the name of the option)
-        Format | None,
-        typer.Option("--format", help="Mermaid text, or a drawing. Default: by the suffix of the file's name."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
-    ] = None,
-    allow: Allow = None,
-    folders: ModulePath = None,
+    blueprint: Path = BLUEPRINT,
+    *,
+    format: Format | None = option(  # noqa: A002 (the name of the option)
+        "--format", "Mermaid text, or a drawing. Default: by the suffix of the file's name."
+    ),
+    output: Path | None = option("--output -o FILE", "Write to this file instead of stdout."),
+    modules: Modules,
 ) -> None:
     """Draw a blueprint as Mermaid or SVG.
 
@@ -527,7 +519,7 @@ def graph_command(
 
     Example: aros graph triage.yaml -o triage.svg
     """
-    plan = plan_of(load(blueprint, ["*", *(allow or [])], folders).pipeline)
+    plan = plan_of(load(blueprint, Modules(["*", *modules.allow], modules.folders)).pipeline)
     named = Format.svg if output is not None and output.suffix == ".svg" else Format.mermaid
     drawn = svg(plan) if (format or named) is Format.svg else mermaid(plan)
     if output is None:

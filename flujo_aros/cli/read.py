@@ -10,12 +10,13 @@ import re
 import unicodedata
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated, Any, Final, Literal, TypeGuard, TypeVar
+from pathlib import Path
+from typing import Any, Final, Literal, TypeGuard, TypeVar
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,12 +24,12 @@ from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 
-from flujo_aros.cli.arguments import ModulePath, file_text, given_contract, given_text
+from flujo_aros.cli.arguments import FOLDERS, argument, file_text, flag, given_contract, given_text, option
 from flujo_aros.cli.render import reply_parts
 from flujo_aros.cli.screen import Text, complain, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list, leaves
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.telemetry.formatting import NEXT, counted, next_words
@@ -43,50 +44,28 @@ class RiskName(StrEnum):
     LOSSY = "lossy"
 
 
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--schema",
-        metavar="FILE|module:Type",
-        help="A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--contract",
-        metavar="tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
-        help="Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
-    ),
-]
-Reply = Annotated[
-    str,
-    typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; '-' is stdin, and the default."),
-]
-RiskAllowed = Annotated[
-    RiskName | None,
-    typer.Option("--risk", help="The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"),
-]
-Truncated = Annotated[
-    bool | None,
-    typer.Option(
-        "--truncated/--complete",
-        help="Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
-    ),
-]
-Explain = Annotated[bool, typer.Option("--explain", help="Show the text with its repairs or issues marked.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole outcome as one JSON document.")]
-
-
 def read_command(
-    schema: Schema = None,
-    where: Where = None,
-    reply: Reply = "-",
-    risk: RiskAllowed = None,
-    truncated: Truncated = None,
-    explain: Explain = False,
-    as_json: AsJson = False,
-    folders: ModulePath = None,
+    schema: str | None = option(
+        "--schema FILE|module:Type",
+        "A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
+    ),
+    where: str | None = option(
+        "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
+        "Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
+    ),
+    reply: str = argument(
+        "REPLY", "The file with the reply; '-' is stdin, and the default.", default="-", show_default=False
+    ),
+    risk: RiskName | None = option(
+        "--risk", "The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"
+    ),
+    truncated: bool | None = option(
+        "--truncated/--complete",
+        "Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
+    ),
+    explain: bool = flag("--explain", "Show the text with its repairs or issues marked."),
+    as_json: bool = flag("--json", "Print the whole outcome as one JSON document."),
+    folders: list[Path] = FOLDERS,
 ) -> None:
     """Read a model's reply as a typed value.
 
@@ -97,7 +76,7 @@ def read_command(
     """
     if explain and as_json:
         raise typer.BadParameter("choose one of --explain and --json")
-    contract = given_contract(schema, where, folders or ())
+    contract = given_contract(schema, where, folders)
     text = given_text(reply if reply == "-" else f"@{reply}", "REPLY")
     outcome = read(text, contract, risk=None if risk is None else Risk[risk.name], truncated=truncated)
     if as_json:
@@ -167,9 +146,9 @@ class BenchName(StrEnum):
 
 
 def bench_command(
-    what: Annotated[BenchName, typer.Argument(metavar="reading", help="What to measure.")],
-    corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", help="Cases as JSON Lines.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON document.")] = False,
+    what: BenchName = argument("reading", "What to measure."),
+    corpus: list[str] = argument("CORPUS", "Cases as JSON Lines."),
+    as_json: bool = flag("--json", "Print all figures as one JSON document."),
 ) -> None:
     """Score the reader on your own replies.
 
@@ -194,7 +173,6 @@ def bench_command(
 
 
 def _scored(corpus: Corpus) -> dict[str, Any]:
-    from flujo_aros.reading.read import read  # here: no other command needs it
 
     tally = Tally()
     for case in corpus.cases:
@@ -359,7 +337,7 @@ class CapturedCase(Case):
             yield RIGHT
         if self.truncated:
             yield CUT_ACCEPTED
-        if not holds(self.text, leaves(value)):
+        if not holds(self.text, value):
             yield INVENTED
 
 
@@ -497,23 +475,14 @@ def bare(value: object) -> str:
     return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
 
 
-def leaves(value: Any) -> Iterator[str | int | float]:
-    """The strings and numbers in a JSON value; true, false and null are too common to search for."""
-    if is_dict(value):
-        for inner in value.values():
-            yield from leaves(inner)
-    elif is_list(value):
-        for inner in value:
-            yield from leaves(inner)
-    elif value is not None and not isinstance(value, bool):
-        yield value
-
-
-def holds(text: str, wanted: Iterable[str | int | float]) -> bool:
-    """Whether all of these occur in the text, escaped or not."""
+def holds(text: str, value: Any) -> bool:
+    """Whether the strings and numbers of a value occur in the text, escaped or not; true, false and null are too common
+    to search for.
+    """
     decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
-    return all(_stands(leaf, written) for leaf in wanted)
+    scalars = (leaf for _, leaf in leaves(value) if isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool))
+    return all(_stands(leaf, written) for leaf in scalars)
 
 
 def _stands(leaf: str | float, written: str) -> bool:

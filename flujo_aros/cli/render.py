@@ -26,6 +26,7 @@ from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
+from flujo_aros.usage import Usage
 from flujo_aros.visible import visible_line
 
 _COLUMNS_FROM: Final = 70
@@ -222,9 +223,19 @@ def fitted_table(
     return table
 
 
-def figure(word: str) -> Text:
-    """A number, or a dash for none."""
+def figure(value: str | int) -> Text:
+    """A number; a dash for none."""
+    word = value if isinstance(value, str) else f"{value:,}" if value else "-"
     return Text(word, style="dim" if word == "-" else "")
+
+
+def used(usage: Usage) -> dict[str, Text]:
+    """The cells for calls, tokens and cost."""
+    return {
+        "calls": figure(usage.requests),
+        "tokens in + out": figure(token_words(usage)),
+        "cost": figure(cost_words(usage.cost)),
+    }
 
 
 def _width(rows: Sequence[Mapping[str, Text]], columns: Sequence[str], folds: Mapping[str, int]) -> int:
@@ -289,10 +300,8 @@ def _summed(
         "status": status,
         "trust": worded(trust) if trust or status else Text(),
         "input trust": worded(input_trust),
-        "repairs": figure(str(repairs or "-")),
-        "calls": figure(str(ended.usage.requests or "-")),
-        _TOKENS: figure(token_words(ended.usage)),
-        "cost": figure(cost_words(ended.usage.cost)),
+        "repairs": figure(repairs),
+        **used(ended.usage),
         "time": Text(time_words(ended.seconds or None)),
     }
 

@@ -4,104 +4,102 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import Any, Final, cast
 
 import typer
 
 from flujo_aros.cli.arguments import (
-    Allow,
-    AllowDegraded,
-    AsJson,
-    Blueprint,
+    ALLOW_DEGRADED,
+    AS_JSON,
+    BLUEPRINT,
+    CACHE,
+    DEPS,
+    DURABLE,
+    INPUT,
+    INPUTS,
+    PAIRS,
+    ROWS,
+    RUN_DB,
     Choice,
-    Concurrency,
-    Deps,
-    DryRun,
-    Durably,
-    Input,
-    InputJsonl,
-    MaxCost,
-    MaxFailures,
-    MaxSameFailures,
-    Models,
-    ModulePath,
-    Output,
-    Pairs,
-    PerProvider,
-    Profile,
-    RetryFailed,
-    RunDb,
-    State,
-    UseCache,
-    calls_per_minute,
+    Limits,
+    Modules,
+    argument,
     file_text,
+    flag,
     given_content,
     given_deps,
     given_input,
     given_pairs,
     open_cache,
-    stop_of,
+    option,
 )
-from flujo_aros.cli.batch import Batch, run_batch
-from flujo_aros.cli.durable import known_db
+from flujo_aros.cli.batch import Batch, ResultsFile, run_batch
+from flujo_aros.cli.durable import (
+    DEFAULT_DB,
+    known_db,
+    loaded_document,
+    open_engine,
+    question_of,
+    register,
+    resume_hint,
+)
 from flujo_aros.cli.execute import (
     EXIT_CODES,
     PAUSED,
-    Task,
     allowing,
     ask,
     at_a_terminal,
     execute,
     finish,
     keep_paused,
-    watched,
 )
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
-from flujo_aros.evals.many import SAME_FAILURES
+from flujo_aros.evals.cases import Case
 from flujo_aros.json_data import is_dict
-from flujo_aros.pipeline.results import RunStatus
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
+from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import counted
 
-if TYPE_CHECKING:
-    from flujo_aros.cli.execute import Board
-    from flujo_aros.durable.engine import Durable
-    from flujo_aros.durable.store import RunRow
-    from flujo_aros.pipeline.model import Pipeline
-    from flujo_aros.pipeline.results import PausedRun, RunResult
-    from flujo_aros.pipeline.runner import Runner
 
-
-def run_command(  # noqa: PLR0913 - one parameter for each option
-    blueprint: Blueprint,
+def run_command(
+    blueprint: Path = BLUEPRINT,
     *,
-    sources: Input = None,
-    as_json: AsJson = False,
-    pairs: Pairs = None,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
-    deps: Deps = None,
-    allow_degraded: AllowDegraded = False,
-    dry_run: DryRun = False,
-    state: State = None,
-    rows: InputJsonl = None,
-    output: Output = None,
-    concurrency: Concurrency = 4,
-    retry_failed: RetryFailed = False,
-    max_cost: MaxCost = None,
-    max_failures: MaxFailures = None,
-    max_same_failures: MaxSameFailures = SAME_FAILURES,
-    limits: PerProvider = None,
-    cache: UseCache = False,
-    durable: Durably = False,
-    db: RunDb = None,
+    sources: list[str] = INPUT,
+    as_json: bool = AS_JSON,
+    pairs: list[str] = PAIRS,
+    modules: Modules,
+    choice: Choice,
+    deps: str | None = DEPS,
+    allow_degraded: bool = ALLOW_DEGRADED,
+    dry_run: bool = flag(
+        "--dry-run", "Show what would run, with the maximum number of model calls and the maximum cost, and stop."
+    ),
+    state: Path | None = option(
+        "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
+    ),
+    rows: str | None = INPUTS,
+    output: Path | None = option(
+        "--output -o FILE",
+        "Where to write the results of --inputs. Rows that have a result there are not run again.",
+        section=ROWS,
+    ),
+    concurrency: int = option("--concurrency", "How many rows of --inputs run at the same time.", 4, ROWS, min=1),
+    retry_failed: bool = flag(
+        "--retry-failed", "Run the rows of --inputs again that did not complete, and replace their results.", ROWS
+    ),
+    limits: Limits,
+    cache: bool = CACHE,
+    durable: bool = flag("--durable", "Store the run in a database, so that a crash loses nothing.", DURABLE),
+    db: str | None = RUN_DB,
 ) -> None:
     """Run a blueprint.
 
@@ -113,8 +111,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros run triage.yaml --input @ticket.txt
     """
-    context, choice = given_pairs(pairs or []), Choice.of(models, profile)
-    loaded = load(blueprint, allow, folders, choice)
+    context = given_pairs(pairs)
+    loaded = load(blueprint, modules, choice)
     if dry_run:
         print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
         return
@@ -127,94 +125,68 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
         if sources:
             raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
-        stop = stop_of(max_cost, max_failures, max_same_failures)
+        from flujo_aros.host import CallsPerMinute
+
         with open_cache(cache) as kept:
             batch = Batch(
                 blueprint,
                 pipeline,
                 output,
                 context,
-                given_deps(deps, allow, folders),
+                given_deps(deps, modules),
                 concurrency,
-                calls_per_minute(limits),
+                CallsPerMinute(limits.per_minute),
                 kept,
-                stop,
+                limits.stop,
                 allow_degraded,
                 retry_failed,
-                allowing(allow, folders, choice, deps),
+                allowing(modules, choice, deps),
             )
             raise typer.Exit(run_batch(batch, rows))
     if output is not None:
         raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint="'--output'")
     only_batches = {
         "--retry-failed": retry_failed,
-        "--max-cost": max_cost is not None,
-        "--max-failures": max_failures is not None,
-        "--limit": limits,
+        "--max-cost": limits.max_cost is not None,
+        "--max-failures": limits.max_failures is not None,
+        "--limit": limits.limits,
     }
-    for option, given in only_batches.items():
+    for name, given in only_batches.items():
         if given:
-            raise typer.BadParameter("is for --inputs", param_hint=f"'{option}'")
+            raise typer.BadParameter("is for --inputs", param_hint=f"'{name}'")
     if not sources:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
-    given, own = given_content(sources), given_deps(deps, allow, folders)
+    task: dict[str, Any] = {"input": given_content(sources), "context": context, "deps": given_deps(deps, modules)}
 
-    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.run(given, context, own), lambda: runner.stream(given, context, own))
-
+    run, stream = partial(Runner.run, **task), partial(Runner.stream, **task)
     if durable or db is not None:
-        result, url = _run_durably(blueprint, pipeline, task, db, choice, as_json=as_json)
-        from flujo_aros.cli.durable import question_of
-
-        options = allowing(allow, folders, Choice(), deps)  # the models are kept with the run
-        question = question_of(result, url, options)
-        finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
-        return
-    with open_cache(cache) as kept:
-        result = execute(blueprint, pipeline, task, as_json=as_json, cache=kept)
-    question = keep_paused(result, blueprint, state, allowing(allow, folders, choice, deps))
+        url = db or os.environ.get("AROS_DB") or DEFAULT_DB
+        with open_engine(url, create=True) as engine:
+            engine.on_taken_up = lambda row: stderr_console().print(
+                f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
+            )
+            keep = partial(register, engine, blueprint, choice)
+            result = execute(blueprint, pipeline, run, stream, as_json=as_json, engine=engine, prepare=keep)
+        question = question_of(result, url, allowing(modules, Choice(), deps))  # the models are kept with the run
+    else:
+        with open_cache(cache) as kept:
+            result = execute(blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
+        question = keep_paused(result, blueprint, state, allowing(modules, choice, deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
-def _run_durably(
-    blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, choice: Choice, *, as_json: bool
-) -> tuple[RunResult, str]:
-    """Run with an engine that stores the run. Returns the result, and the URL of its database."""
-    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
-
-    def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        register(engine, blueprint, runner, choice)
-        return task(runner, board)
-
-    url = db or os.environ.get("AROS_DB") or DEFAULT_DB
-    with open_engine(url, create=True) as engine:
-        engine.on_taken_up = lambda row: stderr_console().print(
-            f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
-        )
-        return execute(blueprint, pipeline, kept, as_json=as_json, engine=engine), url
-
-
-def ensemble_command(  # noqa: PLR0913 - one parameter for each option
-    blueprint: Blueprint,
+def ensemble_command(
+    blueprint: Path = BLUEPRINT,
     *,
-    sources: Input = None,
-    turns: Annotated[
-        int | None, typer.Option("--turns", "-t", min=1, help="How many turns. Default: the number in the blueprint.")
-    ] = None,
-    log: Annotated[
-        str | None,
-        typer.Option(
-            "--log", metavar="FILE|URL", help="Store the events here; a run that was stopped resumes from them."
-        ),
-    ] = None,
-    reflection: Annotated[
-        bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs from their memories.")
-    ] = True,
-    as_json: AsJson = False,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
+    sources: list[str] = INPUT,
+    turns: int | None = option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1),
+    log: str | None = option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them."),
+    reflection: bool = option(
+        "--reflection/--no-reflection", "Whether agents form beliefs from their memories.", default=True
+    ),
+    as_json: bool = AS_JSON,
+    modules: Modules,
+    choice: Choice,
 ) -> None:
     """Run the ensembles of a blueprint.
 
@@ -224,27 +196,23 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros ensemble wood.yaml --turns 50 --input "A clearing at dusk."
     """
-    if len(sources or ()) > 1:
+    if len(sources) > 1:
         raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
-    choice = Choice.of(models, profile)
-    pipeline = load_to_run(blueprint, allow, folders, choice)
+    pipeline = load_to_run(blueprint, modules, choice)
     where = log if log is None or "://" in log else str(Path(log).resolve())  # it may be resumed from elsewhere
     options: dict[str, Any] = {"turns": turns, "log": where, "reflection": reflection}
     pipeline = with_options(pipeline, blueprint, **options)
     check_ready(blueprint, pipeline)
     text = given_input(sources[0]) if sources else ""
 
-    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.run(text), lambda: runner.stream(text))
-
-    result = execute(blueprint, pipeline, task, as_json=as_json)
+    result = execute(blueprint, pipeline, lambda each: each.run(text), lambda each: each.stream(text), as_json=as_json)
     if log is not None and result.status.value == "completed" and not result.usage.requests:
         stderr_console().print(
             f"{log} holds this run already, which has ended: nothing was asked. "
             "If its turns had been played, a larger --turns continues it.",
             soft_wrap=True,
         )
-    question = keep_paused(result, blueprint, None, allowing(allow, folders, choice), ensemble=options)
+    question = keep_paused(result, blueprint, None, allowing(modules, choice), ensemble=options)
     finish(result, as_json=as_json, allow_degraded=False, question=question, show=show_figures)
 
 
@@ -300,8 +268,6 @@ def with_options(
     pipeline: Pipeline, blueprint: Path, *, turns: int | None, log: str | None, reflection: bool
 ) -> Pipeline:
     """The pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
-    from flujo_aros.ensemble.step import Ensemble
-    from flujo_aros.pipeline.model import Pipeline
 
     class Ended(Ensemble):
         """An ensemble whose log contains a finished run, so that its models need not be installed."""
@@ -326,42 +292,22 @@ def with_options(
     return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)
 
 
-_STILL_PAUSED: Final = EXIT_CODES[RunStatus.PAUSED]
-
-
-def resume_command(  # noqa: PLR0913 - one parameter for each option
-    state: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STATE", help="The state file of the paused run, the id of the run or its beginning, or `last`."
-        ),
-    ],
+def resume_command(
+    state: Path = argument("STATE", "The state file of the paused run, the id of the run or its beginning, or `last`."),
     *,
-    answer: Annotated[
-        str | None,
-        typer.Option(
-            "--answer",
-            "-a",
-            metavar="TEXT|@FILE|-",
-            help="The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    allow: Allow = None,
-    folders: ModulePath = None,
-    models: Models = None,
-    profile: Profile = None,
-    deps: Deps = None,
-    allow_degraded: AllowDegraded = False,
-    again: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="FILE",
-            help="Where to save the state if the run pauses again. [default: STATE, the same file]",
-        ),
-    ] = None,
-    db: RunDb = None,
+    answer: str | None = option(
+        "--answer -a TEXT|@FILE|-",
+        "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
+    ),
+    as_json: bool = AS_JSON,
+    modules: Modules,
+    choice: Choice,
+    deps: str | None = DEPS,
+    allow_degraded: bool = ALLOW_DEGRADED,
+    again: Path | None = option(
+        "--state FILE", "Where to save the state if the run pauses again. [default: STATE, the same file]"
+    ),
+    db: str | None = RUN_DB,
 ) -> None:
     """Answer a paused run and continue it.
 
@@ -379,29 +325,31 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
                 f"STATE: there is no paused run {str(state)!r} in {PAUSED}; give its state file, or --db for a database"
             )
     if db is not None:
-        result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], deps, as_json=as_json)
+        result, question = _resume_durably(str(state), answer, db, modules, deps, as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
-    choice = Choice.of(models, profile)
     blueprint, saved = _saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
-    pipeline = load_to_run(blueprint, allow, folders, choice)
+    pipeline = load_to_run(blueprint, modules, choice)
     if ensemble is not None:
         pipeline = with_options(pipeline, blueprint, **ensemble)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
-    from flujo_aros.pipeline.results import PausedRun
 
-    waiting, kept, own = PausedRun.from_dict(saved["paused"]), state, given_deps(deps, allow, folders)
-    while True:
-        text = _answer_to(waiting, f"its state is in {kept}") if answer is None else given_input(answer, "--answer")
-        result = execute(blueprint, pipeline, _answering(waiting, text, own), as_json=as_json)
-        options = allowing(allow, folders, choice, deps)
+    kept, own, options = state, given_deps(deps, modules), allowing(modules, choice, deps)
+    question = ""
+
+    def proceed(paused: PausedRun, text: str) -> RunResult:
+        nonlocal kept, question
+        given: dict[str, Any] = {"paused": paused, "answer": text, "deps": own}
+        run, stream = partial(Runner.resume, **given), partial(Runner.stream_resumed, **given)
+        result = execute(blueprint, pipeline, run, stream, as_json=as_json)
         question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
         _put_away(result, kept, again)
-        if answer is not None or result.paused is None:
-            break
-        waiting, kept = result.paused, again or state
+        kept = again or state
+        return result
+
+    result = _answered(PausedRun.from_dict(saved["paused"]), answer, lambda: f"its state is in {kept}", proceed)
     if row is not None:
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
@@ -423,15 +371,12 @@ def _resume_durably(
     run: str,
     answer: str | None,
     db: str,
-    allow: list[str],
-    folders: list[Path],
+    modules: Modules,
     deps: str | None,
     *,
     as_json: bool,
 ) -> tuple[RunResult, str]:
     """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
-    from flujo_aros.cli.durable import loaded_document, open_engine, question_of, resume_hint
-    from flujo_aros.pipeline.results import PausedRun
 
     with open_engine(db) as engine:
         waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
@@ -443,46 +388,35 @@ def _resume_durably(
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
         if answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        pipeline, own = loaded_document(document, allow, folders), given_deps(deps, allow, folders)
-        paused, options = PausedRun.from_dict(row.paused), allowing(allow, folders, Choice(), deps)
-        while True:
-            command = f"{resume_hint(row.run_id, db)}{options}"
-            text = (
-                _answer_to(paused, f"answer it with: {command}") if answer is None else given_input(answer, "--answer")
-            )
-            task = _answering_durably(engine, row, text, own)
-            result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
-            if answer is not None or result.paused is None:
-                return result, question_of(result, db, options)
-            paused, row = result.paused, engine.store.run(row.run_id)
+        pipeline, own = loaded_document(document, modules), given_deps(deps, modules)
+        options, file = allowing(modules, Choice(), deps), Path(str(document["source"]))
+
+        def proceed(_: PausedRun, text: str) -> RunResult:
+            now = engine.store.run(row.run_id)
+            keep, task = partial(engine.register, deps=own), partial(engine.answer_here, row=now, value=text)
+            return execute(file, pipeline, task, as_json=as_json, engine=engine, prepare=keep)
+
+        where = f"answer it with: {resume_hint(row.run_id, db)}{options}"
+        result = _answered(PausedRun.from_dict(row.paused), answer, lambda: where, proceed)
+        return result, question_of(result, db, options)
 
 
-def _answering_durably(engine: Durable, row: RunRow, answer: str, deps: Any) -> Task:
-    def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
-        engine.register(runner, deps)
-        return engine.answer_here(runner, row, answer)
+def _answered(
+    paused: PausedRun, answer: str | None, where: Callable[[], str], proceed: Callable[[PausedRun, str], RunResult]
+) -> RunResult:
+    """Continue the run with the given answer; at a terminal with one answer after another, until it has ended.
 
-    return task
-
-
-def _answer_to(paused: PausedRun, where: str) -> str:
-    """The answer typed at the terminal; ends the command without one, with `where` the run waits."""
-    text = ask(paused)
-    if text is None:
-        stderr_console().print(f"\nthe run is still waiting; {where}", soft_wrap=True)
-        raise typer.Exit(_STILL_PAUSED)
-    return text
-
-
-def _answering(paused: PausedRun, answer: str, deps: Any) -> Task:
-    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(
-            board,
-            lambda: runner.resume(paused, answer, deps=deps),
-            lambda: runner.stream_resumed(paused, answer, deps=deps),
-        )
-
-    return task
+    Ends the command where a person gives none, with `where` the run waits.
+    """
+    while True:
+        text = ask(paused) if answer is None else given_input(answer, "--answer")
+        if text is None:
+            stderr_console().print(f"\nthe run is still waiting; {where()}", soft_wrap=True)
+            raise typer.Exit(EXIT_CODES[RunStatus.PAUSED])
+        result = proceed(paused, text)
+        if answer is not None or result.paused is None:
+            return result
+        paused = result.paused
 
 
 def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
@@ -494,8 +428,6 @@ def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
     """Replace the result of a waiting row in the results of its batch."""
-    from flujo_aros.cli.batch import ResultsFile
-    from flujo_aros.evals.cases import Case
 
     with ResultsFile(Path(row["results"])) as results:
         results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from pydantic import ValidationError
@@ -19,14 +19,16 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.agreement import alike
-from flujo_aros.cli.arguments import Allow, ModulePath, RunArgument, given_contract, ladder_in, open_to_read
-from flujo_aros.cli.render import figure, fitted_table, reply_parts
+from flujo_aros.cli.arguments import RUN, Modules, argument, flag, given_contract, ladder_in, open_to_read, option
+from flujo_aros.cli.render import figure, fitted_table, reply_parts, used
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded, write_file
 from flujo_aros.contract import Contract, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Degraded, Rejected, Trust
 from flujo_aros.pipeline.modules import use_folder
+from flujo_aros.pipeline.results import RunStatus
+from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
 from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
@@ -41,18 +43,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def runs_command(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs, newest first.")] = 20,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only runs of the last 30m, 24h, 7d …")
-    ] = None,
-    status: Annotated[
-        str | None, typer.Option("--status", help="Only runs with this status: completed, failed, running, lost …")
-    ] = None,
-    pipeline: Annotated[str | None, typer.Option("--pipeline", help="Only runs of this pipeline.")] = None,
-    prune: Annotated[
-        str | None, typer.Option("--prune", metavar="TIME", help="First remove runs older than 30d, 12w …")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+    limit: int = option("--limit -n", "How many runs, newest first.", default=20, min=1),
+    since: str | None = option("--since TIME", "Only runs of the last 30m, 24h, 7d …"),
+    status: str | None = option("--status", "Only runs with this status: completed, failed, running, lost …"),
+    pipeline: str | None = option("--pipeline", "Only runs of this pipeline."),
+    prune: str | None = option("--prune TIME", "First remove runs older than 30d, 12w …"),
+    as_json: bool = flag("--json", "Print the runs as JSON."),
 ) -> None:
     """List the runs in the journal, newest first.
 
@@ -61,8 +57,6 @@ def runs_command(
     Example: aros runs --since 24h --status failed
     """
     if status is not None:
-        from flujo_aros.pipeline.results import RunStatus
-
         known = [*RunStatus, "running", "lost"]
         if status not in known:
             raise UsageError(f"--status {status!r}: expected one of {', '.join(known)}")
@@ -130,17 +124,14 @@ RUN_FIGURES: Final = ("steps", "repairs", "calls", "tokens in + out", "cost", "t
 
 def run_row(run: JournalRun, size: int) -> dict[str, Text]:
     """A run as a row of a table, with this many characters of its id."""
-    usage = run.usage
     return {
         "run": Text(run.run_id[:size]),
         "pipeline": Text(run.pipeline),
         "status": worded(run.status),
         "started": Text(run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
-        "steps": figure(str(run.steps or "-")),
-        "repairs": figure(str(run.repairs or "-")),
-        "calls": figure(str(usage.requests or "-")),
-        "tokens in + out": figure(token_words(usage)),
-        "cost": figure(cost_words(usage.cost)),
+        "steps": figure(run.steps),
+        "repairs": figure(run.repairs),
+        **used(run.usage),
         "time": figure(time_words(run.seconds)),
     }
 
@@ -162,11 +153,9 @@ _MOST_TROUBLES: Final = 5
 
 
 def show_command(
-    run: RunArgument = "last",
-    steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything that the journal holds about the run.")
-    ] = False,
+    run: str = RUN,
+    steps_only: bool = flag("--steps", "Only the steps, without calls and stages."),
+    as_json: bool = flag("--json", "Print everything that the journal holds about the run."),
 ) -> None:
     """Show a run from the journal.
 
@@ -355,8 +344,8 @@ _REPLY = 400
 
 
 def explain_command(
-    run: RunArgument = "last",
-    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Only this step, such as `reply`.")] = None,
+    run: str = RUN,
+    step: str | None = argument("STEP", "Only this step, such as `reply`.", None),
 ) -> None:
     """Explain how each reply of a run was read.
 
@@ -462,12 +451,10 @@ _MOST = 60
 
 
 def review_command(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Its id, the beginning of one, or last. By default all runs.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many fields.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="Include fields that all readings agree on.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the fields and the calibration as JSON.")] = False,
+    run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None),
+    limit: int = option("--limit -n", "Show at most this many fields.", default=50, min=1),
+    everything: bool = flag("--all", "Include fields that all readings agree on."),
+    as_json: bool = flag("--json", "Print the fields and the calibration as JSON."),
 ) -> None:
     """List the fields of agreement steps, the least trusted first.
 
@@ -549,7 +536,7 @@ def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, An
             if reader["value"] is None:
                 continue
             for each in note.data["fields"]:
-                said = _at(reader["value"], each["path"])
+                said = value_at(reader["value"], place_of(each["path"]) or ())
                 if "value" not in each or isinstance(each["value"], (dict, list)) or said is None:
                     continue
                 known = counts[reader["model"], each["trust"]]
@@ -563,21 +550,11 @@ def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, An
     ]
 
 
-def _at(value: Any, path: str) -> Any:
-    for part in path.replace("[", ".").replace("]", "").split(".")[1:]:
-        key = part.strip("'\"")
-        if is_list(value):
-            value = value[int(key)] if key.isdecimal() and int(key) < len(value) else None
-        else:
-            value = value.get(key) if is_dict(value) else None
-    return value
-
-
 def _cells(row: dict[str, Any]) -> dict[str, Text]:
     return {
         "model": Text(row["model"] or "-"),
         "trust of the field": worded(row["trust"]),
-        "fields": figure(str(row["fields"])),
+        "fields": figure(row["fields"]),
         "agreed": figure(f"{100 * row['share']:.0f} %"),
     }
 
@@ -586,11 +563,8 @@ _STDOUT: Final = "-"
 
 
 def report_command(
-    run: RunArgument = "last",
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout. [default: aros-RUN.html]"),
-    ] = None,
+    run: str = RUN,
+    output: str | None = option("--output -o FILE", "The file to write; - is stdout. [default: aros-RUN.html]"),
 ) -> None:
     """Write a run as an HTML file, with its replies and repairs.
 
@@ -617,22 +591,16 @@ _NOT_ACCEPTED = 1
 
 
 def replay_command(
-    run: RunArgument = "last",
-    step: Annotated[str | None, typer.Option("--step", help="Only the replies to this step.")] = None,
-    ladder: Annotated[
-        str | None, typer.Option("--ladder", metavar="FILE", help="A ladder as YAML or JSON: stages, max_calls, …")
-    ] = None,
-    contract: Annotated[
-        str | None,
-        typer.Option(
-            "--contract",
-            metavar="FILE|module:Type",
-            help="Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,
-    allow: Allow = None,
-    folders: ModulePath = None,
+    run: str = RUN,
+    *,
+    step: str | None = option("--step", "Only the replies to this step."),
+    ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …"),
+    contract: str | None = option(
+        "--contract FILE|module:Type",
+        "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
+    ),
+    as_json: bool = flag("--json", "Print the outcomes as JSON."),
+    modules: Modules,
 ) -> None:
     """Read the recorded replies of a run again.
 
@@ -646,13 +614,14 @@ def replay_command(
     """
     from flujo_aros.telemetry.replay import replay
 
-    wanted, climb = _contract(contract, folders or ()), _ladder(ladder)
-    for folder in folders or ():
+    wanted, climb = _contract(contract, modules.folders), _ladder(ladder)
+    for folder in modules.folders:
         use_folder(folder)
     with open_to_read() as journal:
         story = journal.story(run)
     step = None if step is None else chosen(story, step)[0].name
-    found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings(), allow=allow or ()))
+    options: dict[str, Any] = {"contract": wanted, "ladder": climb, "settings": read_settings()}
+    found = list(replay(story, step=step, **options, allow=modules.allow))
     if not found:
         where = f"step {step!r} of run" if step else "run"
         raise UsageError(f"{where} {story.run.run_id} has no recorded replies")
@@ -740,7 +709,6 @@ def _print(found: list[Replayed]) -> None:
 
 def _cure(checks: Sequence[str]) -> str:
     """What to do about functions that a blueprint names."""
-    from flujo_aros.pipeline.step import REFERENCE
 
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
     return "" if module is None else f"; if you trust it, pass --allow {module}"

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Annotated, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-import typer
-
-from flujo_aros.cli.arguments import open_to_read
+from flujo_aros.cli.arguments import flag, open_to_read, option
 from flujo_aros.cli.health import health_sections, health_totals
 from flujo_aros.cli.runs import RUN_FIGURES, distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
@@ -41,14 +39,10 @@ _HEADERS: Final = {
 
 
 def ui_command(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option("--port", "-p", min=0, max=65535, help=f"The port. [default: {_PORT}, or a free one]")
-    ] = None,
-    public: Annotated[
-        bool, typer.Option("--public", help="Allow a --host that other machines can reach. There is no encryption.")
-    ] = False,
-    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    host: str = option("--host", "The address to listen on.", default="127.0.0.1"),
+    port: int | None = option("--port -p", f"The port. [default: {_PORT}, or a free one]", min=0, max=65535),
+    public: bool = flag("--public", "Allow a --host that other machines can reach. There is no encryption."),
+    browser: bool = flag("--open", "Open the page in a browser."),
 ) -> None:
     """Show runs, their reports and health in a browser.
 

@@ -6,18 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from flujo_aros.events import (
-    AgentFinished,
-    AskFinished,
-    Event,
-    ReadFinished,
-    RunFinished,
-    RunStarted,
-    StageFinished,
-    StagePassed,
-    StepFinished,
-    StepStarted,
-)
+from flujo_aros import events
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.visible import visible_line
@@ -53,9 +42,9 @@ class Logging:
         self._content = content
         self._mask = Mask.of_environment(secrets)
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: events.Event, /) -> None:
         """Receive one event."""
-        if self._content or not isinstance(event, ReadFinished):
+        if self._content or not isinstance(event, events.ReadFinished):
             self._mask.hear(event)
         line = self._line(event) if self.logger.isEnabledFor(logging.WARNING) else None
         if line is None:
@@ -67,38 +56,38 @@ class Logging:
             shown = [visible_line(self._mask(value)) if isinstance(value, str) else value for value in values]
             self.logger.log(level, message, *shown, extra=extra)
 
-    def _line(self, event: Event) -> _Line | None:
+    def _line(self, event: events.Event) -> _Line | None:
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 return logging.INFO, "run %s of %s started", event.run_id, event.pipeline
-            case RunFinished():
+            case events.RunFinished():
                 run, used = (event.run_id, event.pipeline), (event.usage.requests, event.seconds)
                 return _level(event.status), "run %s of %s %s, %d calls, %.3f s", *run, event.status, *used
-            case AgentFinished() if not event.scope.parent:  # outside of any pipeline
+            case events.AgentFinished() if not event.scope.parent:  # outside of any pipeline
                 worth = event.trust or event.reason or "-"
                 level = _level(event.outcome)
                 return level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds
-            case StepStarted():
+            case events.StepStarted():
                 return self._detail, "step %s started", event.name
-            case StepFinished():
+            case events.StepFinished():
                 worth, why = event.trust or event.reason or "-", self._why(event.error)
                 level = _level(event.status, self._detail)
                 return level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why
-            case AskFinished() if event.fault is None:
+            case events.AskFinished() if event.fault is None:
                 answered = event.model or "the model", event.usage.input_tokens, event.usage.output_tokens
                 return self._detail, "%s answered, %d + %d tokens, %.3f s", *answered, event.seconds
-            case AskFinished():
+            case events.AskFinished():
                 return logging.WARNING, "%s did not answer%s", event.model or "the model", self._why(event.fault)
-            case ReadFinished(outcome="rejected"):
+            case events.ReadFinished(outcome="rejected"):
                 codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
                 why = "".join(self._why(f"{issue.path}: {issue.message}", "; ") for issue in event.issues)
                 return self._detail, "reply rejected, %s (%s)%s", event.reason, codes, why
-            case ReadFinished():
+            case events.ReadFinished():
                 codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
                 return self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes
-            case StageFinished():
+            case events.StageFinished():
                 return _level(event.outcome), "stage %s %s after %d calls", event.stage, event.outcome, event.calls
-            case StagePassed():
+            case events.StagePassed():
                 return self._detail, "stage %s did not run: %s", event.stage, event.why
             case _:
                 return None

@@ -183,7 +183,7 @@ class Following:
 
     def let_go(self) -> None:
         """Release the text before it grows."""
-        self.parser.text = self.preview.text = ""
+        self.parser.text = self.parser.source.text = self.preview.text = ""
 
 
 @dataclass(slots=True)

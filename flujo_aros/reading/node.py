@@ -277,8 +277,17 @@ _scan: Final = make_scanner(_context())
 _scan_with_care: Final = make_scanner(_context(parse_float=finite, object_pairs_hook=_without_duplicates))
 
 
+class Source:
+    """The text that nodes lie in. That of a streamed reply grows, and nothing else may hold it while it does."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 class Scanned(Node):
-    """A container read by the C scanner. Its tuple field holds the JSON and the text."""
+    """A container of valid JSON. Its tuple field holds the JSON and the source of its text."""
 
     @cached_property
     def value(self) -> Any:
@@ -290,9 +299,13 @@ class Scanned(Node):
         """The JSON."""
         return self[1][0]
 
+    def forget(self) -> None:
+        """Release the members or items; they can be created once more."""
+        self.__dict__.pop("value", None)
 
-_new = cast(  # without the price of a NamedTuple's own constructor
-    "Callable[[type[Scanned], tuple[str, Any, int, int]], Scanned]",
+
+new_scanned = cast(  # without the price of a NamedTuple's own constructor
+    "Callable[[type[Scanned], tuple[str, tuple[Any, Source], int, int]], Scanned]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
 )
 
@@ -327,12 +340,13 @@ class Unreadable(NamedTuple):
     at: int
 
 
-def scan(text: str, start: int, depth: int) -> Scanned | Unreadable:
+def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
     """The container at `start`, if it is valid JSON that can mean one thing only.
 
     The parser reads it itself where a key occurs twice, a number is not finite, a backslash may be a part of the text
     (`C:\\new`), or containers are nested deeper than `depth`.
     """
+    text = source.text
     if _FIRST_ITEM.match(text, start) is None:  # where the scanner fails, it counts the lines up to there
         return Unreadable(_after(_BLANK, text, start + 1))
     try:
@@ -350,7 +364,7 @@ def scan(text: str, start: int, depth: int) -> Scanned | Unreadable:
     at = text.find("\\", start, end)
     if at >= 0 and may_mean_backslash(text, max(start, at - 4), end):
         return Unreadable(end)
-    return _new(Scanned, (OBJECT if text[start] == "{" else ARRAY, (value, text), start, end))
+    return new_scanned(Scanned, (OBJECT if text[start] == "{" else ARRAY, (value, source), start, end))
 
 
 def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
@@ -396,31 +410,33 @@ def has_long_number(text: str, start: int, end: int) -> bool:
 
 
 def _members(node: Scanned) -> list[Member]:
-    (plain, text), found = node[1], list[Member]()
+    (plain, source), found = node[1], list[Member]()
+    text = source.text
     pos = _after(_BLANK, text, node.start + 1)
     for value in plain.values():
         key, end = _scan(text, pos)
-        inner = _node(text, _after(_COLON, text, end), value)
+        inner = _node(source, _after(_COLON, text, end), value)
         found.append(Member(key, pos, inner))
         pos = _after(_COMMA, text, inner.end)
     return found
 
 
 def _items(node: Scanned) -> list[Node]:
-    (plain, text), found = node[1], list[Node]()
+    (plain, source), found = node[1], list[Node]()
+    text = source.text
     pos = _after(_BLANK, text, node.start + 1)
     for value in plain:
-        inner = _node(text, pos, value)
+        inner = _node(source, pos, value)
         found.append(inner)
         pos = _after(_COMMA, text, inner.end)
     return found
 
 
-def _node(text: str, start: int, value: Any) -> Node:
-    end: int = _scan(text, start)[1]
+def _node(source: Source, start: int, value: Any) -> Node:
+    end: int = _scan(source.text, start)[1]
     kind = _CLASSES.get(value.__class__)
     if kind is None:
-        return _new(Scanned, (OBJECT if value.__class__ is dict else ARRAY, (value, text), start, end))
+        return new_scanned(Scanned, (OBJECT if value.__class__ is dict else ARRAY, (value, source), start, end))
     return Node(kind, value, start, end)
 
 

@@ -39,11 +39,14 @@ from flujo_aros.reading.node import (
     Member,
     Node,
     Scanned,
+    Source,
     Unreadable,
+    find_json_end,
     moved,
     new_edit,
     new_member,
     new_node,
+    new_scanned,
     scan,
 )
 from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
@@ -113,9 +116,9 @@ class Parsed(NamedTuple):
 class Frame:
     """An open container, what the schema says about it, and the key whose value is being read."""
 
-    __slots__ = ("bare", "items", "key", "key_at", "keys", "kind", "plain", "shape", "start")
+    __slots__ = ("bare", "edits", "items", "key", "key_at", "keys", "kind", "plain", "shape", "start")
 
-    def __init__(self, kind: str, start: int, shape: Shape, plain: Any) -> None:
+    def __init__(self, kind: str, start: int, shape: Shape, plain: Any, edits: int = 0) -> None:
         self.kind = kind
         self.start = start
         self.items: list[Any] = []
@@ -127,6 +130,8 @@ class Frame:
         """It has an unquoted key."""
         self.key = ""
         self.key_at = 0
+        self.edits = edits
+        """How many edits there were before it; -1 once it holds a container that is not valid JSON."""
 
 
 class Parser:
@@ -145,6 +150,7 @@ class Parser:
         counts: Counts | None = None,
     ) -> None:
         self.text = text
+        self.source = Source(text)
         self.pos: int = start
         self.root_shape = shape
         self.guided = not shape.anything
@@ -224,7 +230,7 @@ class Parser:
 
     def go_on(self, text: str) -> Parsed | Failure | None:
         """Continue in streamed text; None if more text is needed. Never raises."""
-        self.text = text
+        self.text = self.source.text = text
         if self.opened is not None and open_still(text, self.opened):
             return None
         if self.opened is not None and self.opened.seen < 0:
@@ -985,7 +991,7 @@ class Parser:
         text, start = self.text, self.pos
         if not self.scans or text[start] not in "{[":
             return None
-        found = scan(text, start, self.max_depth - len(self.stack))
+        found = scan(self.source, start, self.max_depth - len(self.stack))
         if isinstance(found, Unreadable):
             self.scanned += found.at - start
             self.scans = self.scanned <= 2 * len(text)
@@ -1035,7 +1041,7 @@ class Parser:
         if self.doubled:
             self._need(self.pos + 1)
         kind, plain = (OBJECT, cast("Any", {})) if bracket == "{" else (ARRAY, cast("Any", []))
-        self.stack.append(Frame(kind, self.pos, shape, plain))
+        self.stack.append(Frame(kind, self.pos, shape, plain, len(self.edits)))
         self.pos += 1
         if self.doubled and bracket == "{" and self.text.startswith("{", self.pos):
             self.pos += 1
@@ -1070,11 +1076,22 @@ class Parser:
 
     def _pop(self) -> None:
         frame = self.stack.pop()
-        node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
-        if self.stack:
-            self._add(node, frame.plain)
+        plain = frame.plain
+        if self.growing and self._is_json(frame):  # its nodes take more memory than its value, and are seldom needed
+            node: Node = new_scanned(Scanned, (frame.kind, (plain, self.source), frame.start, self.pos))
         else:
-            self.root, self.plain = node, frame.plain
+            node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
+            if self.stack:
+                self.stack[-1].edits = -1
+        if self.stack:
+            self._add(node, plain)
+        else:
+            self.root, self.plain = node, plain
+
+    def _is_json(self, frame: Frame) -> bool:
+        """Whether a container that ends here is valid JSON, without a key that occurs twice."""
+        kept = len(self.edits) == frame.edits and len(frame.items) == len(frame.plain)
+        return kept and find_json_end(self.text, frame.start) == self.pos
 
     # --- closers that are wrong or missing ----------------------------------------------------------------------------
 

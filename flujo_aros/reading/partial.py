@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from operator import is_
 from types import NoneType
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -22,7 +23,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.fit import WRAPPING
 from flujo_aros.reading.grammar import expression
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, Path, plain, unlink
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, Path, Scanned, plain, unlink
 from flujo_aros.reading.parser import Frame, Parser
 from flujo_aros.reading.scalars import read_time
 
@@ -488,7 +489,7 @@ class JsonPreview:
         kept = self._kept.get(id(shape))
         if kept is None:
             kept = self._kept[id(shape)] = self._kept_as_written(shape)
-        if node.value.__class__ not in kept or node.kind not in _WRITTEN:
+        if node.kind not in _WRITTEN or node.value.__class__ not in kept:
             return False
         if self.open_text is not None:
             self._close_text(node)
@@ -541,7 +542,8 @@ class JsonPreview:
             return Part(closed.container if closed is not None else raw, final=False)
         if closed is not None and closed.pure:
             self._judge_closed(closed, (level.path, step))
-            return Part(closed.container, closed.kept and self._is_complete(closed.container, closed.shape))
+            value = raw if _holds_same(closed.container, raw) else closed.container
+            return Part(value, closed.kept and self._is_complete(value, closed.shape))
         if shape.anything or self.rules.exact:
             return self._changed(closed, Part(raw, final=True, deep=True))
         return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
@@ -564,6 +566,8 @@ class JsonPreview:
         """A closed value that the schema has to convert."""
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, path)
+        if isinstance(node, Scanned):
+            node.forget()
         if coercion.issues:
             if node.kind == OBJECT or shape.allows("array"):  # a list of one may yet be unwrapped
                 self._misfit(path, coercion.issues[0])
@@ -735,6 +739,13 @@ def _extends(shown: Any, value: Any) -> bool:
     if is_list(shown):
         return is_list(value) and len(shown) == len(value) and all(map(_extends, shown, value))
     return bool(shown == value) and isinstance(shown, bool) == isinstance(value, bool)
+
+
+def _holds_same(one: Any, two: Any) -> bool:
+    """Whether two containers hold the very same values in the same places, so that one of them is enough."""
+    if is_dict(one):
+        return is_dict(two) and list(one) == list(two) and all(map(is_, one.values(), two.values()))
+    return is_list(two) and len(one) == len(two) and all(map(is_, one, two))
 
 
 def _cannot_be(shape: Shape, kind: str) -> bool:

@@ -18,7 +18,7 @@ from flujo_aros.reading.candidate import Candidate, read_scalars, splices
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.fit import AS_IS, fit
 from flujo_aros.reading.grammar import Ahead, NeedMoreInput
-from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node, Scanned, json_extent, scan, steps_to
+from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node, Scanned, Source, json_extent, scan, steps_to
 from flujo_aros.reading.parser import Parsed, Parser
 
 VALUE: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_a_bracket_that_may_belong_elsewhere_is_not_taken_for_certain() -> None:
 
 def test_nodes_of_valid_json_are_those_of_the_parser() -> None:
     text = json.dumps({**VALUE, "deep": [[], {}, [1, [2.5, "x\\n", None]], {"é": "\u00fc\n"}]}, indent=2)
-    whole = scan(text, 0, 200)
+    whole = scan(Source(text), 0, 200)
     assert isinstance(whole, Scanned)
     assert whole.plain == json.loads(text)
     assert _spelled(whole) == _spelled(_by_hand(text))
@@ -188,7 +188,7 @@ def _spelled(node: Node) -> Any:
     ],
 )
 def test_what_may_mean_something_else_than_json_does_is_left_to_the_parser(text: str, why: str) -> None:
-    assert not isinstance(scan(text, 0, 8), Scanned), why
+    assert not isinstance(scan(Source(text), 0, 8), Scanned), why
 
 
 def test_a_key_that_occurs_twice_in_a_whole_container_is_seen_in_a_damaged_reply() -> None:
@@ -287,7 +287,7 @@ def test_what_stays_as_it_is_takes_neither_an_edit_nor_an_issue() -> None:
         names = rng.sample(list(MIXED["properties"]), rng.randrange(1, 4))
         value = {name: rng.choice(SAMPLES) for name in names}
         text = json.dumps([value])
-        node = scan(text, 0, 200)
+        node = scan(Source(text), 0, 200)
         assert isinstance(node, Scanned)
         coercion = Coercion(text, ceiling=Risk.LOSSY, pristine=True)
         coerced = coercion.value(_by_hand(text).value[0], shape, (None, 0))
@@ -454,3 +454,35 @@ def test_only_a_declared_key_shows_where_a_string_without_its_quotes_ended(key: 
     schema = {"type": "object", "properties": {"city": {"type": "string"}, "limit": {"type": "integer"}}}
     outcome = read(f'{{"city": "Oslo, {key}": 3}}', schema)
     assert (outcome.value if isinstance(outcome, Accepted) else None) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "is_scanned"),
+    [
+        ('{"a": {"b": [1, "x"], "c": {}}, "d": [[2.5], []]}', True),
+        ('{"a":\u2028 {"b": 1}}', False),
+        ('{"a": {"b": 1, "b": 2}}', False),
+        ('{"a": [1, 2,], "b": {"c": 3}}', False),
+        ('{{"a": {{"b": 1}}}}', False),
+    ],
+)
+def test_streamed_text_gives_the_nodes_that_the_whole_text_gives(text: str, is_scanned: bool) -> None:
+    """Of a closed container of valid JSON, a stream keeps the value alone and finds its nodes in the text."""
+    doubled = text.startswith("{{")
+    parser, whole = Parser(text, 0, doubled=doubled, growing=True), Parser(text, 0, doubled=doubled).parse()
+    pieces = (parser.go_on(f"{text} the end"[:end]) for end in range(1, len(text) + 8))
+    parsed = next(filter(None, pieces))
+    assert isinstance(parsed, Parsed)
+    assert isinstance(whole, Parsed)
+    assert (_tree(parsed.node), parsed.plain, parsed.edits) == (_tree(whole.node), whole.plain, whole.edits)
+    assert isinstance(parsed.node, Scanned) is is_scanned
+
+
+def _tree(node: Node) -> Any:
+    """A node and all below it, written out."""
+    parts = node.value
+    if node.kind == OBJECT:
+        parts = [(member.key, member.start, _tree(member.node)) for member in node.value]
+    elif node.kind == ARRAY:
+        parts = [_tree(item) for item in node.value]
+    return node.kind, parts, node.start, node.end

@@ -250,9 +250,9 @@ class Coercion:
             words = f"{len(rest)} undeclared keys are too many to compare with {len(empty)} fields without a value"
             self._issue(path, "no_known_key", words, rest[0].node)
             return len(rest)
-        fits = partial(self._fits, shape=shape)
+        fits, own = partial(self._fits, shape=shape), name_words(shape.note)
         places = [
-            place(member, empty, names, written, fits) if empty else Placement()
+            place(member, empty, names, written, fits, own) if empty else Placement()
             for member, names in zip(rest, near, strict=True)
         ]
         taken = [where.name for where in places if where.name]
@@ -264,7 +264,7 @@ class Coercion:
             elif self.drops and empty and path is None and reports_failure(member):
                 words = f"{member.key!r} says that this is not an answer"
                 self._issue((path, member.key), "ambiguous", words, member.node)
-            elif where.name and taken.count(where.name) == 1:
+            elif where.name and taken.count(where.name) == 1 and not (self.bent and self._is_bent(member.node)):
                 self.names[id(member)] = where.name
                 self._edit(
                     "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)

@@ -20,6 +20,7 @@ from enum import IntEnum
 from functools import cache, lru_cache, partial
 from itertools import combinations, islice, pairwise
 from typing import Any, Final, NamedTuple
+from unicodedata import combining, normalize
 
 from flujo_aros.contract import TIMES, Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
@@ -40,7 +41,9 @@ class Likeness(IntEnum):
     NONE = 0
     LIKE = 1
     """Possible: enough to reject, not enough to rename."""
-    SURE = 2
+    SAME = 2
+    """Another word for the same thing: enough to rename if the value fits, not enough to reject if it does not."""
+    SURE = 3
 
 
 _WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
@@ -66,9 +69,14 @@ def _stems(words: str) -> frozenset[str]:
 
 _NEUTRAL: Final = _stems(
     "is has are the of a an in on at num number nr count list items array field value val attr code name date time"
-    " text str string my your current run data info details"
+    " text str string my your current run data info details known full"
+    " der das ist hat anzahl nummer wert datum liste le la les de du nombre numero nom valeur el los es tiene fecha"
+    " valor lista cantidad il nome numero quantita"
 )
 """Words that do not distinguish fields."""
+_LINKING: Final = _stems("on at in of the a an")
+_ASKING: Final = _stems("is has are have had was with needs use enabled ist hat est es tiene")
+"""Words around the name of a boolean that ask whether it is true."""
 _GENERIC: Final = _stems(
     "id name type date time value text number key code status data item list info title count kind"
 )
@@ -96,86 +104,106 @@ _ANTONYMS: Final = tuple(
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
 """Suffixes appended to a name without a separator: `lineno`, `hostname`."""
 _OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
-# Field names that stand for the same thing in many schemas. A pair is enough to refuse, never to rename.
-_SYNONYMS: Final = tuple(
-    _stems(group)
-    for group in (
-        "tag label keyword category topic violation",
-        "location venue place site address city room",
-        "assignee owner responsible assigned agent handler",
-        "variant option version model",
-        "attribute property feature spec specification trait characteristic param parameter",
-        "participant attendee member guest invitee people passenger pax traveller traveler",
-        "rating star score review grade mark probability likelihood",
-        "note comment remark memo annotation hint",
-        "suggestion fix recommendation proposal advice replacement solution",
-        "email mail",
-        "phone tel telephone mobile cell",
-        "language lang locale idiom",
-        "due deadline expiry expiration expire",
-        "price cost amount rate fee charge total sum",
-        "zip postcode postal plz zipcode",
-        "birth dob birthday born",
-        "summary abstract overview synopsis",
-        "description desc detail body explanation",
-        "title subject headline heading",
-        "url link href website homepage uri web",
-        "image picture photo img avatar",
-        "visit appointment follow followup next checkup",
-        "start begin from since",
-        "end finish until till stop",
-        "quantity qty count amount piece unit units",
-        "company employer business organization organisation org firm vendor supplier seller",
-        "role position job occupation",
-        "shipping delivery ship",
-        "billing invoice payment",
-        "duration length minute hour time elapsed",
-        "retry attempt try repeat",
-        "timeout deadline limit",
-        "region zone area country state",
-        "enabled active on",
-        "reason rationale why cause explanation",
-        "severity level priority urgency importance",
-        "message msg text content",
-        "step instruction direction procedure method",
-        "ingredient component",
-        "allergy allergen intolerance",
-        "medication medicine drug prescription",
-        "skill ability competence competency expertise technology",
-        "author writer creator by",
-        "sentiment tone mood polarity",
-        "source origin provenance reference",
-        "notification alert reminder",
-        "salary pay wage compensation income earning",
-        "manager supervisor boss lead report",
-        "coupon promo voucher discount code",
-        "rule code check lint",
-        "line row lineno",
-        "latency elapsed response duration",
-        "trace correlation request",
-        "recurr recurring repeat periodic",
-        "tls ssl https secure",
-        "unit uom measure",
-        "host server hostname address",
-        "remote homeoffice wfh telework",
-        "file path filename filepath",
-        "account user login username",
-        "gender sex",
-        "weight mass",
-        "symptom complaint sign",
-        "currency money",
-        "status state stage phase",
-        "stock inventory availability available",
-        "color colour",
-        "size dimension",
-        "brand manufacturer maker make",
-        "doctor physician provider",
-        "customer client buyer",
-        "tracking shipment",
-        "balance remaining",
-        "tax vat gst",
-    )
+_GROUPS: Final = (
+    "tag=label keyword category topic violation",
+    "location=venue place site address city room",
+    "assignee owner responsible assigned agent handler",
+    "variant option version model",
+    "attribute=property feature spec specification trait characteristic param parameter",
+    "participant=attendee member guest invitee people passenger pax traveller traveler",
+    "rating star score review grade mark probability likelihood",
+    "note=comment=remark memo annotation hint",
+    "suggestion fix recommendation proposal advice replacement solution",
+    "email=mail",
+    "phone=tel=telephone mobile cell",
+    "language=lang locale idiom",
+    "due deadline expiry expiration expire",
+    "price cost amount rate fee charge total sum",
+    "zip=postcode=postal=plz=zipcode",
+    "birth=dob=birthday=birthdate born",
+    "summary abstract overview synopsis",
+    "description=desc detail body explanation",
+    "title subject headline heading",
+    "url=link=href=uri website homepage web",
+    "image=picture=photo=img avatar",
+    "visit appointment follow followup next checkup",
+    "start=begin from since",
+    "end=finish until till stop",
+    "quantity=qty count amount piece unit units",
+    "company employer business organization=organisation=org firm vendor supplier seller",
+    "role position job occupation",
+    "shipping=delivery ship",
+    "billing invoice payment",
+    "duration length minute hour time elapsed",
+    "retry attempt try repeat",
+    "timeout deadline limit",
+    "region zone area country state",
+    "enabled active on",
+    "reason rationale why cause explanation",
+    "severity level priority urgency importance",
+    "message=msg text content",
+    "step instruction direction procedure method",
+    "ingredient component",
+    "allergy allergen intolerance",
+    "medication=medicine=drug prescription",
+    "skill ability competence competency expertise technology",
+    "author=writer creator by",
+    "sentiment tone mood polarity",
+    "source origin provenance reference",
+    "notification alert reminder",
+    "salary pay wage compensation income earning",
+    "manager supervisor boss lead report",
+    "coupon promo voucher discount code",
+    "rule code check lint",
+    "line row lineno",
+    "latency elapsed response duration",
+    "trace correlation request",
+    "recurr recurring repeat periodic",
+    "tls ssl https secure",
+    "unit uom measure",
+    "host server hostname address",
+    "remote homeoffice wfh telework",
+    "file path filename filepath",
+    "account user login username",
+    "gender=sex",
+    "weight mass",
+    "symptom complaint sign",
+    "currency money",
+    "status state stage phase",
+    "stock inventory availability available",
+    "color=colour",
+    "size dimension",
+    "brand manufacturer maker make",
+    "doctor=physician provider",
+    "customer=client buyer",
+    "tracking shipment",
+    "balance remaining",
+    "tax vat gst",
+    "done completed complete finished",
+    "address=addr",
+    "latitude=lat",
+    "longitude=lon=lng=long",
+    "temperature=temp",
+    "maximum=max",
+    "minimum=min",
+    "average=avg",
+    "amount=amt",
+    "type=kind",
+    "second=sec=s",
+    "hour=hr=h",
+    "kg=kilogram",
+    "km=kilometer=kilometre",
+    "percent=pct",
 )
+"""Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
+_SYNONYMS: Final = tuple(_stems(group.replace("=", " ")) for group in _GROUPS)
+_SAME: Final = {
+    _stem(word): _stem(same.split("=")[0]) for group in _GROUPS for same in group.split() for word in same.split("=")
+}
+
+
+_ELIDED: Final = expression(r"(?<![^\W_])[dlDL]['’]")
+"""An article of French or Italian before the word that it belongs to."""
 
 
 @lru_cache(maxsize=4_096)
@@ -185,19 +213,38 @@ def words_of(name: str) -> tuple[str, ...]:
     >>> words_of("numRetries")
     ('num', 'retry')
     """
-    return tuple(_stem(word.lower()) for word in _WORD.findall(name.replace("'", "")))
+    if not name.isascii():
+        name = "".join(char for char in normalize("NFKD", name) if not combining(char))
+    return tuple(_stem(word.lower()) for word in _WORD.findall(_ELIDED.sub("", name).replace("'", "")))
 
 
 @lru_cache(maxsize=8_192)
 def likeness(key: str, name: str) -> Likeness:
-    """How likely `key` was meant for the field `name`: by spelling, stem or containment.
+    """How likely `key` was meant for the field `name`: by spelling, stem, containment or meaning.
 
-    >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_ms", "id")]
-    ['SURE', 'LIKE', 'NONE']
+    >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_seconds", "timeout_ms", "id")]
+    ['SURE', 'SAME', 'LIKE', 'NONE']
     """
+    mine, its = words_of(key), words_of(name)
+    found = _spelled_like(key, name, mine, its)
+    if found is not Likeness.SURE and mine and its:
+        one, two = {_SAME.get(word, word) for word in mine}, {_SAME.get(word, word) for word in its}
+        units = one & _UNITS == two & _UNITS
+        if units and (one == two or _names_the_same(one, two)) and not _contrast(one - two, two - one):
+            return Likeness.SAME
+    return found
+
+
+def _names_the_same(mine: set[str], its: set[str]) -> bool:
+    """Whether two names differ by words alone that tell no field from another: `phoneNumber` and `phone`."""
+    less, more = mine - its, its - mine
+    linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
+    return bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked
+
+
+def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> Likeness:
     if fold(key) == fold(name) and fold(key):
         return Likeness.SURE
-    mine, its = words_of(key), words_of(name)
     if not mine or not its or len(key) > 80:
         return Likeness.NONE
     if mine == its:
@@ -213,17 +260,24 @@ def likeness(key: str, name: str) -> Likeness:
     shared = set(mine) & set(its)
     if shared and units[0] - shared and (units[1] - shared or not more):
         return Likeness.LIKE  # another unit
-    if shared and not more:  # `phoneNumber` for `phone`
-        return Likeness.SURE if less <= _NEUTRAL else Likeness.LIKE
-    if shared and not less:  # `due` for `due_date`
-        return Likeness.LIKE if shared <= (_GENERIC | _UNITS) - {"hour", "minute"} else Likeness.SURE
-    if shared - _GENERIC - _NEUTRAL - _UNITS and 2 * len(shared) >= min(len(mine), len(its)):
+    if _names_the_same(set(mine), set(its)) or (
+        len(name) > 3 and fold(key) in {fold(name) + end for end in _COMPOUNDS}
+    ):
+        return Likeness.SURE
+    if shared and not less and more.isdisjoint(_LIMITING) and shared - (_GENERIC | _UNITS - {"hour", "minute"}):
+        return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
+    if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
         return Likeness.LIKE
     if _is_negation(key, name) or _is_negation(name, key):
         return Likeness.LIKE
     akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
     akin = akin or (_initials(mine) == fold(name) or fold(key) == _initials(its))
     return Likeness.LIKE if akin else Likeness.NONE
+
+
+_VAGUE: Final = _GENERIC | _NEUTRAL | _UNITS
+_COMPOUNDS: Final = word_set("name no num nr number")
+"""What a name may end with and still be the same: `hostname`, `lineno`."""
 
 
 def _contrast(one: set[str], two: set[str]) -> bool:
@@ -384,19 +438,30 @@ def place(
     near: Iterable[str],
     written: Mapping[str, Sequence[str]],
     fits: Callable[[Node, str], bool],
+    own: Iterable[str] = (),
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
     `empty` are the declared fields without a value, `near` those of them whose names may be like its key, `written`
-    the keys that stand for each. `fits` says whether a value can be read as that of a field. The name decides first,
-    then the contents of the value.
+    the keys that stand for each. `fits` says whether a value can be read as that of a field, `own` are words for the
+    object itself. The name decides first, then the contents of the value.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
     if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
         near = [name for name in near if empty[name].allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
-    sure = [name for name, how in found.items() if how is Likeness.SURE]
+    core = _core(member, own)
+    for name in found if core else ():
+        if likeness(core, name) is Likeness.SURE and (
+            not isinstance(member.node.value, bool) or empty[name].allows("boolean")
+        ):
+            found[name] = Likeness.SURE
+    sure = [
+        name
+        for name, how in found.items()
+        if how is Likeness.SURE or (how is Likeness.SAME and fits(member.node, name))
+    ]
     if sure:
         fitting = [name for name in sure if fits(member.node, name)]
         return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
@@ -410,20 +475,40 @@ def place(
     like = [
         name
         for name, how in found.items()
-        if how is Likeness.LIKE
+        if how in (Likeness.LIKE, Likeness.SAME)
         and fits(member.node, name)
         and not (vague and not _is_of_type(member.node, empty[name]))
     ]
     like = like or [
-        name for name, how in found.items() if how is Likeness.LIKE and _holds_a_number(member.node, empty[name])
+        name
+        for name, how in found.items()
+        if how in (Likeness.LIKE, Likeness.SAME) and _holds_a_number(member.node, empty[name])
     ]
     like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
     if words <= _BOOKKEEPING or words <= _WORKING:
         return Placement()
+    if member.node.kind == OBJECT and _holds_one_of(member.node, written):
+        return Placement()  # it groups declared fields
     distinctive = (name for name, shape in empty.items() if _identifies_its_field(member.node, shape))
     return Placement(unsure=next((name for name in distinctive if fits(member.node, name)), ""))
+
+
+def _core(member: Member, own: Iterable[str]) -> str:
+    """The key of a member without words for the object that it is a part of (`song_title`) or, if it is true or false,
+    that ask whether it is; empty if it has none of these.
+    """
+    words = words_of(member.key)
+    idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING
+    if isinstance(member.node.value, bool):
+        idle |= _ASKING
+    kept = [word for word in words if word not in idle]
+    return " ".join(kept) if len(kept) < len(words) else ""
+
+
+def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
+    return any(part.key in names for part in node.value)
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:
@@ -451,6 +536,8 @@ _OTHER: Final = _stems(
     "old previous former prior original draft example sample template before alternative other wrong"
 )
 """Words of keys whose value is not the one asked for."""
+_LIMITING: Final = _OTHER | _stems("min max minimum maximum no not non without disable exclude deny")
+"""Words of fields for whose value a name without them does not stand."""
 _BOOKKEEPING: Final = _stems(
     "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
 )

@@ -73,6 +73,9 @@ def codes(text: str, contract: Any = Flight) -> list[str]:
         ("delay", "20", "delay_minutes"),
         ("departson", '"2026-05-01"', "departs_on"),
         ("stop_list", '["Kiel"]', "stops"),
+        ("flight_gate", '"B4"', "gate"),
+        ("known_stops", '["Kiel"]', "stops"),
+        ("lista_stops", '["Kiel"]', "stops"),
     ],
 )
 def test_a_key_with_one_possible_field_is_renamed(key: str, written: str, field: str) -> None:
@@ -91,6 +94,8 @@ def test_a_key_with_one_possible_field_is_renamed(key: str, written: str, field:
         ("takeoff", '"2026-05-01"'),
         ("delay_range", '"10-20"'),
         ("previous_place", '{"row": 3, "letter": "A"}'),
+        ("arrival_gate", '"B4"'),
+        ("max_delay_minutes", "20"),
     ],
 )
 def test_a_key_that_may_have_been_meant_for_a_field_refuses(key: str, written: str) -> None:
@@ -104,6 +109,72 @@ def test_a_key_that_may_have_been_meant_for_a_field_refuses(key: str, written: s
 )
 def test_a_key_that_no_field_could_have_been_is_ignored_and_reported(extra: str) -> None:
     assert value(f'{{"number": "LH 12", "status": "delayed", {extra}}}')["gate"] is None
+
+
+class Contact(BaseModel):
+    """Fields that have other names elsewhere."""
+
+    host: str = ""
+    email: str | None = None
+    phone: str | None = None
+    language: str | None = None
+    labels: list[str] = []
+    timeout_s: float = 0
+    seen_on: date | None = None
+    smokes: bool = False
+    tls: bool = False
+    llegada: date | None = None
+    disable_cache: bool = False
+    max_score: int = 0
+    previous_employer: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "field"),
+    [
+        ("hostname", '"db1"', "host"),
+        ("mail", '"a@b.io"', "email"),
+        ("tel", '"123"', "phone"),
+        ("lang", '"de"', "language"),
+        ("tags", '["x"]', "labels"),
+        ("timeout_seconds", "5", "timeout_s"),
+        ("date_seen", '"2026-05-01"', "seen_on"),
+        ("is_smokes", "true", "smokes"),
+        ("use_tls", "true", "tls"),
+        ("tls_enabled", "true", "tls"),
+        ("fecha de llegada", '"2026-05-01"', "llegada"),
+    ],
+)
+def test_another_word_for_a_field_is_its_name(key: str, written: str, field: str) -> None:
+    assert value(f'{{"{key}": {written}}}', Contact)[field] == json.loads(written)
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("cache", "true"),
+        ("score", "5"),
+        ("employer", '"X"'),
+        ("email_enabled", "true"),
+        ("timeout_ms", "5"),
+        ("no_tls", "true"),
+    ],
+)
+def test_a_key_that_means_otherwise_than_a_field_is_never_its_name(key: str, written: str) -> None:
+    refused(f'{{"{key}": {written}}}', Contact)
+
+
+def test_a_group_of_fields_is_not_taken_for_a_field_of_objects() -> None:
+    class Server(BaseModel):
+        host: str
+        tls: bool = True
+        tags: dict[str, str] = {}
+
+    assert value('{"host": "db1", "options": {"tls": false}}', Server)["tls"] is False
+
+
+def test_another_word_for_a_field_is_not_its_name_where_its_end_is_missing() -> None:
+    refused('{"host": "db1", "tags": ["x"', Contact, truncated=False)
 
 
 def test_a_key_beside_its_field_is_ignored() -> None:

@@ -241,7 +241,7 @@ def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]
 # --- valid JSON, read by the C scanner: where a value ends, what it is, and its nodes on demand -----------------------
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
-_FIRST_ITEM: Final = re.compile(r"\{[ \t\r\n]*+[\"}]|\[[ \t\r\n]*+[\]\[{\"\-0-9tfnNI]")
+JSON_BEGINS: Final = re.compile(r"\{[ \t\r\n]*+[\"}]|\[[ \t\r\n]*+[\]\[{\"\-0-9tfnNI]")
 """How a container begins that may be valid JSON."""
 _COLON: Final = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 _COMMA: Final = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
@@ -347,7 +347,7 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
     (`C:\\new`), or containers are nested deeper than `depth`.
     """
     text = source.text
-    if _FIRST_ITEM.match(text, start) is None:  # where the scanner fails, it counts the lines up to there
+    if JSON_BEGINS.match(text, start) is None:  # where the scanner fails, it counts the lines up to there
         return Unreadable(_after(_BLANK, text, start + 1))
     try:
         value, end = _scan_with_care(text, start)

@@ -51,6 +51,7 @@ from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.node import (
     ARRAY,
+    JSON_BEGINS,
     LITERAL,
     NUMBER,
     OBJECT,
@@ -378,7 +379,8 @@ class Search(Generic[T]):
     ) -> Candidate[T]:
         """Read a candidate in the cheapest way that leaves no doubt. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
-        last = self._last_bracket(start) if quick and self.quick and not self.at else 0
+        first = quick and self.quick and not self.at and JSON_BEGINS.match(text, start) is not None
+        last = self._last_bracket(start) if first else 0
         if last and (start or text[last:].strip()):  # most replies have one value, which needs no scan for its end
             valid = read_strict(text[start:last], self.contract)
             if valid is not None and not goes_on(text, last):

@@ -30,7 +30,7 @@ from rich.progress import (
 from flujo_aros.cli.execute import PAUSED, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blaming
-from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, without_secrets
+from flujo_aros.cli.screen import new_mask, say, stderr_console, stdout_reserved, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.evals.many import Stop, run_all
@@ -202,27 +202,26 @@ class Batch:
 
 def run_batch(batch: Batch, source: str) -> int:
     """Run all rows without a result, and failed ones that are to run again. Returns the exit code."""
-    console = stderr_console()
     with CaseFile(source, "--inputs") as rows, ResultsFile(batch.output) as results:
         done = results.tidy()
         tally, paused = _kept(batch, rows, done)
         if tally:
             words = f"{counted(tally.total(), 'row')} of {rows.total:,} in {batch.output} already"
-            console.print(words, soft_wrap=True)
+            say(words)
         left = (row for row in rows if _is_left(batch, done.get(row.key)))
         writing = _Writing(batch, results, tally, paused)
         number = rows.total - tally.total()
         try:
-            with stdout_reserved(), progress_of(console, rows.total, tally.total()) as bar:
+            with stdout_reserved(), progress_of(stderr_console(), rows.total, tally.total()) as bar:
                 writing.bar = bar
                 run_until_signal(_all(batch, left, number, writing))
         except Interrupted:
-            console.print("interrupted; run the same command again to continue", soft_wrap=True)
+            say("interrupted; run the same command again to continue")
             raise
         finally:
             results.tidy()
-            _print_totals(batch, writing, console)
-        _print_ended(batch, writing, rows.total, console)
+            _print_totals(batch, writing)
+        _print_ended(batch, writing, rows.total)
     whole = tally.total() == rows.total
     return 0 if whole and all(batch.is_right(status) for status in tally) else 1
 
@@ -257,7 +256,7 @@ def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Count
     return tally, paused
 
 
-def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
+def _print_totals(batch: Batch, writing: _Writing) -> None:
     """The usage of the rows in this command."""
     if not writing.ended:
         return
@@ -269,12 +268,12 @@ def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
     if saved:
         parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
     # Without figures that are unknown: "- tokens", or "-" for the cost.
-    console.print(", ".join(part for part in parts if not part.startswith("-")), soft_wrap=True)
+    say(", ".join(part for part in parts if not part.startswith("-")))
     if batch.stop.max_cost is not None and paid.requests and paid.cost is None:
-        console.print("--max-cost had no effect: no price is known for these models", style="yellow", soft_wrap=True)
+        say("--max-cost had no effect: no price is known for these models", style="yellow")
 
 
-def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) -> None:
+def _print_ended(batch: Batch, writing: _Writing, total: int) -> None:
     """The number of rows by status, and what to do about those that failed, are waiting, or never ran."""
     tally = writing.tally
     words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
@@ -282,28 +281,25 @@ def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) 
         words = "there are no rows"
     elif tally["completed"] == total:
         words = f"all {counted(total, 'row')} completed"
-    console.print(f"{words}; results in {batch.output}", soft_wrap=True)
+    say(f"{words}; results in {batch.output}")
     left = total - tally.total()
     if left and batch.stop.reason:
         reason = without_secrets(batch.stop.reason.replace("case", "row", 1))
-        console.print(f"stopped: {reason}", style="yellow", soft_wrap=True)
+        say(f"stopped: {reason}", style="yellow")
         rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
-        console.print(f"{rows} not run; the same command continues with {them}", soft_wrap=True)
+        say(f"{rows} not run; the same command continues with {them}")
     again = sum(number for status, number in tally.items() if status != _WAITS and not batch.is_right(status))
     if again:
         them = "it" if again == 1 else "them"
-        console.print(
-            f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again",
-            soft_wrap=True,
-        )
+        say(f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again")
     if writing.paused:
         rows = "1 row is waiting" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows are waiting"
-        console.print(f"{rows} for an answer; answering writes the result to {batch.output}:", soft_wrap=True)
+        say(f"{rows} for an answer; answering writes the result to {batch.output}:")
         for run_id in writing.paused[:_SHOWN]:
             file = PAUSED / f"{run_id}.json"
-            console.print(f"  aros resume {file} --answer TEXT{batch.allowed}", soft_wrap=True)
+            say(f"  aros resume {file} --answer TEXT{batch.allowed}")
         if len(writing.paused) > _SHOWN:
-            console.print(f"  and {len(writing.paused) - _SHOWN:,} more in {PAUSED}", soft_wrap=True)
+            say(f"  and {len(writing.paused) - _SHOWN:,} more in {PAUSED}")
 
 
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")

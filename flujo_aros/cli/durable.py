@@ -18,28 +18,11 @@ from rich.table import Table
 
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
-from flujo_aros.cli.arguments import (
-    ALLOW_DEGRADED,
-    AS_JSON,
-    BLUEPRINT,
-    DEPS,
-    INPUT,
-    INPUTS,
-    PAIRS,
-    Choice,
-    Modules,
-    argument,
-    flag,
-    given_content,
-    given_deps,
-    given_pairs,
-    ladder_in,
-    option,
-)
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.execute import allowing, asked, execute, finish, journal
 from flujo_aros.cli.plan import load_to_run
 from flujo_aros.cli.render import fitted_table
-from flujo_aros.cli.screen import Text, new_mask, print_json, print_lines, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import Text, new_mask, print_json, print_lines, say, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
@@ -54,13 +37,13 @@ if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a se
 
 DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
 
-DB: Final = option(
+DB: Final = args.option(
     "--db URL",
     "The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
     DEFAULT_DB,
     envvar="AROS_DB",
 )
-ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
+ONE_RUN: Final = args.argument("RUN", "The id of the run, its beginning, or `last`.")
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
@@ -93,14 +76,14 @@ def question_of(result: RunResult, db: str, allowed: str = "") -> str:
     return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}{allowed}"])
 
 
-def document_of(blueprint: Path, choice: Choice = Choice()) -> dict[str, Any]:
+def document_of(blueprint: Path, choice: args.Choice = args.Choice()) -> dict[str, Any]:
     """The stored form of a blueprint, from which any worker can load it."""
 
     chosen = {key: value for key, value in choice.given.items() if value is not None}
     return {"source": str(blueprint.resolve()), "text": read_text(blueprint), **chosen}
 
 
-def register(engine: Durable, blueprint: Path, choice: Choice, runner: Runner) -> str:
+def register(engine: Durable, blueprint: Path, choice: args.Choice, runner: Runner) -> str:
     """Register a blueprint with the engine and store it with its runs."""
     version = engine.register(runner)
     engine.documents[version] = document_of(blueprint, choice)
@@ -108,22 +91,24 @@ def register(engine: Durable, blueprint: Path, choice: Choice, runner: Runner) -
 
 
 def submit_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    sources: list[str] = INPUT,
-    rows: str | None = INPUTS,
+    sources: list[str] = args.INPUT,
+    rows: str | None = args.INPUTS,
     db: str = DB,
-    queue: str = option("--queue NAME", "The queue from which workers take it.", default="default"),
-    priority: int | None = option(
+    queue: str = args.option("--queue NAME", "The queue from which workers take it.", default="default"),
+    priority: int | None = args.option(
         "--priority N", "1 is the highest; a run without a priority comes before all others.", min=1
     ),
-    partition: str | None = option("--partition KEY", "The partition that --per-partition limits, such as a customer."),
-    run_id: str | None = option(
+    partition: str | None = args.option(
+        "--partition KEY", "The partition that --per-partition limits, such as a customer."
+    ),
+    run_id: str | None = args.option(
         "--run-id ID", "The id of the run, or the prefix of the id of each row: the same id submitted twice is one run."
     ),
-    pairs: list[str] = PAIRS,
-    modules: Modules,
-    choice: Choice,
+    pairs: list[str] = args.PAIRS,
+    modules: args.Modules,
+    choice: args.Choice,
 ) -> None:
     """Put durable runs into a queue.
 
@@ -134,9 +119,9 @@ def submit_command(
     """
     if (not sources) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
-    pipeline, context = load_to_run(blueprint, modules, choice), given_pairs(pairs)
+    pipeline, context = load_to_run(blueprint, modules, choice), args.given_pairs(pairs)
     if sources:
-        given = [(given_content(sources), context, run_id)]
+        given = [(args.given_content(sources), context, run_id)]
     else:
         with CaseFile(rows or "", "--inputs") as cases:
             found = list(cases)
@@ -162,22 +147,22 @@ def submit_command(
 def worker_command(
     *,
     db: str = DB,
-    queues: str = option("--queues Q,…", "The queues to take runs from.", default="default"),
-    concurrency: int = option("--concurrency N", "How many runs of a queue at once.", default=8, min=1),
-    per_partition: int | None = option(
+    queues: str = args.option("--queues Q,…", "The queues to take runs from.", default="default"),
+    concurrency: int = args.option("--concurrency N", "How many runs of a queue at once.", default=8, min=1),
+    per_partition: int | None = args.option(
         "--per-partition N",
         "How many runs of one --partition at once, of all workers together. Kept with the queue.",
         min=1,
     ),
-    limits: list[str] = option(
+    limits: list[str] = args.option(
         "--limit LIMIT",
         "The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
         "Repeatable.",
         (),
     ),
-    grace: float = option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", default=30.0),
-    modules: Modules,
-    deps: str | None = DEPS,
+    grace: float = args.option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", default=30.0),
+    modules: args.Modules,
+    deps: str | None = args.DEPS,
 ) -> None:
     """Execute the durable runs of a database.
 
@@ -189,7 +174,7 @@ def worker_command(
     """
     from flujo_aros.durable import PerMinute
 
-    console, own = stderr_console(), given_deps(deps, modules)
+    own = args.given_deps(deps, modules)
     stop, cut = threading.Event(), threading.Event()
 
     def drain(_signum: int, _frame: object) -> None:
@@ -198,7 +183,7 @@ def worker_command(
     def report(event: Event) -> None:
         if isinstance(event, RunFinished):
             status = "left for other workers" if engine.leaves(event.run_id) else event.status
-            console.print(f"{status}  run {event.run_id} of {event.pipeline}", soft_wrap=True)
+            say(f"{status}  run {event.run_id} of {event.pipeline}")
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
@@ -215,12 +200,12 @@ def worker_command(
         engine.launch(
             [name.strip() for name in queues.split(",") if name.strip()], concurrency, per_partition=per_partition
         )
-        console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
+        say(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it")
         stop.wait()
         waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers at once"
-        console.print(f"draining for at most {grace:g} s; {waits}", soft_wrap=True)
+        say(f"draining for at most {grace:g} s; {waits}")
         left = engine.drain(grace, cut)
-        console.print("drained" if not left else f"runs left for other workers: {left}", soft_wrap=True)
+        say("drained" if not left else f"runs left for other workers: {left}")
     if left:
         os._exit(0)  # a function that blocks its thread would keep the process until it returns
 
@@ -232,7 +217,7 @@ def _input_of(row: Case) -> Any:
         raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
 
 
-def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
+def loaded_document(document: Mapping[str, Any], modules: args.Modules) -> Any:
     """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
 
     for folder in modules.folders:
@@ -253,12 +238,12 @@ def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
 
 
 def status_command(
-    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None),
+    run: str | None = args.argument("RUN", "The id of a run, its beginning, or `last`.", None),
     db: str = DB,
-    follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits."),
-    offset: int = option("--offset", "With --follow: print only what comes after it.", default=0, min=0),
-    as_json: bool = AS_JSON,
-    limit: int = option("--limit -n", "How many runs, newest first.", default=20, min=1),
+    follow: bool = args.flag("--follow -f", "Print steps and replies as they come, until the run ends or waits."),
+    offset: int = args.option("--offset", "With --follow: print only what comes after it.", default=0, min=0),
+    as_json: bool = args.AS_JSON,
+    limit: int = args.option("--limit -n", "How many runs, newest first.", default=20, min=1),
 ) -> None:
     """Show the state of durable runs, or follow one.
 
@@ -280,7 +265,7 @@ def status_command(
                 console.print(_table(engine, found, console.width))
                 if any(_asks(row) for row in found):
                     hint = resume_hint("RUN", engine.url)
-                    stderr_console().print(f"\nanswer a paused run with: {hint}", soft_wrap=True)
+                    say(f"\nanswer a paused run with: {hint}")
             else:
                 stderr_console().print("no durable runs yet")
             if any(row.status == DAMAGED for row in found):
@@ -293,7 +278,9 @@ def status_command(
         if as_json:
             print_json(_document(engine, row))
         elif not follow:
-            print_lines("\n".join([*_lines(engine, row), ""]))
+            lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}", _advice(engine, row)]
+            lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
+            print_lines("".join(f"{line}\n" for line in lines if line is not None))
 
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:
@@ -360,14 +347,6 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
     return {**so_far, "status": row.status, "trust": None, "output": None, "error": error}
 
 
-def _lines(engine: Durable, row: RunRow) -> list[str]:
-    lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}"]
-    advice = _advice(engine, row)
-    lines += [] if advice is None else [advice]
-    lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
-    return lines
-
-
 def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Table:
     cells = [
         {
@@ -393,19 +372,21 @@ def cancel_command(run: str = ONE_RUN, db: str = DB) -> None:
         row = engine.store.run(run)
         engine.cancel(row)
         now = engine.store.run(row.run_id).status
-        stderr_console().print(f"run {row.run_id} is {now}", soft_wrap=True)
+        say(f"run {row.run_id} is {now}")
 
 
 def fork_command(
     run: str = ONE_RUN,
     *,
-    at: str = option("--at STEP", "The first step that runs again.", default=...),
-    ladder: Path | None = option("--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps."),
+    at: str = args.option("--at STEP", "The first step that runs again.", default=...),
+    ladder: Path | None = args.option(
+        "--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps."
+    ),
     db: str = DB,
-    as_json: bool = AS_JSON,
-    modules: Modules,
-    deps: str | None = DEPS,
-    allow_degraded: bool = ALLOW_DEGRADED,
+    as_json: bool = args.AS_JSON,
+    modules: args.Modules,
+    deps: str | None = args.DEPS,
+    allow_degraded: bool = args.ALLOW_DEGRADED,
 ) -> None:
     """Run a durable run again from one step on.
 
@@ -423,19 +404,19 @@ def fork_command(
         if file.is_file():
             document = {**document, **document_of(file)}  # and keep the models that the run was given
         if ladder is not None:
-            document = {**document, "ladder": ladder_in(str(ladder), "--ladder")}
-        pipeline, own = loaded_document(document, modules), given_deps(deps, modules)
+            document = {**document, "ladder": args.ladder_in(str(ladder), "--ladder")}
+        pipeline, own = loaded_document(document, modules), args.given_deps(deps, modules)
 
         def keep(runner: Runner) -> None:
             engine.documents[engine.register(runner, own)] = document
 
         task = partial(engine.fork, row=row, at=at)
         result = execute(file, pipeline, task, as_json=as_json, engine=engine, prepare=keep)
-    question = question_of(result, db, allowing(modules, Choice(), deps))
+    question = question_of(result, db, allowing(modules, args.Choice(), deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
-def check_command(run: str = ONE_RUN, db: str = DB, as_json: bool = AS_JSON) -> None:
+def check_command(run: str = ONE_RUN, db: str = DB, as_json: bool = args.AS_JSON) -> None:
     """Check the record of a durable run.
 
     Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.

@@ -10,22 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.arguments import (
-    BLUEPRINT,
-    CACHE,
-    DEPS,
-    PAIRS,
-    Choice,
-    Limits,
-    Modules,
-    argument,
-    flag,
-    given_deps,
-    given_pairs,
-    ladder_in,
-    open_cache,
-    option,
-)
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.batch import progress_of, runner_of
 from flujo_aros.cli.interrupt import run_until_signal
 from flujo_aros.cli.plan import blaming, check_deps, check_ready, load_to_run
@@ -33,6 +18,7 @@ from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import (
     Text,
     print_json,
+    say,
     stderr_console,
     stdout_console,
     stdout_reserved,
@@ -56,47 +42,49 @@ _MATCHES: Final = ("exact", "fields")
 
 
 def eval_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    rows: str = argument(
+    rows: str = args.argument(
         "ROWS",
         'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
         "as .yaml or .json; - for stdin.",
     ),
-    against: list[Path] = option(
+    against: list[Path] = args.option(
         "--against BLUEPRINT|LADDER",
         "Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
         "model call. Repeatable.",
         (),
     ),
-    match: str = option(
+    match: str = args.option(
         "--match exact|fields",
         "exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
         default="exact",
     ),
-    check: str | None = option(
+    check: str | None = args.option(
         "--check EXPRESSION",
         "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
     ),
-    judge: str | None = option(
+    judge: str | None = args.option(
         "--judge MODEL|BLUEPRINT",
         "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
         'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
     ),
-    min_right: float | None = option("--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0),
-    max_wrong: float | None = option(
+    min_right: float | None = args.option(
+        "--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0
+    ),
+    max_wrong: float | None = args.option(
         "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
     ),
-    as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row."),
-    save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals."),
-    first: int | None = option("--first N", "Only the first N rows.", min=1),
-    pairs: list[str] = PAIRS,
-    modules: Modules,
-    choice: Choice,
-    deps: str | None = DEPS,
-    concurrency: int = option("--concurrency", "How many rows run at once.", default=4, min=1),
-    limits: Limits,
-    cache: bool = CACHE,
+    as_json: bool = args.flag("--json", "Print everything as one JSON document, with one result for each row."),
+    save: Path | None = args.option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals."),
+    first: int | None = args.option("--first N", "Only the first N rows.", min=1),
+    pairs: list[str] = args.PAIRS,
+    modules: args.Modules,
+    choice: args.Choice,
+    deps: str | None = args.DEPS,
+    concurrency: int = args.option("--concurrency", "How many rows run at once.", default=4, min=1),
+    limits: args.Limits,
+    cache: bool = args.CACHE,
 ) -> None:
     """Evaluate a blueprint on labelled rows.
 
@@ -113,15 +101,15 @@ def eval_command(
     others = [(str(each), _other(each, pipeline, modules, choice)) for each in against]
     cases = _cases(rows, first)
     if save is not None:
-        stderr_console().print(f"{counted(write_dataset(cases, save), 'row')} written to {save}", soft_wrap=True)
+        say(f"{counted(write_dataset(cases, save), 'row')} written to {save}")
     from flujo_aros.evals.replies import Replies
 
-    with open_cache(cache) as kept:
+    with args.open_cache(cache) as kept:
         options: dict[str, Any] = {
             "match": match,
             "check": check,
-            "context": given_pairs(pairs),
-            "deps": given_deps(deps, modules),
+            "context": args.given_pairs(pairs),
+            "deps": args.given_deps(deps, modules),
             "concurrency": concurrency,
             "limits": limits.per_minute,
             "max_cost": limits.max_cost,
@@ -140,18 +128,18 @@ def eval_command(
         _print(found, names, stdout_console(), len(cases))
     missed = list(_missed(found[0], len(cases), min_right, max_wrong))
     for words in missed:
-        stderr_console().print(words, style="yellow", soft_wrap=True)
+        say(words, style="yellow")
     if missed:
         raise typer.Exit(_MISSED)
 
 
-def _loaded(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Pipeline:
+def _loaded(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Pipeline:
     pipeline = load_to_run(blueprint, modules, choice)
     check_ready(blueprint, pipeline)
     return pipeline
 
 
-def _judge(judge: str | None, modules: Modules) -> Pipeline | None:
+def _judge(judge: str | None, modules: args.Modules) -> Pipeline | None:
     if judge is None:
         return None
     if judge.endswith((".yaml", ".yml")):
@@ -161,9 +149,9 @@ def _judge(judge: str | None, modules: Modules) -> Pipeline | None:
     return judge_by(judge)
 
 
-def _other(file: Path, pipeline: Pipeline, modules: Modules, choice: Choice) -> Pipeline:
+def _other(file: Path, pipeline: Pipeline, modules: args.Modules, choice: args.Choice) -> Pipeline:
     """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
-    written = ladder_in(str(file), "--against")
+    written = args.ladder_in(str(file), "--against")
     if is_dict(written) and "steps" not in written and "stages" in written:
         return with_ladder(pipeline, written)
     if is_dict(written) and "steps" not in written:

@@ -23,7 +23,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from flujo_aros import events
-from flujo_aros.cli.arguments import Choice, Modules
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import blaming
 from flujo_aros.cli.render import print_summary
@@ -32,6 +32,7 @@ from flujo_aros.cli.screen import (
     new_mask,
     print_json,
     print_result,
+    say,
     show_traceback,
     stderr_console,
     stdout_reserved,
@@ -78,7 +79,7 @@ def journal() -> Generator[Listeners]:
         if kept.new_journal is not None:
             kept_in = f"prompts and replies of runs are recorded in {kept.new_journal}"
             words = f"{kept_in}, with secrets masked; AROS_JOURNAL=off turns this off"
-            stderr_console().print(words, style="dim", soft_wrap=True)
+            say(words, style="dim")
         yield kept
 
 
@@ -123,7 +124,7 @@ def execute(
     except Interrupted:
         for result in ended:
             spent = f"after {time_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
-            console.print(f"{result.status.value}  run {result.run_id}, {spent}", soft_wrap=True)
+            say(f"{result.status.value}  run {result.run_id}, {spent}")
             if as_json:
                 print_json(result.to_dict())
         raise
@@ -159,7 +160,7 @@ def finish(
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
             show(result.to_dict()["output"])
     if question:
-        stderr_console().print(without_secrets(question), soft_wrap=True)
+        say(without_secrets(question))
     for step in result.steps:
         if step.exception is not None:
             show_traceback(step.exception)
@@ -188,7 +189,7 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def allowing(modules: Modules, choice: Choice, deps: str | None = None) -> str:
+def allowing(modules: args.Modules, choice: args.Choice, deps: str | None = None) -> str:
     """The options that repeat the same permissions, models and deps, for a command line."""
     own = {"--profile": choice.profile, "--deps": deps}
     many: dict[str, Sequence[Any]] = {"--allow": modules.allow, "--path": modules.folders, "--model": choice.models}
@@ -649,7 +650,7 @@ def ask(paused: PausedRun) -> str | None:
         known = ["one field at a time, or all of them as JSON; Enter leaves out what is not required"]
     else:
         known = [] if example is None else [f"for example:  {example}"]
-    stderr_console().print(without_secrets("\n".join(["", *asked(paused), *known])), soft_wrap=True)
+    say(without_secrets("\n".join(["", *asked(paused), *known])))
     if not fields:
         return _line("", needed=True)
     answer: dict[str, Any] = {}
@@ -661,7 +662,7 @@ def ask(paused: PausedRun) -> str | None:
             value = field.read(line)
             if value is not _UNFIT:
                 break
-            stderr_console().print(f"expected {field.words}", soft_wrap=True)
+            say(f"expected {field.words}")
         if value is not None:
             answer[name] = value
     return json.dumps(answer, ensure_ascii=False)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.arguments import open_to_read, option
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not
     from flujo_aros.telemetry.health import Health, Trend
 
 _RATES = ("failed", "degraded", "rejected", "repaired", "fallback")
+_LIMIT: Final = re.compile(rf"\s*({'|'.join(_RATES)})\s*=\s*(\d*\.?\d+)\s*(%?)\s*")
 _SHOWN_REPAIRS = 10
 _FAILED = 1
 
@@ -35,12 +37,12 @@ class Format(StrEnum):
 
 
 def health_command(
-    since: str = option("--since TIME", "How far to look back: 30m, 24h, 7d …", default="24h"),
-    step: str | None = option("--step", "Only this step and the steps inside it."),
-    model: str | None = option("--model", "Only replies of this model."),
-    trend: int = option("--trend", "Divide the time into this many intervals.", default=0, min=0, max=100),
-    written: Format = option("--format", "How to write the report.", default=Format.text),
-    fail_over: list[str] = option(
+    since: str = args.option("--since TIME", "How far to look back: 30m, 24h, 7d …", default="24h"),
+    step: str | None = args.option("--step", "Only this step and the steps inside it."),
+    model: str | None = args.option("--model", "Only replies of this model."),
+    trend: int = args.option("--trend", "Divide the time into this many intervals.", default=0, min=0, max=100),
+    written: Format = args.option("--format", "How to write the report.", default=Format.text),
+    fail_over: list[str] = args.option(
         "--fail-over RATE=SHARE",
         "Exit with 1 when a rate is above a share: fallback=0.1. "
         "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
@@ -58,7 +60,7 @@ def health_command(
     """
     limits = given_limits(fail_over)
     until = datetime.now(UTC)
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         found = journal.health(
             since=until - given_time(since, "--since"), until=until, step=step, model=model, trend=trend
         )
@@ -82,20 +84,13 @@ def given_limits(pairs: list[str]) -> dict[str, float]:
     """
     limits: dict[str, float] = {}
     for pair in pairs:
-        name, _, value = pair.partition("=")
-        percent = value.strip().endswith("%")
-        try:
-            limit = float(value.strip().rstrip("% "))
-        except ValueError as error:
-            raise _not_a_limit(pair) from error
-        if name.strip() not in _RATES:
-            raise _not_a_limit(pair)
-        limits[name.strip()] = limit / 100 if percent else limit
+        found = _LIMIT.fullmatch(pair)
+        if found is None:
+            raise UsageError(
+                f"--fail-over {pair!r}: expected one of {', '.join(_RATES)} and a share, such as fallback=0.1"
+            )
+        limits[found[1]] = float(found[2]) / (100 if found[3] else 1)
     return limits
-
-
-def _not_a_limit(pair: str) -> UsageError:
-    return UsageError(f"--fail-over {pair!r}: expected one of {', '.join(_RATES)} and a share, such as fallback=0.1")
 
 
 def health_dict(found: Health) -> dict[str, Any]:

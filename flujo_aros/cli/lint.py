@@ -19,11 +19,12 @@ from rich.table import Table
 from flujo_aros.blueprint.blocks import blueprint_schema
 from flujo_aros.blueprint.files import blueprints_in, why_unread
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.cli.arguments import argument, flag, option
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.screen import (
     Text,
     print_json,
     print_lines,
+    say,
     stderr_console,
     stdout_console,
     without_commands,
@@ -59,20 +60,20 @@ class FailOn(StrEnum):
 
 
 def lint_command(
-    files: list[Path] = argument("FILE…", "Blueprints, or folders of them."),
-    fix: bool = flag("--fix", "Apply safe fixes."),
-    unsafe_fixes: bool = flag("--unsafe-fixes", "Also apply fixes that need a review."),
-    diff: bool = flag("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them."),
-    form: Format = option("--format", "How to write the findings.", default=Format.text),
-    select: list[str] | None = option("--select CODES", "Only these rules: V-A8,V-C1 or V-A."),
-    ignore: list[str] | None = option("--ignore CODES", "All but these rules."),
-    baseline: Path | None = option("--baseline FILE", "Report only what is not in this file."),
-    update_baseline: bool = flag("--update-baseline", "Write the current findings into the baseline."),
-    imports: bool = option(
+    files: list[Path] = args.argument("FILE…", "Blueprints, or folders of them."),
+    fix: bool = args.flag("--fix", "Apply safe fixes."),
+    unsafe_fixes: bool = args.flag("--unsafe-fixes", "Also apply fixes that need a review."),
+    diff: bool = args.flag("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them."),
+    form: Format = args.option("--format", "How to write the findings.", default=Format.text),
+    select: list[str] | None = args.option("--select CODES", "Only these rules: V-A8,V-C1 or V-A."),
+    ignore: list[str] | None = args.option("--ignore CODES", "All but these rules."),
+    baseline: Path | None = args.option("--baseline FILE", "Report only what is not in this file."),
+    update_baseline: bool = args.flag("--update-baseline", "Write the current findings into the baseline."),
+    imports: bool = args.option(
         "--imports/--no-imports", "Lint the blueprints that a blueprint imports, too.", default=True
     ),
-    fail_on: FailOn = option("--fail-on", "The lowest severity that counts.", default=FailOn.warning),
-    strict: bool = flag("--strict", "Count infos, too, like --fail-on info."),
+    fail_on: FailOn = args.option("--fail-on", "The lowest severity that counts.", default=FailOn.warning),
+    strict: bool = args.flag("--strict", "Count infos, too, like --fail-on info."),
 ) -> None:
     """Find errors in blueprints before a token is spent. Nothing is run and nothing is imported.
 
@@ -82,45 +83,43 @@ def lint_command(
     Example: aros lint blueprints/ --fix
     """
 
+    if update_baseline and baseline is None:
+        raise UsageError("--update-baseline needs --baseline FILE, the file to write")
     level = Applicability.UNSAFE if unsafe_fixes else Applicability.SAFE if fix or diff else None
     options = Options(select=_codes(select), ignore=_codes(ignore), imports=imports, fix=level)
-    report = lint_files(_blueprints(files), _with_baseline(options, baseline, update=update_baseline))
+    if baseline is not None and not update_baseline:
+        options = replace(options, baseline=read_baseline(baseline))
+    report = lint_files(_blueprints(files), options)
     if diff:
         raise typer.Exit(_print_diff(report))
     if level is not None:
-        _write(report)
+        for each in report.files:
+            if each.text != each.before:
+                write_file(Path(each.path), each.text)
         _print_fixes(report, "Fixed")
-    if update_baseline and baseline is not None:
-        report = _update(report, baseline)
+    if update_baseline and baseline is not None:  # the findings are known from now on
+        write_baseline(baseline, ((each.path, finding) for each, finding in report.findings))
+        report = replace(report, files=tuple(replace(f, findings=(), known=len(f.findings)) for f in report.files))
     _print(report, form)
-    raise typer.Exit(FOUND if _counts(report, FailOn.info if strict else fail_on) else 0)
+    order = list(FailOn)
+    least = FailOn.info if strict else fail_on
+    failed = any(order.index(FailOn(finding.severity.value)) >= order.index(least) for _, finding in report.findings)
+    raise typer.Exit(FOUND if failed else 0)
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...]:
     return tuple(code.strip() for each in given or () for code in each.split(",") if code.strip())
 
 
-def _with_baseline(options: Options, file: Path | None, *, update: bool) -> Options:
-
-    if update and file is None:
-        raise UsageError("--update-baseline needs --baseline FILE, the file to write")
-    return options if file is None or update else replace(options, baseline=read_baseline(file))
-
-
-def _update(report: Report, file: Path) -> Report:
-    """Write the baseline; findings in it are known from now on."""
-
-    write_baseline(file, ((each.path, finding) for each, finding in report.findings))
-    known = tuple(replace(each, findings=(), known=len(each.findings)) for each in report.files)
-    return replace(report, files=known)
-
-
 def _blueprints(files: list[Path]) -> list[Path]:
-    """The given files, relative to the working folder; for a folder, every YAML file below it."""
+    """The given files; for a folder, every YAML file below it. They are relative to the working folder where they are
+    below it, so that a patch and a SARIF log can name them.
+    """
 
     found: list[Path] = []
     for given in files:
-        file = _from_here(given)
+        below = given.is_absolute() and given.is_relative_to(Path.cwd())
+        file = given.relative_to(Path.cwd()) if below else given
         if file.is_dir():
             inside = blueprints_in(file)
             if not inside:
@@ -131,18 +130,6 @@ def _blueprints(files: list[Path]) -> list[Path]:
         else:
             raise UsageError(f"the blueprint {str(file)!r} {why}")
     return found
-
-
-def _from_here(file: Path) -> Path:
-    """A path below the working folder without what is above it, so that a patch and a SARIF log can name it."""
-    here = Path.cwd()
-    return file.relative_to(here) if file.is_absolute() and file.is_relative_to(here) else file
-
-
-def _write(report: Report) -> None:
-    for each in report.files:
-        if each.text != each.before:
-            write_file(Path(each.path), each.text)
 
 
 def _print_diff(report: Report) -> int:
@@ -160,7 +147,7 @@ def _print_fixes(report: Report, verb: str) -> None:
     """The changes, fix by fix, since a patch alone does not explain them."""
 
     for line in list_fixes(report, verb):
-        stderr_console().print(Text(line), soft_wrap=True)
+        say(Text(line))
 
 
 def _print(report: Report, form: Format) -> None:
@@ -172,32 +159,21 @@ def _print(report: Report, form: Format) -> None:
     elif form is Format.github:
         print_lines(to_github(report))
     else:
-        _print_text(report)
+        console = stdout_console()
+
+        def paint(text: str, style: str) -> str:
+            with console.capture() as captured:
+                console.print(Text(text, style=_STYLES[style]), end="", soft_wrap=True)
+            return captured.get()
+
+        sys.stdout.write(write_text(report, paint) if console.is_terminal else without_commands(write_text(report)))
+        sys.stdout.flush()
         stderr_console().print(summary_line(report))
 
 
-def _print_text(report: Report) -> None:
-
-    console = stdout_console()
-
-    def paint(text: str, style: str) -> str:
-        with console.capture() as captured:
-            console.print(Text(text, style=_STYLES[style]), end="", soft_wrap=True)
-        return captured.get()
-
-    sys.stdout.write(write_text(report, paint) if console.is_terminal else without_commands(write_text(report)))
-    sys.stdout.flush()
-
-
-def _counts(report: Report, fail_on: FailOn) -> bool:
-    order = ["info", "warning", "error"]
-    least = order.index(fail_on.value)
-    return any(order.index(finding.severity.value) >= least for _, finding in report.findings)
-
-
 def rule_command(
-    code: str | None = argument("CODE", "A code such as V-A8.", None),
-    as_json: bool = flag("--json", "Print it as JSON."),
+    code: str | None = args.argument("CODE", "A code such as V-A8.", None),
+    as_json: bool = args.flag("--json", "Print it as JSON."),
 ) -> None:
     """Explain a rule of `aros lint`, or list all rules.
 
@@ -206,29 +182,20 @@ def rule_command(
     Example: aros rule V-A8
     """
 
-    if code is None:
-        _list(as_json)
-        return
-    known = {rule.code.upper(): rule for rule in RULES}
-    rule = known.get(code.upper())
-    if rule is None:
+    known = {rule.code.upper(): rule for rule in sorted(RULES, key=lambda each: each.code)}
+    rule = known.get((code or "").upper())
+    if code is not None and rule is None:
         raise UsageError(f"there is no rule {code!r}{nearest(code.upper(), known)} (`aros rule` lists them)")
     if as_json:
-        print_json(rule_to_json(rule))
-    else:
+        print_json([*map(rule_to_json, known.values())] if rule is None else rule_to_json(rule))
+    elif rule is not None:
         sys.stdout.write(rule_to_markdown(rule))
-
-
-def _list(as_json: bool) -> None:
-
-    if as_json:
-        print_json([rule_to_json(rule) for rule in sorted(RULES, key=lambda each: each.code)])
-        return
-    table = Table.grid(padding=(0, 2))
-    for rule in sorted(RULES, key=lambda each: each.code):
-        fix = f" (fix: {rule.fixable.word})" if rule.fixable is not None else ""
-        table.add_row(Text(rule.code, style="bold"), Text(rule.severity.value), Text(rule.headline() + fix))
-    stdout_console().print(table)
+    else:
+        table = Table.grid(padding=(0, 2))
+        for each in known.values():
+            fix = f" (fix: {each.fixable.word})" if each.fixable is not None else ""
+            table.add_row(Text(each.code, style="bold"), Text(each.severity.value), Text(each.headline() + fix))
+        stdout_console().print(table)
 
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
@@ -245,8 +212,8 @@ _BOUNDS: Final = re.compile(r", (?:min|max)Length: \d+")
 
 
 def init_command(
-    file: Path = argument("FILE", "The blueprint to write.", Path(_FIRST)),
-    model: str = option("--model", "The model of its agents.", default="local:smollm2"),
+    file: Path = args.argument("FILE", "The blueprint to write.", Path(_FIRST)),
+    model: str = args.option("--model", "The model of its agents.", default="local:smollm2"),
 ) -> None:
     """Write a first blueprint.
 
@@ -285,7 +252,7 @@ def init_command(
 
 
 def schema_command(
-    output: Path | None = option("--output -o FILE", "Write to this file, not to stdout."),
+    output: Path | None = args.option("--output -o FILE", "Write to this file, not to stdout."),
 ) -> None:
     """Print the JSON Schema of blueprints.
 
@@ -299,8 +266,8 @@ def schema_command(
         print_json(blueprint_schema())
         return
     write_schema(output)
-    stderr_console().print(f"wrote {output}; name it in the first line of a blueprint:", soft_wrap=True)
-    stderr_console().print(f"# yaml-language-server: $schema={output.name}", soft_wrap=True)
+    say(f"wrote {output}; name it in the first line of a blueprint:")
+    say(f"# yaml-language-server: $schema={output.name}")
 
 
 def write_schema(file: Path) -> None:

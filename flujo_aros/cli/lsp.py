@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
@@ -90,12 +90,14 @@ class _Blueprints:
         """The fixes of the findings in these lines, and all safe ones, for a fix on save."""
         document = self._document(params.text_document.uri)
         wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
+        wants_fixes = wanted is None or types.CodeActionKind.QuickFix in wanted
         found: list[types.CodeAction] = []
         linted = _lint(document)
         for finding in linted.findings:
             fix = finding.fix
             shown = _diagnostic(document, finding)
-            if fix is None or not fix.edits or not _touches(shown.range, lines) or not _allows(wanted, "quickfix"):
+            here = shown.range.start.line < lines.stop and shown.range.end.line >= lines.start
+            if fix is None or not fix.edits or not here or not wants_fixes:
                 continue
             unsafe = fix.applicability < Applicability.SAFE
             edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
@@ -373,11 +375,3 @@ def _edit(document: TextDocument, start: int, end: int, text: str) -> types.Text
     ends = [positions.place(each) for each in (start, end)]
     where = types.Range(*(types.Position(each.line - 1, each.column - 1) for each in ends))
     return types.TextEdit(document.position_codec.range_to_client_units(document.lines, where), text)
-
-
-def _touches(shown: types.Range, lines: range) -> bool:
-    return shown.start.line < lines.stop and shown.end.line >= lines.start
-
-
-def _allows(wanted: Sequence[Any] | None, kind: str) -> bool:
-    return wanted is None or any(kind == str(getattr(each, "value", each)) for each in wanted)

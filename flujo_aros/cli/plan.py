@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from html import escape
@@ -30,8 +30,8 @@ from rich.table import Table
 from flujo_aros.blueprint.files import why_unread
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
-from flujo_aros.cli.arguments import BLUEPRINT, Choice, Modules, flag, option
-from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, stdout_reserved, write_file
+from flujo_aros.cli import arguments as args
+from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved, write_file
 from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -44,11 +44,11 @@ from flujo_aros.visible import visible_line
 
 
 def plan_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    as_json: bool = flag("--json", "Print the plan as one JSON document."),
-    modules: Modules,
-    choice: Choice,
+    as_json: bool = args.flag("--json", "Print the plan as one JSON document."),
+    modules: args.Modules,
+    choice: args.Choice,
 ) -> None:
     """Show what a blueprint would run, without running it.
 
@@ -59,7 +59,7 @@ def plan_command(
     Example: aros plan triage.yaml
     """
     # Loading imports nothing, so nothing has to be refused.
-    loaded = load(blueprint, Modules(["*", *modules.allow], modules.folders), choice)
+    loaded = load(blueprint, args.Modules(["*", *modules.allow], modules.folders), choice)
     print_plan(blueprint, loaded, as_json=as_json)
 
 
@@ -73,7 +73,7 @@ class Loaded:
     """The modules that --allow names by their file, as it names them."""
 
 
-def load(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Loaded:
+def load(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Loaded:
     """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
 
     Raises `UsageError` if a module exists both in a given place and among the installed ones.
@@ -96,7 +96,7 @@ def load(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Loaded
     return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
 
 
-def load_to_run(blueprint: Path, modules: Modules, choice: Choice = Choice()) -> Pipeline:
+def load_to_run(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Pipeline:
     """The pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
     loaded = load(blueprint, modules, choice)
     check_modules(blueprint, loaded)
@@ -152,7 +152,7 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
     for step in pipeline.steps:
         _check_model(blueprint, step)
     for warning in pipeline.warnings:
-        stderr_console().print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+        say(Text.assemble(("warning: ", "yellow"), warning))
 
 
 def check_deps(pipeline: Pipeline, deps: str | None) -> None:
@@ -162,7 +162,7 @@ def check_deps(pipeline: Pipeline, deps: str | None) -> None:
         step = step_with_deps(pipeline) if deps is None else None
     if step is not None:
         words = f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME"
-        stderr_console().print(Text.assemble(("warning: ", "yellow"), words), soft_wrap=True)
+        say(Text.assemble(("warning: ", "yellow"), words))
 
 
 def _check_model(blueprint: Path, step: PipelineStep) -> None:
@@ -389,14 +389,13 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console,
 def _facts(step: dict[str, Any], files: Mapping[str, str]) -> list[tuple[str, str]]:
     """The details of a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
-    if step.get("function", "").startswith(_BUILTINS):
+    if function := step.get("function", ""):
+        module, _, name = function.partition(":")
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
-        facts.append(("built-in", step["function"].partition(":")[2] + (f" with {params}" if params else "")))
-    elif "function" in step:
-        params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
-        facts.append(("calls", step["function"] + (f" with {params}" if params else "")))
-        module = step["function"].partition(":")[0]
-        facts.append(("needs", f"aros run --allow {files.get(module, module)}"))
+        own = function.startswith(_BUILTINS)
+        with_params = f" with {params}" if params else ""
+        facts.append(("built-in", name + with_params) if own else ("calls", function + with_params))
+        facts += [] if own else [("needs", f"aros run --allow {files.get(module, module)}")]
     if "agent" in step:
         facts.append(("agent", _agent_words(step["agent"])))
         if step["agent"].get("tools"):
@@ -502,13 +501,13 @@ class Format(StrEnum):
 
 
 def graph_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    format: Format | None = option(  # noqa: A002 (the name of the option)
+    format: Format | None = args.option(  # noqa: A002 (the name of the option)
         "--format", "Mermaid text, or a drawing. Default: by the suffix of the file's name."
     ),
-    output: Path | None = option("--output -o FILE", "Write to this file instead of stdout."),
-    modules: Modules,
+    output: Path | None = args.option("--output -o FILE", "Write to this file instead of stdout."),
+    modules: args.Modules,
 ) -> None:
     """Draw a blueprint as Mermaid or SVG.
 
@@ -519,14 +518,14 @@ def graph_command(
 
     Example: aros graph triage.yaml -o triage.svg
     """
-    plan = plan_of(load(blueprint, Modules(["*", *modules.allow], modules.folders)).pipeline)
+    plan = plan_of(load(blueprint, args.Modules(["*", *modules.allow], modules.folders)).pipeline)
     named = Format.svg if output is not None and output.suffix == ".svg" else Format.mermaid
     drawn = svg(plan) if (format or named) is Format.svg else mermaid(plan)
     if output is None:
         typer.echo(drawn, nl=False)
         return
     write_file(output, drawn)
-    stderr_console().print(f"wrote {output}", soft_wrap=True)
+    say(f"wrote {output}")
 
 
 def mermaid(plan: Plan) -> str:
@@ -539,7 +538,10 @@ def mermaid(plan: Plan) -> str:
       n1 --> n2
     <BLANKLINE>
     """
-    return "\n".join(["flowchart TD", *_flow([_node(each) for each in plan["steps"]], "  ", _Counter())]) + "\n"
+    return (
+        "\n".join(["flowchart TD", *_flow([_node(each) for each in plan["steps"]], "  ", map("n{}".format, count(1)))])
+        + "\n"
+    )
 
 
 def svg(plan: Plan) -> str:
@@ -658,27 +660,16 @@ def _clipped(text: str) -> str:
     return line if len(line) <= _MOST else line[: _MOST - 1] + "…"
 
 
-@dataclass(slots=True)
-class _Counter:
-    """Generates names for the nodes of a flowchart."""
-
-    last: int = field(default=0)
-
-    def next(self) -> str:
-        self.last += 1
-        return f"n{self.last}"
-
-
-def _flow(nodes: Sequence[_Node], indent: str, names: _Counter) -> Iterator[str]:
+def _flow(nodes: Sequence[_Node], indent: str, names: Iterator[str]) -> Iterator[str]:
     before = None
     for node in nodes:
-        name = names.next()
+        name = next(names)
         label = "<br/>".join(_quoted(each) for each in (node.name, node.detail) if each)
         if node.bodies:
             yield f'{indent}subgraph {name}["{label.replace("<br/>", ": ")}"]'
             for scope, column in node.bodies:
                 if len(node.bodies) > 1:
-                    yield f'{indent}  subgraph {names.next()}["{_quoted(scope)}"]'
+                    yield f'{indent}  subgraph {next(names)}["{_quoted(scope)}"]'
                     yield from _flow(column.nodes, indent + "    ", names)
                     yield f"{indent}  end"
                 else:

@@ -24,9 +24,9 @@ from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 
-from flujo_aros.cli.arguments import FOLDERS, argument, file_text, flag, given_contract, given_text, option
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.render import reply_parts
-from flujo_aros.cli.screen import Text, complain, print_json, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import Text, complain, print_json, say, stdout_console, worded
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list, leaves
@@ -45,27 +45,27 @@ class RiskName(StrEnum):
 
 
 def read_command(
-    schema: str | None = option(
+    schema: str | None = args.option(
         "--schema FILE|module:Type",
         "A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
     ),
-    where: str | None = option(
+    where: str | None = args.option(
         "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
         "Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
     ),
-    reply: str = argument(
+    reply: str = args.argument(
         "REPLY", "The file with the reply; '-' is stdin, and the default.", default="-", show_default=False
     ),
-    risk: RiskName | None = option(
+    risk: RiskName | None = args.option(
         "--risk", "The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"
     ),
-    truncated: bool | None = option(
+    truncated: bool | None = args.option(
         "--truncated/--complete",
         "Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
     ),
-    explain: bool = flag("--explain", "Show the text with its repairs or issues marked."),
-    as_json: bool = flag("--json", "Print the whole outcome as one JSON document."),
-    folders: list[Path] = FOLDERS,
+    explain: bool = args.flag("--explain", "Show the text with its repairs or issues marked."),
+    as_json: bool = args.flag("--json", "Print the whole outcome as one JSON document."),
+    folders: list[Path] = args.FOLDERS,
 ) -> None:
     """Read a model's reply as a typed value.
 
@@ -76,8 +76,8 @@ def read_command(
     """
     if explain and as_json:
         raise typer.BadParameter("choose one of --explain and --json")
-    contract = given_contract(schema, where, folders)
-    text = given_text(reply if reply == "-" else f"@{reply}", "REPLY")
+    contract = args.given_contract(schema, where, folders)
+    text = args.given_text(reply if reply == "-" else f"@{reply}", "REPLY")
     outcome = read(text, contract, risk=None if risk is None else Risk[risk.name], truncated=truncated)
     if as_json:
         print_json(outcome.to_dict())
@@ -115,7 +115,7 @@ def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
         print_json(to_jsonable_python(outcome.value, by_alias=True))
         if outcome.repairs:
             note = f"{outcome.trust.value}, {counted(len(outcome.repairs), 'repair')} (--explain shows them)"
-            stderr_console().print(note, style="dim", soft_wrap=True)
+            say(note, style="dim")
         return
     rejected = _rejection(outcome)
     lines = [line.strip() for line in rejected.explain().splitlines()]
@@ -146,9 +146,9 @@ class BenchName(StrEnum):
 
 
 def bench_command(
-    what: BenchName = argument("reading", "What to measure."),
-    corpus: list[str] = argument("CORPUS", "Cases as JSON Lines."),
-    as_json: bool = flag("--json", "Print all figures as one JSON document."),
+    what: BenchName = args.argument("reading", "What to measure."),
+    corpus: list[str] = args.argument("CORPUS", "Cases as JSON Lines."),
+    as_json: bool = args.flag("--json", "Print all figures as one JSON document."),
 ) -> None:
     """Score the reader on your own replies.
 
@@ -257,16 +257,13 @@ class Case(BaseModel):
     group: str = Field(alias="category", default="")
     row_schema: dict[str, Any] | bool | None = Field(alias="schema", default=None)
     finish_reason: str | None = None
+    text: str
+    """The reply."""
 
     @property
     @abstractmethod
     def category(self) -> str:
         """The category; empty if the corpus has no categories."""
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """The reply."""
 
     @cached_property
     def contract(self) -> Contract[Any]:
@@ -286,7 +283,7 @@ class Case(BaseModel):
 class RepairCase(Case):
     """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
 
-    input: str
+    text: str = Field(alias="input")
     expected: Any = None
     must_fail: bool = False
     may_fail: bool = False
@@ -296,11 +293,6 @@ class RepairCase(Case):
     def category(self) -> str:
         """Its own, or else what its id begins with."""
         return self.group or self.id.rpartition("/")[0]
-
-    @property
-    def text(self) -> str:
-        """The reply."""
-        return self.input
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
         """Exactly one of right, rightly refused, refused though recoverable, silently wrong."""
@@ -313,7 +305,7 @@ class RepairCase(Case):
 class CapturedCase(Case):
     """A reply that a model really gave, with the right answer where it is known."""
 
-    raw: str
+    text: str = Field(alias="raw")
     gold: Any = None
     model: str = ""
 
@@ -321,11 +313,6 @@ class CapturedCase(Case):
     def category(self) -> str:
         """Its own, or else its model and finish reason."""
         return self.group or ", ".join(part for part in (self.model, self.finish_reason) if part)
-
-    @property
-    def text(self) -> str:
-        """The reply."""
-        return self.raw
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
         """Whether the value was accepted, is right, came from a cut reply, contains what the reply does not."""
@@ -399,7 +386,7 @@ def load_corpus(name: str) -> Corpus:
     Rows are either `{id, input, schema, expected, must_fail, may_fail, accept}` or, for replies that were captured,
     `{id, raw, schema, gold, finish_reason}`. Raises `UsageError` naming the line that is neither.
     """
-    lines = [(n, line) for n, line in enumerate(file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
+    lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
     if not lines:
         raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
     rows = [(number, _object(name, number, line)) for number, line in lines]

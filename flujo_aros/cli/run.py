@@ -12,31 +12,7 @@ from typing import Any, Final, cast
 
 import typer
 
-from flujo_aros.cli.arguments import (
-    ALLOW_DEGRADED,
-    AS_JSON,
-    BLUEPRINT,
-    CACHE,
-    DEPS,
-    DURABLE,
-    INPUT,
-    INPUTS,
-    PAIRS,
-    ROWS,
-    RUN_DB,
-    Choice,
-    Limits,
-    Modules,
-    argument,
-    file_text,
-    flag,
-    given_content,
-    given_deps,
-    given_input,
-    given_pairs,
-    open_cache,
-    option,
-)
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.batch import Batch, ResultsFile, run_batch
 from flujo_aros.cli.durable import (
     DEFAULT_DB,
@@ -59,7 +35,7 @@ from flujo_aros.cli.execute import (
 )
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.render import figure, fitted_table
-from flujo_aros.cli.screen import Text, print_result, stderr_console, stdout_console
+from flujo_aros.cli.screen import Text, print_result, say, stdout_console
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case
@@ -71,35 +47,37 @@ from flujo_aros.telemetry.formatting import counted
 
 
 def run_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    sources: list[str] = INPUT,
-    as_json: bool = AS_JSON,
-    pairs: list[str] = PAIRS,
-    modules: Modules,
-    choice: Choice,
-    deps: str | None = DEPS,
-    allow_degraded: bool = ALLOW_DEGRADED,
-    dry_run: bool = flag(
+    sources: list[str] = args.INPUT,
+    as_json: bool = args.AS_JSON,
+    pairs: list[str] = args.PAIRS,
+    modules: args.Modules,
+    choice: args.Choice,
+    deps: str | None = args.DEPS,
+    allow_degraded: bool = args.ALLOW_DEGRADED,
+    dry_run: bool = args.flag(
         "--dry-run", "Show what would run, with the maximum number of model calls and the maximum cost, and stop."
     ),
-    state: Path | None = option(
+    state: Path | None = args.option(
         "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
     ),
-    rows: str | None = INPUTS,
-    output: Path | None = option(
+    rows: str | None = args.INPUTS,
+    output: Path | None = args.option(
         "--output -o FILE",
         "Where to write the results of --inputs. Rows that have a result there are not run again.",
-        section=ROWS,
+        section=args.ROWS,
     ),
-    concurrency: int = option("--concurrency", "How many rows of --inputs run at the same time.", 4, ROWS, min=1),
-    retry_failed: bool = flag(
-        "--retry-failed", "Run the rows of --inputs again that did not complete, and replace their results.", ROWS
+    concurrency: int = args.option(
+        "--concurrency", "How many rows of --inputs run at the same time.", 4, args.ROWS, min=1
     ),
-    limits: Limits,
-    cache: bool = CACHE,
-    durable: bool = flag("--durable", "Store the run in a database, so that a crash loses nothing.", DURABLE),
-    db: str | None = RUN_DB,
+    retry_failed: bool = args.flag(
+        "--retry-failed", "Run the rows of --inputs again that did not complete, and replace their results.", args.ROWS
+    ),
+    limits: args.Limits,
+    cache: bool = args.CACHE,
+    durable: bool = args.flag("--durable", "Store the run in a database, so that a crash loses nothing.", args.DURABLE),
+    db: str | None = args.RUN_DB,
 ) -> None:
     """Run a blueprint.
 
@@ -111,7 +89,7 @@ def run_command(
 
     Example: aros run triage.yaml --input @ticket.txt
     """
-    context = given_pairs(pairs)
+    context = args.given_pairs(pairs)
     loaded = load(blueprint, modules, choice)
     if dry_run:
         print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
@@ -127,13 +105,13 @@ def run_command(
             raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
         from flujo_aros.host import CallsPerMinute
 
-        with open_cache(cache) as kept:
+        with args.open_cache(cache) as kept:
             batch = Batch(
                 blueprint,
                 pipeline,
                 output,
                 context,
-                given_deps(deps, modules),
+                args.given_deps(deps, modules),
                 concurrency,
                 CallsPerMinute(limits.per_minute),
                 kept,
@@ -156,37 +134,39 @@ def run_command(
             raise typer.BadParameter("is for --inputs", param_hint=f"'{name}'")
     if not sources:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
-    task: dict[str, Any] = {"input": given_content(sources), "context": context, "deps": given_deps(deps, modules)}
+    task: dict[str, Any] = {
+        "input": args.given_content(sources),
+        "context": context,
+        "deps": args.given_deps(deps, modules),
+    }
 
     run, stream = partial(Runner.run, **task), partial(Runner.stream, **task)
     if durable or db is not None:
         url = db or os.environ.get("AROS_DB") or DEFAULT_DB
         with open_engine(url, create=True) as engine:
-            engine.on_taken_up = lambda row: stderr_console().print(
-                f"continuing run {row.run_id}, which was interrupted", soft_wrap=True
-            )
+            engine.on_taken_up = lambda row: say(f"continuing run {row.run_id}, which was interrupted")
             keep = partial(register, engine, blueprint, choice)
             result = execute(blueprint, pipeline, run, stream, as_json=as_json, engine=engine, prepare=keep)
-        question = question_of(result, url, allowing(modules, Choice(), deps))  # the models are kept with the run
+        question = question_of(result, url, allowing(modules, args.Choice(), deps))  # the models are kept with the run
     else:
-        with open_cache(cache) as kept:
+        with args.open_cache(cache) as kept:
             result = execute(blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
         question = keep_paused(result, blueprint, state, allowing(modules, choice, deps))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
 def ensemble_command(
-    blueprint: Path = BLUEPRINT,
+    blueprint: Path = args.BLUEPRINT,
     *,
-    sources: list[str] = INPUT,
-    turns: int | None = option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1),
-    log: str | None = option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them."),
-    reflection: bool = option(
+    sources: list[str] = args.INPUT,
+    turns: int | None = args.option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1),
+    log: str | None = args.option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them."),
+    reflection: bool = args.option(
         "--reflection/--no-reflection", "Whether agents form beliefs from their memories.", default=True
     ),
-    as_json: bool = AS_JSON,
-    modules: Modules,
-    choice: Choice,
+    as_json: bool = args.AS_JSON,
+    modules: args.Modules,
+    choice: args.Choice,
 ) -> None:
     """Run the ensembles of a blueprint.
 
@@ -203,14 +183,13 @@ def ensemble_command(
     options: dict[str, Any] = {"turns": turns, "log": where, "reflection": reflection}
     pipeline = with_options(pipeline, blueprint, **options)
     check_ready(blueprint, pipeline)
-    text = given_input(sources[0]) if sources else ""
+    text = args.given_input(sources[0]) if sources else ""
 
     result = execute(blueprint, pipeline, lambda each: each.run(text), lambda each: each.stream(text), as_json=as_json)
     if log is not None and result.status.value == "completed" and not result.usage.requests:
-        stderr_console().print(
+        say(
             f"{log} holds this run already, which has ended: nothing was asked. "
-            "If its turns had been played, a larger --turns continues it.",
-            soft_wrap=True,
+            "If its turns had been played, a larger --turns continues it."
         )
     question = keep_paused(result, blueprint, None, allowing(modules, choice), ensemble=options)
     finish(result, as_json=as_json, allow_degraded=False, question=question, show=show_figures)
@@ -293,21 +272,23 @@ def with_options(
 
 
 def resume_command(
-    state: Path = argument("STATE", "The state file of the paused run, the id of the run or its beginning, or `last`."),
+    state: Path = args.argument(
+        "STATE", "The state file of the paused run, the id of the run or its beginning, or `last`."
+    ),
     *,
-    answer: str | None = option(
+    answer: str | None = args.option(
         "--answer -a TEXT|@FILE|-",
         "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
     ),
-    as_json: bool = AS_JSON,
-    modules: Modules,
-    choice: Choice,
-    deps: str | None = DEPS,
-    allow_degraded: bool = ALLOW_DEGRADED,
-    again: Path | None = option(
+    as_json: bool = args.AS_JSON,
+    modules: args.Modules,
+    choice: args.Choice,
+    deps: str | None = args.DEPS,
+    allow_degraded: bool = args.ALLOW_DEGRADED,
+    again: Path | None = args.option(
         "--state FILE", "Where to save the state if the run pauses again. [default: STATE, the same file]"
     ),
-    db: str | None = RUN_DB,
+    db: str | None = args.RUN_DB,
 ) -> None:
     """Answer a paused run and continue it.
 
@@ -336,7 +317,7 @@ def resume_command(
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
 
-    kept, own, options = state, given_deps(deps, modules), allowing(modules, choice, deps)
+    kept, own, options = state, args.given_deps(deps, modules), allowing(modules, choice, deps)
     question = ""
 
     def proceed(paused: PausedRun, text: str) -> RunResult:
@@ -371,7 +352,7 @@ def _resume_durably(
     run: str,
     answer: str | None,
     db: str,
-    modules: Modules,
+    modules: args.Modules,
     deps: str | None,
     *,
     as_json: bool,
@@ -388,8 +369,8 @@ def _resume_durably(
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
         if answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        pipeline, own = loaded_document(document, modules), given_deps(deps, modules)
-        options, file = allowing(modules, Choice(), deps), Path(str(document["source"]))
+        pipeline, own = loaded_document(document, modules), args.given_deps(deps, modules)
+        options, file = allowing(modules, args.Choice(), deps), Path(str(document["source"]))
 
         def proceed(_: PausedRun, text: str) -> RunResult:
             now = engine.store.run(row.run_id)
@@ -409,9 +390,9 @@ def _answered(
     Ends the command where a person gives none, with `where` the run waits.
     """
     while True:
-        text = ask(paused) if answer is None else given_input(answer, "--answer")
+        text = ask(paused) if answer is None else args.given_input(answer, "--answer")
         if text is None:
-            stderr_console().print(f"\nthe run is still waiting; {where()}", soft_wrap=True)
+            say(f"\nthe run is still waiting; {where()}")
             raise typer.Exit(EXIT_CODES[RunStatus.PAUSED])
         result = proceed(paused, text)
         if answer is not None or result.paused is None:
@@ -432,13 +413,13 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
     with ResultsFile(Path(row["results"])) as results:
         results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())
         results.tidy()
-    stderr_console().print(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}", soft_wrap=True)
+    say(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}")
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
     """The blueprint, and everything that `save_paused` saved. Raises `UsageError` for any other file."""
     try:
-        saved = json.loads(file_text(str(state), "STATE"))
+        saved = json.loads(args.file_text(str(state), "STATE"))
     except ValueError as error:
         if isinstance(error, UsageError):
             raise

@@ -7,7 +7,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,10 +19,10 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.agreement import alike
-from flujo_aros.cli.arguments import RUN, Modules, argument, flag, given_contract, ladder_in, open_to_read, option
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.render import figure, fitted_table, reply_parts, used
-from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded, write_file
-from flujo_aros.contract import Contract, path_of
+from flujo_aros.cli.screen import STYLES, Text, print_json, say, stderr_console, stdout_console, worded, write_file
+from flujo_aros.contract import path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Degraded, Rejected, Trust
@@ -35,7 +35,7 @@ from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_
 
 if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
     from flujo_aros.recovery import Ladder
-    from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, JournalStep, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, Part, Story
     from flujo_aros.telemetry.replay import Replayed, Verdict
 
 
@@ -43,12 +43,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def runs_command(
-    limit: int = option("--limit -n", "How many runs, newest first.", default=20, min=1),
-    since: str | None = option("--since TIME", "Only runs of the last 30m, 24h, 7d …"),
-    status: str | None = option("--status", "Only runs with this status: completed, failed, running, lost …"),
-    pipeline: str | None = option("--pipeline", "Only runs of this pipeline."),
-    prune: str | None = option("--prune TIME", "First remove runs older than 30d, 12w …"),
-    as_json: bool = flag("--json", "Print the runs as JSON."),
+    limit: int = args.option("--limit -n", "How many runs, newest first.", default=20, min=1),
+    since: str | None = args.option("--since TIME", "Only runs of the last 30m, 24h, 7d …"),
+    status: str | None = args.option("--status", "Only runs with this status: completed, failed, running, lost …"),
+    pipeline: str | None = args.option("--pipeline", "Only runs of this pipeline."),
+    prune: str | None = args.option("--prune TIME", "First remove runs older than 30d, 12w …"),
+    as_json: bool = args.flag("--json", "Print the runs as JSON."),
 ) -> None:
     """List the runs in the journal, newest first.
 
@@ -60,7 +60,7 @@ def runs_command(
         known = [*RunStatus, "running", "lost"]
         if status not in known:
             raise UsageError(f"--status {status!r}: expected one of {', '.join(known)}")
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         if prune is not None:
             gone = journal.prune(older_than=given_time(prune, "--prune"))
             stderr_console().print(f"{counted(gone, 'run')} removed")
@@ -75,7 +75,7 @@ def runs_command(
         if older:
             newest = "run" if limit == 1 else f"{limit} runs"
             note = f"only the newest {newest}: --limit {10 * limit} shows older ones"
-            stderr_console().print(note, style="dim", soft_wrap=True)
+            say(note, style="dim")
     else:
         stderr_console().print("no such runs in the journal" if since or status or pipeline else "no runs yet")
 
@@ -153,9 +153,9 @@ _MOST_TROUBLES: Final = 5
 
 
 def show_command(
-    run: str = RUN,
-    steps_only: bool = flag("--steps", "Only the steps, without calls and stages."),
-    as_json: bool = flag("--json", "Print everything that the journal holds about the run."),
+    run: str = args.RUN,
+    steps_only: bool = args.flag("--steps", "Only the steps, without calls and stages."),
+    as_json: bool = args.flag("--json", "Print everything that the journal holds about the run."),
 ) -> None:
     """Show a run from the journal.
 
@@ -165,7 +165,7 @@ def show_command(
 
     Example: aros show last
     """
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         story = journal.story(run)
     if as_json:
         print_json(story_dict(story))
@@ -185,26 +185,25 @@ def show_command(
 
 def story_dict(story: Story) -> dict[str, Any]:
     """A run with all its steps as plain JSON."""
-    chapters = [_chapter_dict(chapter) for chapter in story.chapters]
-    return {**run_dict(story.run), "steps": chapters}
-
-
-def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
     from flujo_aros.telemetry.records import to_plain  # here: `aros --help` need not load a database
 
-    head = {} if chapter.step is None else to_plain(chapter.step)
-    parts = {
-        "asks": [to_plain(ask) for ask in chapter.asks],
-        "readings": [to_plain(reading) for reading in chapter.readings],
-        "stages": [to_plain(stage) for stage in chapter.stages],
-    }
-    return head | parts
+    steps = [
+        ({} if chapter.step is None else to_plain(chapter.step))
+        | {name: list(map(to_plain, getattr(chapter, name))) for name in ("asks", "readings", "stages")}
+        for chapter in story.chapters
+    ]
+    return {**run_dict(story.run), "steps": steps}
 
 
 def _troubles(story: Story) -> Iterator[Text]:
     """Why steps ended without a value, and the question of a paused one: the first few, each on one line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
-    steps = [step for step in steps if not any(_is_cause(other, step) for other in steps)]
+    errors = [(step.name, step.error) for step in steps]  # a step may repeat the error of one inside
+    steps = [
+        step
+        for step in steps
+        if not any(each.startswith(f"{step.name}/") and why == step.error for each, why in errors)
+    ]
     if steps:
         yield Text()
     for step in steps[:_MOST_TROUBLES]:
@@ -214,11 +213,6 @@ def _troubles(story: Story) -> Iterator[Text]:
         yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
     if len(steps) > _MOST_TROUBLES:
         yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")
-
-
-def _is_cause(inner: JournalStep, step: JournalStep) -> bool:
-    """Whether the error of a step is that of a nested step, which shows it as well."""
-    return inner.name.startswith(f"{step.name}/") and inner.error == step.error
 
 
 def _head(story: Story) -> Iterator[Text]:
@@ -233,8 +227,8 @@ def _head(story: Story) -> Iterator[Text]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
-    """Draws bars that show when something was running, relative to the whole run."""
+class _Timeline:
+    """Makes the rows of a table whose bars show when something was running, relative to the whole run."""
 
     start: float
     seconds: float
@@ -243,99 +237,72 @@ class _Clock:
     gap: str
 
     @classmethod
-    def of(cls, story: Story, console: Console) -> _Clock:
-        fancy = console.encoding.startswith("utf")
+    def of(cls, story: Story, console: Console) -> _Timeline:
+        block, gap = ("█", "·") if console.encoding.startswith("utf") else ("#", ".")
         cells = _BAR if console.width >= _WIDE else _NARROW_BAR
-        block, gap = ("█", "·") if fancy else ("#", ".")
         return cls(story.run.started, story.seconds, cells, block, gap)
 
-    def bar(self, started: float, seconds: float | None, style: str = "") -> Text:
-        """The bar of something; up to the end of the run if it has no end itself."""
-        first = min(self.cells - 1, max(0, int((started - self.start) / self.seconds * self.cells)))
-        lasted = self.seconds - (started - self.start) if seconds is None else seconds
+    def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
+        """The row of something; with its bar in this style if it is `timed`."""
+        bar, time = (Text(), "") if timed is None else (self._bar(timed, style), time_words(timed.seconds))
+        return {"": Text("  " * depth) + what, " ": ended, "timeline": bar, "time": Text(time, style="dim")}
+
+    def text(self, depth: int, what: str, words: str) -> dict[str, Text]:
+        """The row of a value, a prompt or a reply."""
+        return self.row(depth, what, Text(clipped(words, _SHOWN), style="dim"))
+
+    def _bar(self, timed: Any, style: str) -> Text:
+        """Up to the end of the run if it has no end itself."""
+        since = timed.started - self.start
+        first = min(self.cells - 1, max(0, int(since / self.seconds * self.cells)))
+        lasted = self.seconds - since if timed.seconds is None else timed.seconds
         size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))
         rest = self.cells - first - size
         return Text.assemble((self.gap * first, "dim"), (self.block * size, style), (self.gap * rest, "dim"))
 
 
 def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[str, Text]]:
-    clock = _Clock.of(story, console)
+    timeline = _Timeline.of(story, console)
     for chapter, depth, _ in story.nested:
         step = chapter.step
         if step is not None:
-            ended = Text.assemble(worded(step.status), *_also(_worth(step)), *_inputs(step))
-            bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
-            yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
+            worth = step.trust or step.reason
+            ended = Text.assemble(worded(step.status), *_also(None if worth == step.status else worth))
+            if step.input_trust not in (None, "clean"):
+                ended = Text.assemble(ended, ", from ", worded(step.input_trust), " input")
+            yield timeline.row(depth, Text(step.name, style="bold"), ended, step, STYLES.get(step.status, ""))
         if not steps_only:
             for name, value in chapter.values:
-                yield _row("  " * (depth + 1) + name, Text(clipped(value, _SHOWN), style="dim"), Text(), None)
-            yield from _parts(chapter, clock, depth + (step is not None))
+                yield timeline.text(depth + 1, name, value)
+            for part, inside in chapter.nested_parts:
+                yield from _part_rows(part, timeline, depth + (step is not None) + inside, chapter.turns)
 
 
-def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:
-    turns = chapter.turns
-    for part, inside in chapter.nested_parts:
-        indent = "  " * (depth + inside)
-        yield _part_row(part, clock, indent, turns)
-        said = _said(part)
-        if said is not None:
-            yield _row(f"{indent}  {said[0]}", Text(clipped(said[1], _SHOWN), style="dim"), Text(), None)
-
-
-def _said(part: Part) -> tuple[str, str] | None:
-    """The prompt or the reply of a model, if the journal has it."""
-    from flujo_aros.telemetry.records import JournalAsk, JournalReading
-
-    if isinstance(part, JournalAsk) and part.prompt:
-        return "asked", part.prompt
-    return ("reply", part.text) if isinstance(part, JournalReading) and part.text.strip() else None
-
-
-def _part_row(part: Part, clock: _Clock, indent: str, turns: Mapping[int, str]) -> dict[str, Text]:
+def _part_rows(part: Part, timeline: _Timeline, depth: int, turns: Mapping[int, str]) -> Iterator[dict[str, Text]]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalReading):
-        return _row(
-            f"{indent}read",
-            Text.assemble(worded(part.outcome), *_also(ShownReply.of_reading(part).words)),
-            Text(),
-            None,
+        yield timeline.row(
+            depth, "read", Text.assemble(worded(part.outcome), *_also(ShownReply.of_reading(part).words))
         )
-    if isinstance(part, JournalAsk):
+        if part.text.strip():
+            yield timeline.text(depth + 1, "reply", part.text)
+    elif isinstance(part, JournalAsk):
         failed = part.fault is not None
         spent = f"failed: {clipped(part.fault or '', _SHOWN)}" if failed else f"{token_words(part.usage)} tokens"
-        bar = clock.bar(part.started, part.seconds, "red" if failed else "blue")
         who = " ".join(word for word in (turns.get(part.id, f"call {part.attempt}"), part.model) if word)
-        return _row(indent + who, Text(spent, style="red" if failed else ""), bar, part.seconds)
-    if part.outcome == "passed":
-        return _row(indent + part.stage, Text(f"not run: {part.why}", style="dim"), Text(), None)
-    why = f"because {part.because}" if part.because else ""
-    return _row(
-        indent + part.stage,
-        Text.assemble(worded(part.outcome), *_also(why)),
-        clock.bar(part.started, part.seconds, "magenta"),
-        part.seconds,
-    )
-
-
-def _worth(step: JournalStep) -> str | None:
-    word = step.trust or step.reason
-    return None if word == step.status else word
-
-
-def _inputs(step: JournalStep) -> tuple[Any, ...]:
-    """The input trust of a step, unless it is clean."""
-    word = step.input_trust
-    return () if word in (None, "clean") else (", from ", Text(word, style=STYLES.get(word, "")), " input")
+        yield timeline.row(depth, who, Text(spent, style="red" if failed else ""), part, "red" if failed else "blue")
+        if part.prompt:
+            yield timeline.text(depth + 1, "asked", part.prompt)
+    elif part.outcome == "passed":
+        yield timeline.row(depth, part.stage, Text(f"not run: {part.why}", style="dim"))
+    else:
+        ended = Text.assemble(worded(part.outcome), *_also(f"because {part.because}" if part.because else ""))
+        yield timeline.row(depth, part.stage, ended, part, "magenta")
 
 
 def _also(word: str | None) -> tuple[Any, ...]:
     return (", ", Text(word, style=STYLES.get(word, ""))) if word else ()
-
-
-def _row(what: str, ended: Text, bar: Text, seconds: float | None, *, bold: bool = False) -> dict[str, Text]:
-    time = "" if seconds is None and not bar else time_words(seconds)
-    return {"": Text(what, style="bold" if bold else ""), " ": ended, "timeline": bar, "time": Text(time, style="dim")}
 
 
 _INDENT = 2
@@ -344,8 +311,8 @@ _REPLY = 400
 
 
 def explain_command(
-    run: str = RUN,
-    step: str | None = argument("STEP", "Only this step, such as `reply`.", None),
+    run: str = args.RUN,
+    step: str | None = args.argument("STEP", "Only this step, such as `reply`.", None),
 ) -> None:
     """Explain how each reply of a run was read.
 
@@ -355,7 +322,7 @@ def explain_command(
 
     Example: aros explain last triage
     """
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         story = journal.story(run)
     console = stdout_console()
     for number, chapter in enumerate(chosen(story, step)):
@@ -401,8 +368,10 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
         depth = 1 + inside
         for shown in _part(part, console.width - depth * _INDENT):
             _print_indented(shown, console, depth)
-    for line in _ending(chapter):
-        _print_indented(line, console)
+    if chapter.step is not None and chapter.step.error:
+        _print_indented(Text(chapter.step.error, style=STYLES.get(chapter.step.status, "")), console)
+    if advice := advice_for(chapter):
+        _print_indented(Text(advice, style="dim"), console)
 
 
 def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> None:
@@ -417,14 +386,6 @@ def _title(chapter: Chapter, story: Story) -> Text:
     worth += f", input trust {step.input_trust}" if step.input_trust not in (None, "clean") else ""
     spent = f", {counted(step.usage.requests, 'call')}" if step.usage.requests else ""
     return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
-
-
-def _ending(chapter: Chapter) -> Iterator[Text]:
-    step = chapter.step
-    if step is not None and step.error:
-        yield Text(step.error, style=STYLES.get(step.status, ""))
-    if advice := advice_for(chapter):
-        yield Text(advice, style="dim")
 
 
 def _part(part: Part, width: int) -> Iterator[RenderableType]:
@@ -451,10 +412,10 @@ _MOST = 60
 
 
 def review_command(
-    run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None),
-    limit: int = option("--limit -n", "Show at most this many fields.", default=50, min=1),
-    everything: bool = flag("--all", "Include fields that all readings agree on."),
-    as_json: bool = flag("--json", "Print the fields and the calibration as JSON."),
+    run: str | None = args.argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None),
+    limit: int = args.option("--limit -n", "Show at most this many fields.", default=50, min=1),
+    everything: bool = args.flag("--all", "Include fields that all readings agree on."),
+    as_json: bool = args.flag("--json", "Print the fields and the calibration as JSON."),
 ) -> None:
     """List the fields of agreement steps, the least trusted first.
 
@@ -463,22 +424,22 @@ def review_command(
 
     Example: aros review last
     """
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         chosen = None if run is None else journal.story(run).run.run_id
         notes = journal.agreements()
-    rows = [row for row in _fields(notes) if chosen in (None, row.run_id)]
-    shown = [row for row in rows if everything or not (row.agreed and row.trust == Trust.CLEAN.value)]
-    shown.sort(key=lambda row: (row.agreed, -_ORDER.index(row.trust), row.votes / max(row.of, 1)))
+    rows = [row for row in _fields(notes) if chosen in (None, row["run_id"])]
+    shown = [row for row in rows if everything or not (row["agreed"] and row["trust"] == Trust.CLEAN.value)]
+    shown.sort(key=lambda row: (row["agreed"], -_ORDER.index(row["trust"]), row["votes"] / max(row["of"], 1)))
     calibration = _calibration(notes)
     if as_json:
-        print_json({"fields": [asdict(row) for row in shown[:limit]], "calibration": calibration})
+        print_json({"fields": shown[:limit], "calibration": calibration})
         return
     if not rows:
         stderr_console().print("no agreement in the journal; a step of `kind: agree` writes one")
         return
     console = stdout_console()
     if shown:
-        cells, folded = [row.cells() for row in shown[:limit]], {"field": 16, "value": 20, "others": 16}
+        cells, folded = [_field_cells(row) for row in shown[:limit]], {"field": 16, "value": 20, "others": 16}
         dropped = ("run", "step")
         console.print(fitted_table(cells, console.width, figures=("votes",), dropped_first=dropped, folded=folded))
     else:
@@ -489,38 +450,26 @@ def review_command(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    run_id: str
-    step: str
-    path: str
-    value: str
-    votes: int
-    of: int
-    agreed: bool
-    trust: str
-    dissent: tuple[str, ...] = field(default=())
-
-    def cells(self) -> dict[str, Text]:
-        return {
-            "trust": worded(self.trust),
-            "field": Text(self.path),
-            "votes": figure(f"{self.votes}/{self.of}"),
-            "value": Text(self.value),
-            "others": Text(", ".join(self.dissent)),
-            "step": Text(self.step),
-            "run": Text(self.run_id[:8]),
-        }
-
-
-def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[_Row]:
+def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[dict[str, Any]]:
     for run_id, step, note in notes:
         for each in note.data["fields"]:
-            dissent = tuple(f"{_shown(other)} ({other['votes']})" for other in each["dissent"])
+            dissent = [f"{_shown(other)} ({other['votes']})" for other in each["dissent"]]
             made_up = each.get("made_up", 0)  # absent from older journals
-            dissent += (f"not in the text ({made_up})",) if made_up else ()
-            known = (each["votes"], each["of"], each["agreed"], each["trust"])
-            yield _Row(run_id, step, each["path"], _shown(each), *known, dissent)
+            dissent += [f"not in the text ({made_up})"] if made_up else []
+            known = {name: each[name] for name in ("path", "votes", "of", "agreed", "trust")}
+            yield {"run_id": run_id, "step": step, **known, "value": _shown(each), "dissent": dissent}
+
+
+def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
+    return {
+        "trust": worded(row["trust"]),
+        "field": Text(row["path"]),
+        "votes": figure(f"{row['votes']}/{row['of']}"),
+        "value": Text(row["value"]),
+        "others": Text(", ".join(row["dissent"])),
+        "step": Text(row["step"]),
+        "run": Text(row["run_id"][:8]),
+    }
 
 
 def _shown(said: dict[str, Any]) -> str:
@@ -563,8 +512,8 @@ _STDOUT: Final = "-"
 
 
 def report_command(
-    run: str = RUN,
-    output: str | None = option("--output -o FILE", "The file to write; - is stdout. [default: aros-RUN.html]"),
+    run: str = args.RUN,
+    output: str | None = args.option("--output -o FILE", "The file to write; - is stdout. [default: aros-RUN.html]"),
 ) -> None:
     """Write a run as an HTML file, with its replies and repairs.
 
@@ -575,7 +524,7 @@ def report_command(
     """
     from flujo_aros.telemetry.report import report_html  # here: `aros --help` need not load a database
 
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         story = journal.story(run)
     page = report_html(story)
     if output == _STDOUT:
@@ -591,16 +540,16 @@ _NOT_ACCEPTED = 1
 
 
 def replay_command(
-    run: str = RUN,
+    run: str = args.RUN,
     *,
-    step: str | None = option("--step", "Only the replies to this step."),
-    ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …"),
-    contract: str | None = option(
+    step: str | None = args.option("--step", "Only the replies to this step."),
+    ladder: str | None = args.option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …"),
+    contract: str | None = args.option(
         "--contract FILE|module:Type",
         "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
     ),
-    as_json: bool = flag("--json", "Print the outcomes as JSON."),
-    modules: Modules,
+    as_json: bool = args.flag("--json", "Print the outcomes as JSON."),
+    modules: args.Modules,
 ) -> None:
     """Read the recorded replies of a run again.
 
@@ -614,10 +563,12 @@ def replay_command(
     """
     from flujo_aros.telemetry.replay import replay
 
-    wanted, climb = _contract(contract, modules.folders), _ladder(ladder)
+    place, schema = (contract, None) if (contract or "").startswith(_PLACES) else (None, contract)
+    wanted = None if contract is None else args.given_contract(schema, place, modules.folders)
+    climb = _ladder(ladder)
     for folder in modules.folders:
         use_folder(folder)
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         story = journal.story(run)
     step = None if step is None else chosen(story, step)[0].name
     options: dict[str, Any] = {"contract": wanted, "ladder": climb, "settings": read_settings()}
@@ -633,17 +584,11 @@ def replay_command(
         raise typer.Exit(_NOT_ACCEPTED)
 
 
-def _contract(named: str | None, folders: Sequence[Path]) -> Contract[Any] | None:
-    if named is None:
-        return None
-    return given_contract(None, named) if named.startswith(_PLACES) else given_contract(named, folders=folders)
-
-
 def _ladder(name: str | None) -> Ladder | None:
     from flujo_aros.recovery import Ladder
 
     try:
-        return None if name is None else Ladder.model_validate(ladder_in(name, "--ladder"))
+        return None if name is None else Ladder.model_validate(args.ladder_in(name, "--ladder"))
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
         raise UsageError(f"--ladder {name!r}: {path_of(found['loc'])} cannot be used: {found['msg']}") from error

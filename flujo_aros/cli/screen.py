@@ -98,11 +98,6 @@ class Text(rich_text.Text):
         """The lines with this text between them."""
         return cast("Self", super().join(lines))
 
-    @classmethod
-    def of_ansi(cls, printed: str) -> Self:
-        """The output of one of our consoles, with its colours."""
-        return cls.assemble(rich_text.Text.from_ansi(printed))
-
 
 class Screen(Console):
     """A console without markup and emoji codes, which prints only what can be seen."""
@@ -180,7 +175,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
     Its strings are unchanged; on a terminal, control characters are escaped, which is equivalent JSON.
     """
-    document = json.dumps(value, indent=indent, ensure_ascii=_ascii_only())
+    document = json.dumps(value, indent=indent, ensure_ascii=not _encoding().lower().replace("-", "").startswith("utf"))
     if sys.stdout.isatty():
         document = visible_json(document)
     elif in_github():
@@ -243,6 +238,11 @@ def stdout_reserved() -> Generator[None]:
         os.close(kept)
 
 
+def say(words: RenderableType, style: str | None = None) -> None:
+    """A line on stderr, which a terminal wraps wherever it ends."""
+    stderr_console().print(words, style=style, soft_wrap=True)
+
+
 def complain(message: str) -> None:
     """One error on stderr, as `error: <sentence>`; further lines of the message are indented beneath."""
     first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without a message"]
@@ -255,10 +255,6 @@ def complain(message: str) -> None:
 
 def _encoding() -> str:
     return sys.stdout.encoding or "utf-8"
-
-
-def _ascii_only() -> bool:
-    return not _encoding().lower().replace("-", "").startswith("utf")
 
 
 _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)

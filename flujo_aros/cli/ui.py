@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from flujo_aros.cli.arguments import flag, open_to_read, option
+from flujo_aros.cli import arguments as args
 from flujo_aros.cli.health import health_sections, health_totals
 from flujo_aros.cli.runs import RUN_FIGURES, distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
@@ -39,10 +39,10 @@ _HEADERS: Final = {
 
 
 def ui_command(
-    host: str = option("--host", "The address to listen on.", default="127.0.0.1"),
-    port: int | None = option("--port -p", f"The port. [default: {_PORT}, or a free one]", min=0, max=65535),
-    public: bool = flag("--public", "Allow a --host that other machines can reach. There is no encryption."),
-    browser: bool = flag("--open", "Open the page in a browser."),
+    host: str = args.option("--host", "The address to listen on.", default="127.0.0.1"),
+    port: int | None = args.option("--port -p", f"The port. [default: {_PORT}, or a free one]", min=0, max=65535),
+    public: bool = args.flag("--public", "Allow a --host that other machines can reach. There is no encryption."),
+    browser: bool = args.flag("--open", "Open the page in a browser."),
 ) -> None:
     """Show runs, their reports and health in a browser.
 
@@ -197,7 +197,7 @@ def _page_for(path: str, asked: dict[str, str]) -> _Answer:
     pages: dict[str, Callable[[dict[str, str]], str]] = {"/": _runs_page, "/health": _health_page}
     try:
         if path.startswith("/runs/"):
-            with open_to_read() as journal:
+            with args.open_to_read() as journal:
                 story = journal.story(path.removeprefix("/runs/"))
             return _Answer(200, report_html(story.so_far(time.time()), served=True), {})
         if path in pages:
@@ -213,7 +213,7 @@ def _runs_page(asked: dict[str, str]) -> str:
     chosen = {name: asked[name] for name in ("status", "pipeline") if asked.get(name)}
     nothing = "no such runs in the journal" if chosen else "no runs yet"
     try:
-        with open_to_read() as journal:
+        with args.open_to_read() as journal:
             found = journal.runs(limit=limit + 1, **chosen)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - names of strings
     except UsageError as error:
         found, nothing = [], str(error)  # there is none before the first run
@@ -246,7 +246,7 @@ def _health_page(asked: dict[str, str]) -> str:
     since = asked.get("since", "24h")
     span = given_time(since, "since")
     until = datetime.now(UTC)
-    with open_to_read() as journal:
+    with args.open_to_read() as journal:
         found = journal.health(since=until - span, until=until)
     ran = bool(found.runs)
     tables: list[Any] = list(health_sections(found)) if ran else []

@@ -390,16 +390,9 @@ def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
 
 def _model(name: str | None, asked: Any, faults: int, read: Any) -> ModelHealth:
     usage = Usage() if asked is None else _usage(asked)
-    return ModelHealth(
-        model=name or "",
-        calls=usage.requests,
-        faults=faults,
-        replies=0 if read is None else int(read.replies),
-        rejected=0 if read is None else int(read.rejected),
-        repaired=0 if read is None else int(read.repaired),
-        wrapped=0 if read is None else int(read.wrapped),
-        usage=usage,
-    )
+    kinds = ("replies", "rejected", "repaired", "wrapped")
+    counts = {kind: 0 if read is None else int(getattr(read, kind)) for kind in kinds}
+    return ModelHealth(model=name or "", calls=usage.requests, faults=faults, usage=usage, **counts)
 
 
 def _steps(connection: Connection, span: Span) -> list[Row[Any]]:

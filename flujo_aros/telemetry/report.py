@@ -206,26 +206,19 @@ class Section:
 def sections(story: Story) -> Iterator[Section]:
     """One for each step; nested steps follow their parent."""
     for number, (chapter, depth, has_steps) in enumerate(story.nested, start=1):
-        yield _section(chapter, story, f"s{number}", depth=depth, has_steps=has_steps)
-
-
-def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_steps: bool) -> Section:
-    hashes = dict.fromkeys(reading.schema_hash for reading in chapter.readings if reading.schema_hash)
-    return Section(
-        anchor=anchor,
-        name=chapter.name or story.run.pipeline,
-        depth=depth,
-        chapter=chapter,
-        step=chapter.step,
-        entries=_entries(chapter),
-        value=shown_value(chapter, story),
-        schemas=tuple(
-            json.dumps(json.loads(spec), indent=2, ensure_ascii=False)
-            for spec in map(story.contracts.get, hashes)
-            if spec
-        ),
-        has_steps=has_steps,
-    )
+        hashes = dict.fromkeys(reading.schema_hash for reading in chapter.readings if reading.schema_hash)
+        specs = [json.loads(spec) for spec in map(story.contracts.get, hashes) if spec]
+        yield Section(
+            anchor=f"s{number}",
+            name=chapter.name or story.run.pipeline,
+            depth=depth,
+            chapter=chapter,
+            step=chapter.step,
+            entries=_entries(chapter),
+            value=shown_value(chapter, story),
+            schemas=tuple(json.dumps(spec, indent=2, ensure_ascii=False) for spec in specs),
+            has_steps=has_steps,
+        )
 
 
 def _entries(chapter: Chapter) -> list[Entry]:
@@ -274,24 +267,20 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
     """
     total = story.seconds
     for section in sections:
-        asked = section.chapter.turns
-        for each in _timed(section.chapter):
+        chapter, asked, ran = section.chapter, section.chapter.turns, section.chapter.ran
+        inside: list[_Timed] = [*chapter.asks, *(stage for stage in chapter.stages if stage.outcome != "passed")]
+        for each in (*([chapter.step] if chapter.step else []), *sorted(inside, key=attrgetter("id"))):
             since = each.started - story.run.started
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)
             lasted = total - since if each.seconds is None else each.seconds
             width = min(max(lasted / total * 100, _NARROWEST), 100 - left)
-            name, kind, ended = _told(each, section.chapter.ran, asked)
+            name, kind, ended = _named(each, ran, asked)
             depth = section.depth + (kind != "step")
             yield Bar(name, section.anchor, depth, kind, ended, round(left, 2), round(width, 2), each.seconds)
 
 
-def _timed(chapter: Chapter) -> list[_Timed]:
-    within: list[JournalAsk | JournalStage] = [*chapter.asks]
-    within += [stage for stage in chapter.stages if stage.outcome != "passed"]
-    return [*([chapter.step] if chapter.step else []), *sorted(within, key=attrgetter("id"))]
-
-
-def _told(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple[str, _Kind, str]:
+def _named(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple[str, _Kind, str]:
+    """The name and the kind of something, and how it ended."""
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):

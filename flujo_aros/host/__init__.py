@@ -5,32 +5,33 @@ It is the only importer of pydantic-ai, and of the local model (`local`).
 What comes in is an agent, a prompt and a contract (`run_agent`); or a pydantic-ai agent with `Aros` as a capability.
 What comes out is an `Outcome` with the stages, the calls and their usage.
 
-There are two paths, and one place where they part (`run.run_agent`):
+There are two paths, and one place where they part (`agent.run_agent`):
 
-1. An `AgentSpec` without tools and capabilities needs no agent graph. `direct_run` makes one request by
-   `direct.request_once` and reads the reply.
+1. An `AgentSpec` without tools and capabilities needs no agent graph. `agent.DirectRun` makes one request by
+   `request.request_once` and reads the reply.
 2. An agent of your own, or a spec with tools, is run by pydantic-ai. The hooks of `capability.Aros` read each output
    before it is validated.
 
-From there on both are the same. `run_state` holds the state of a run: its options, a tally of its calls, and the
-`Exchange`, which is the latest request with everything that came of it. `ladder_run.recover` reads the reply; if it
-cannot be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct
-request (`Run.ask_directly`). `ladder_run.Run` is the run that is under way, and is passed to whatever needs it.
+Both share one object, `run.Run`: its options, its conversation, its calls, and the `Exchange`, which is the latest
+request with everything that came of it; `run` says who changes what. `recover.recover` reads the reply; if it cannot
+be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct request
+(`recover.ask_model`).
 
-Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in the prompt, or
-as a tool), and refuses what cannot work; `direct` reports the call, opens its spans and reserves it from the caller's
-allowance; `model` shows a stream and ends it when the rest is worthless; `models` knows the profile and the prices
-of a model. `spec` describes an agent and judges the name of its model without importing pydantic-ai: a blueprint is
-loaded and linted without.
+Around a request: `request` decides in which form the schema is sent (enforced by the provider, in the prompt, or as a
+tool), refuses what cannot work, reports the call, opens its spans and reserves it from the caller's allowance; `stream`
+shows a reply that streams and ends it when the rest is worthless; `models` makes a model by its name and knows its
+profile and its prices. `spec` describes an agent and judges the name of its model without importing pydantic-ai: a
+blueprint is loaded and linted without.
 Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
 error, or says why there is none; `output` converts between the user's value and the JSON that pydantic-ai validates.
 
 Laws, and where they hold:
 
-- every request of the direct path goes through one function (`direct`), so that an engine can record and replay it;
-- limits, usage and prices count each call once, failed ones included (`direct.count`, `run_state.RunRecord.counted`);
+- every request of the direct path goes through one function (`request.make_call`), so that an engine can record and
+  replay it;
+- limits, usage and prices count each call once, failed ones included (`request.count`, `run.Run.spent`);
 - control flow, `UsageLimitExceeded` and cancellation pass through; errors that are data are `faults.PROVIDER_FAULTS`;
-- spans are pydantic-ai's own, with or without an agent graph (`direct`).
+- spans are pydantic-ai's own, with or without an agent graph (`request.AgentSpan`).
 
 Other packages import from here. A name is imported when it is first used; `__init__.pyi` declares them.
 """

@@ -2,7 +2,7 @@
 
 from pydantic_ai.agent import AbstractAgent as AbstractAgent
 
-from flujo_aros.host.run import (
+from flujo_aros.host.agent import (
     capability_names as capability_names,
     check_agent as check_agent,
     checked_contract as checked_contract,
@@ -19,7 +19,7 @@ from flujo_aros.host.content import (
     with_live_content as with_live_content,
     with_saved_content as with_saved_content,
 )
-from flujo_aros.host.run import (
+from flujo_aros.host.agent import (
     Approval as Approval,
     CallsDeferred as CallsDeferred,
     Decision as Decision,
@@ -27,9 +27,9 @@ from flujo_aros.host.run import (
     DeferredCall as DeferredCall,
     Result as Result,
 )
-from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by, request_once as request_once
+from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
-from flujo_aros.host.ladder_run import fitted as fitted
+from flujo_aros.host.recover import fitted as fitted
 from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.models import (
     counted as counted,
@@ -49,9 +49,9 @@ from flujo_aros.host.spec import (
     object_schema as object_schema,
     unowned as unowned,
 )
-from flujo_aros.host.ladder_run import (
-    Run as Run,
+from flujo_aros.host.recover import (
     adrive as adrive,
+    ask_model as ask_model,
     drive as drive,
     native_of as native_of,
 )
@@ -64,22 +64,22 @@ from flujo_aros.host.recorded import (
     recorded_by as recorded_by,
     recorder as recorder,
 )
-from flujo_aros.host.model import Live as Live
+from flujo_aros.host.stream import Live as Live
 from flujo_aros.host.response import allows_nothing as allows_nothing
-from flujo_aros.host.run import (
+from flujo_aros.host.agent import (
     AgentRun as AgentRun,
     Conversation as Conversation,
     conversation_of as conversation_of,
     plain_conversation as plain_conversation,
     run_agent as run_agent,
 )
-from flujo_aros.host.run_state import (
+from flujo_aros.host.run import (
     AgentOutputError as AgentOutputError,
+    Run as Run,
     RunOptions as RunOptions,
-    RunRecord as RunRecord,
     StageRecord as StageRecord,
     recording as recording,
 )
-from flujo_aros.host.schema_request import is_refused as is_refused, remember as remember
+from flujo_aros.host.request import is_refused as is_refused, remember as remember
 from flujo_aros.host.spec import AgentSpec as AgentSpec, OutputMode as OutputMode
-from flujo_aros.host.direct import instrument_agents as instrument_agents
+from flujo_aros.host.request import instrument_agents as instrument_agents

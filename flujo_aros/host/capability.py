@@ -18,7 +18,7 @@ from pydantic_ai.capabilities.abstract import (
 )
 from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
+from pydantic_ai.messages import ModelResponse, ModelResponsePart
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
@@ -29,23 +29,7 @@ from typing_extensions import TypeIs
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.direct import instrumentation_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
-from flujo_aros.host.ladder_run import (
-    Climb,
-    Question,
-    Run,
-    Validate,
-    annotate_run,
-    clean_history,
-    is_repaired,
-    put_behind,
-    recover,
-    recover_text,
-    summary_of,
-    was_cut,
-)
-from flujo_aros.host.model import WatchedModel, WatchedStream
 from flujo_aros.host.output import (
     PartialOutput,
     Wire,
@@ -55,6 +39,21 @@ from flujo_aros.host.output import (
     model_contract,
     settled_as,
 )
+from flujo_aros.host.recover import (
+    Question,
+    Recovery,
+    Validate,
+    annotate_run,
+    ask_model,
+    clean_history,
+    is_repaired,
+    put_behind,
+    recover,
+    recover_text,
+    summary_of,
+    was_cut,
+)
+from flujo_aros.host.request import refuse_misfit
 from flujo_aros.host.response import (
     CallsMeant,
     allows_nothing,
@@ -64,8 +63,8 @@ from flujo_aros.host.response import (
     thought_in,
     with_blank,
 )
-from flujo_aros.host.run_state import AgentOutputError, RunRecord, agent_span, claim_record, output_error
-from flujo_aros.host.schema_request import refuse_misfit, run_context
+from flujo_aros.host.run import AgentOutputError, Exchange, Run, claim_run
+from flujo_aros.host.stream import WatchedModel
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings
@@ -100,8 +99,8 @@ class Aros(AbstractCapability[Any]):
     clean_history: bool = False
     evidence: Evidence | None = None
     id: str | None = "aros"
-    _runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord], init=False, repr=False, compare=False)
-    """The records of the active runs, by run id."""
+    _runs: dict[str, Run] = field(default_factory=dict[str, Run], init=False, repr=False, compare=False)
+    """The active runs, by run id."""
 
     def __post_init__(self) -> None:
         current_settings()  # load it now: during a run the file access would block the event loop
@@ -153,18 +152,18 @@ class Aros(AbstractCapability[Any]):
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Keep a record of this run, emit its events, and describe its outcome in the run's metadata."""
         # Not in a per-run copy of this object: the host would sort all capabilities again.
-        run_id, record = ctx.run_id or "", claim_record()
+        run_id, run = ctx.run_id or "", claim_run()
         if self.evidence is not None:
-            record.options = replace(record.options, evidence=self.evidence)
-        self._runs[run_id] = record
+            run.options = replace(run.options, evidence=self.evidence)
+        self._runs[run_id] = run
+        self._run(ctx)
         try:
-            name, settings = (ctx.agent.name or "", ctx.agent.model_settings) if ctx.agent else ("", None)
-            with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
+            settings = ctx.agent.model_settings if ctx.agent else None
+            with run.observed(ctx.deps, settings):
                 result = await handler()
-                exchange = record.exchange
+                exchange = run.exchange
                 if exchange.outcome is not None:
-                    known = exchange.summary or summary_of(exchange.outcome, record, content=self.capture_content)
-                    annotate_run(result, known)
+                    annotate_run(result, exchange.summary or summary_of(exchange.outcome, run))
                 return result
         finally:
             self._runs.pop(run_id, None)
@@ -173,15 +172,10 @@ class Aros(AbstractCapability[Any]):
         """The model with its streams wrapped, so that a reply can be recovered from an error in mid-stream."""
         if isinstance(model, WatchedModel):
             return None
-        return WatchedModel(
-            model,
-            self._runs.get(_asking.get()),
-            buffered=self.buffer_stream,
-            capture=self.capture_content,
-            behind=self._put_behind,
-            stops=current_settings().streaming,
-            rescue=self._rescue,
-        )
+        run = self._runs.get(_asking.get())
+        behind = None if run is None else self._put_behind
+        run = run or Run(capture=self.capture_content)  # a durable engine may call from outside of a run
+        return WatchedModel(model, run, rescue=self._rescue, buffered=self.buffer_stream, behind=behind)
 
     async def before_model_request(
         self,
@@ -190,11 +184,11 @@ class Aros(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Count the call, remember its settings for the calls of the ladder, and reject what cannot work."""
         _asking.set(ctx.run_id or "")
-        record = self._record(ctx)
-        contract = self._wanted(ctx, record)
-        if contract is not None and contract.mode != "json" and not record.tally.own_calls:
-            refuse_misfit(contract, self._ladder(contract, record), request_context)
-        record.begin(request_context, contract, ctx)
+        run = self._run(ctx)
+        contract = self._wanted(ctx, run)
+        if contract is not None and contract.mode != "json" and not run.own_calls:
+            refuse_misfit(contract, self._ladder(contract, run), request_context)
+        run.begin(request_context, contract)
         return request_context
 
     async def on_model_request_error(
@@ -203,10 +197,10 @@ class Aros(AbstractCapability[Any]):
         """Turn an error that the ladder can handle, or that carries the reply, into a reply. Re-raise any other."""
         response = None
         if isinstance(error, PROVIDER_FAULTS):
-            record = self._record(ctx)
-            stream = record.exchange.stream  # the reply was already shown; its error was handled by what came before it
-            so_far = stream.so_far().parts if isinstance(stream, WatchedStream) else ()
-            response = self._rescue(ctx, record, request_context.model_request_parameters, error, so_far)
+            run = self._run(ctx)
+            stream = run.exchange.stream  # the reply was already shown; its error was handled by what came before it
+            so_far = () if stream is None else stream.so_far().parts
+            response = self._rescue(ctx, run, request_context.model_request_parameters, error, so_far)
         if response is None:
             raise error
         return response
@@ -214,49 +208,48 @@ class Aros(AbstractCapability[Any]):
     def _rescue(
         self,
         ctx: RunContext[Any] | None,
-        record: RunRecord | None,
+        run: Run,
         parameters: ModelRequestParameters,
         error: Exception,
-        so_far: Sequence[ModelResponsePart] = (),
+        so_far: Sequence[ModelResponsePart],
     ) -> ModelResponse | None:
         """The reply that an error of the provider replaced or ended, or None if the error is to be raised."""
-        record = record or RunRecord()  # a durable engine may call from outside a run
         nothing = ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)
-        ladder_of = partial(self._ladder, record=record)
-        return rescue(record, ladder_of, parameters, error, so_far, takes_nothing=nothing)
+        return rescue(run, partial(self._ladder, run=run), parameters, error, so_far, takes_nothing=nothing)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Find an output tool call in disguise: written as text, or with a wrong name."""
-        record = self._record(ctx)
-        record.exchange.request, record.exchange.response = request_context, response
+        run = self._run(ctx)
+        exchange = run.exchange
+        exchange.request, exchange.response = request_context, response
         parameters = request_context.model_request_parameters
-        thought = thought_in(response, parameters, record.exchange.wanted)
+        thought = thought_in(response, parameters, exchange.wanted)
         if thought is not None and self._wants_an_answer(ctx):
-            record.exchange.thought = True
+            exchange.thought = True
             for call in thought.tool_calls:
-                record.exchange.raw_arguments[call.tool_call_id] = str(call.args)
+                exchange.raw_arguments[call.tool_call_id] = str(call.args)
             return thought
         if parameters.output_tools:
-            response = self._calls_meant(ctx, record, parameters, response).applied(response)
+            response = self._calls_meant(ctx, run, parameters, response).applied(response)
         last = ctx.retry >= ctx.max_retries  # until then the host asks again
-        if last and says_nothing(response) and self._asks_after_silence(ctx, record):
-            named = self._wanted(ctx, record) is not None
-            return with_blank(response, parameters, record.exchange.raw_arguments, is_text_read=named)
+        if last and says_nothing(response) and self._asks_after_silence(ctx, run):
+            named = self._wanted(ctx, run) is not None
+            return with_blank(response, parameters, exchange.raw_arguments, is_text_read=named)
         return response
 
     def _calls_meant(
-        self, ctx: RunContext[Any], record: RunRecord, parameters: ModelRequestParameters, response: ModelResponse
+        self, ctx: RunContext[Any], run: Run, parameters: ModelRequestParameters, response: ModelResponse
     ) -> CallsMeant:
         cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries
 
         def ours(contract: Contract[Any], rejected: Rejected) -> bool:
             # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
             attempted = rejected.reason is not Reason.NO_JSON
-            return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
+            return (attempted and self._ladder(contract, run).answers(rejected.reason)) or cut is True or last
 
-        return CallsMeant(parameters, self._wanted(ctx, record), ours, record.exchange, cut)
+        return CallsMeant(parameters, self._wanted(ctx, run), ours, run.exchange, cut)
 
     async def wrap_output_validate(
         self,
@@ -267,16 +260,17 @@ class Aros(AbstractCapability[Any]):
         handler: WrapOutputValidateHandler,
     ) -> Any:
         """Read the output. Pass an accepted value to the host and run the ladder for anything else."""
-        record, with_context = self._record(ctx), ctx.validation_context is not None
-        wanted = self.contract or record.options.contract or model_contract(output_context.output_type)
+        run, with_context = self._run(ctx), ctx.validation_context is not None
+        exchange = run.exchange
+        wanted = self.contract or run.options.contract or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
-            record.exchange.partial_output = so_far = record.exchange.partial_output or PartialOutput()
+            exchange.partial_output = so_far = exchange.partial_output or PartialOutput()
             return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)
         call = output_context.tool_call
-        if call is not None and call.tool_call_id in record.exchange.passed_over:
+        if call is not None and call.tool_call_id in exchange.passed_over:
             return await handler(output)  # another call of the same response is the answer: the host rejects this one
-        text = _text_of(output_context, output, record)
+        text = _text_of(output_context, output, exchange)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if accepted.trust is Trust.CLEAN and accepted.text == text:
@@ -286,7 +280,7 @@ class Aros(AbstractCapability[Any]):
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
         call_id, output_function = call.tool_call_id if call else None, output_context.has_function
-        return await self._recovered(ctx, record, wire, text, validate, call_id, output_function=output_function)
+        return await self._recovered(ctx, run, wire, text, validate, call_id, output_function=output_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -299,10 +293,10 @@ class Aros(AbstractCapability[Any]):
         is_text = plain or (output_context.output_type is str and output_context.tool_call is None)
         if not is_text or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
-        record = self._record(ctx)
-        wanted = own or self.contract or record.options.contract
+        run = self._run(ctx)
+        wanted = own or self.contract or run.options.contract
         if wanted is None:
-            return await handler(await self._whole_text(ctx, record, output))
+            return await handler(await self._whole_text(ctx, run, output))
         if not plain:
             return await handler(output)
         wire = Wire.of(wanted, wanted=True)
@@ -314,60 +308,46 @@ class Aros(AbstractCapability[Any]):
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
-        return await self._recovered(ctx, record, wire, output, validate)
+        return await self._recovered(ctx, run, wire, output, validate)
 
     # Engines store the name in their workflows, so it can never change.
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
         """Make one model call of a ladder. For a durable engine it is a separate step, never paid for twice."""
         settings = cast("ModelSettings", question.settings)
-        return await self._run(ctx, self._record(ctx)).ask_directly(question.ask, question.conversation, settings)
+        return await ask_model(self._recovering(ctx, self._run(ctx)), question.ask, question.conversation, settings)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Add the reason to an error about a reply without output. Re-raise any other error, our own as the host's."""
-        record = self._record(ctx)
-        if isinstance(error, OutputError) and error is record.error:
-            record.error = AgentOutputError.of(error)
-            raise record.error
-        response, parameters = record.exchange.response, record.exchange.parameters
+        run = self._run(ctx)
+        if isinstance(error, OutputError) and error is run.raised:
+            run.raised = AgentOutputError.of(error)
+            raise run.raised
+        exchange, parameters = run.exchange, run.exchange.parameters
         hosts = isinstance(error, UnexpectedModelBehavior) and not isinstance(error, OutputError)
-        silent = hosts and record.outcome is None and record.exchange.is_read
-        wanted = self._wanted(ctx, record)
+        silent = hosts and exchange.outcome is None and exchange.is_read
         rejected = None
-        if silent and response is not None and parameters is not None:
-            rejected = no_output_in(response, parameters)
+        if silent and exchange.response is not None and parameters is not None:
+            rejected = no_output_in(exchange.response, parameters)
         elif silent and isinstance(error, ContentFilterError):
             rejected = Rejected(reason_of(error), (issue_of(error),), "")
         if rejected is None:
             raise error
-        record.exchange.outcome = rejected
-        record.texts.append(rejected.text)
-        found = output_error(rejected, record, record.spent(ctx.usage), _context(ctx, wanted))
-        record.error = AgentOutputError.of(found)
-        raise record.error from error
+        exchange.outcome = rejected
+        run.texts.append(rejected.text)
+        run.raised = AgentOutputError.of(run.error(rejected, run.spent))
+        raise run.raised from error
 
-    def _record(self, ctx: RunContext[Any]) -> RunRecord:
-        return self._runs.get(ctx.run_id or "") or RunRecord()  # a durable engine may call hooks outside of a run
+    def _run(self, ctx: RunContext[Any]) -> Run:
+        """The run that a hook is called in, as the hook sees it."""
+        run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
+        run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""
+        run.usage, run.limits, run.messages, run.deps = ctx.usage, ctx.usage_limits, ctx.messages, ctx.deps
+        run.capture, run.clean_history, run.annotate = self.capture_content, self.clean_history, True
+        return run
 
-    def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
-        """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
-        named = agent_contract(ctx.agent.output_type) if ctx.agent else None
-        return named or self.contract or record.options.contract
-
-    def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
-        """Whether an empty reply is not an answer here."""
-        return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
-
-    def _asks_after_silence(self, ctx: RunContext[Any], record: RunRecord) -> bool:
-        """Whether an empty reply is not an answer here, and the ladder has a stage for it."""
-        ladder = self._ladder(self._wanted(ctx, record) or _ANY, record)
-        return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
-
-    def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
-        return self.ladder or record.options.ladder or ladder_for(contract, current_settings())
-
-    def _run(self, ctx: RunContext[Any], record: RunRecord) -> Run:
-        """The run of the host, as the ladder sees it."""
+    def _recovering(self, ctx: RunContext[Any], run: Run) -> Run:
+        """The run with everything that a ladder needs."""
         model = ctx.model
         if not _takes_requests(model):  # a realtime session, which has no structured output that we would see
             raise UsageError(f"Aros cannot ask {model.model_name!r} again: it does not take single requests")
@@ -375,26 +355,30 @@ class Aros(AbstractCapability[Any]):
         async def put(ask: Ask) -> Reply:
             return await self.ask(ctx, Question.of(ask, run))
 
-        run = Run(
-            record,
-            model.wrapped if isinstance(model, WatchedModel) else model,
-            ctx.usage,
-            ctx.usage_limits,
-            ctx.messages,
-            ctx.deps,
-            partial(instrumentation_of, ctx),
-            lambda: _context(ctx, self._wanted(ctx, record)),
-            put,
-            capture=self.capture_content,
-            clean_history=self.clean_history,
-            annotate=True,
-        )
+        run.model, run.put = model.wrapped if isinstance(model, WatchedModel) else model, put
         return run
+
+    def _wanted(self, ctx: RunContext[Any], run: Run) -> Contract[Any] | None:
+        """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
+        named = agent_contract(ctx.agent.output_type) if ctx.agent else None
+        return named or self.contract or run.options.contract
+
+    def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
+        """Whether an empty reply is not an answer here."""
+        return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
+
+    def _asks_after_silence(self, ctx: RunContext[Any], run: Run) -> bool:
+        """Whether an empty reply is not an answer here, and the ladder has a stage for it."""
+        ladder = self._ladder(self._wanted(ctx, run) or _ANY, run)
+        return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
+
+    def _ladder(self, contract: Contract[Any], run: Run) -> Ladder:
+        return self.ladder or run.options.ladder or ladder_for(contract, current_settings())
 
     async def _recovered(
         self,
         ctx: RunContext[Any],
-        record: RunRecord,
+        run: Run,
         wire: Wire,
         text: str,
         validate: Validate,
@@ -403,53 +387,51 @@ class Aros(AbstractCapability[Any]):
         output_function: bool = False,
     ) -> Any:
         """The value of an output. Raises `OutputError` if there is none."""
-        run, ladder = self._run(ctx, record), self._ladder(wire.contract, record)
+        run, ladder = self._recovering(ctx, run), self._ladder(wire.contract, run)
         outcome, value = await recover(
             run, ladder, wire, text, validate, call_id=call_id, output_function=output_function
         )
         if isinstance(outcome, Accepted):
             return value
-        raise run.error(outcome)
+        raise run.error(outcome, run.spent_so_far)
 
-    async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
+    async def _whole_text(self, ctx: RunContext[Any], run: Run, text: str) -> str:
         """The plain text of a step. A truncated or runaway text goes through the ladder.
 
         Raises `OutputError` if it stays incomplete.
         """
-        run = self._run(ctx, record)
-        outcome = await recover_text(run, text)
+        outcome = await recover_text(self._recovering(ctx, run), text)
         if outcome is None:
             return text
         if isinstance(outcome, Accepted):
             return outcome.text
-        raise run.error(outcome)
+        raise run.error(outcome, run.spent_so_far)
 
-    async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
+    async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """The missing block of a reply that has already been shown, which can only be appended.
 
         A buffered reply becomes what a run without a stream gives.
         """
-        record, text = self._record(ctx), response.text
-        if record.exchange.parameters is not None and isinstance(record.exchange.stream, WatchedStream):
+        run, text = self._run(ctx), response.text
+        exchange = run.exchange
+        if exchange.parameters is not None and exchange.stream is not None:
             # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
-            ordered = self._calls_meant(ctx, record, record.exchange.parameters, response).usable_first(response)
+            ordered = self._calls_meant(ctx, run, exchange.parameters, response).usable_first(response)
             if ordered is not response:
-                record.exchange.stream.revise(parts=ordered.parts)
-        contract = self._wanted(ctx, record)
+                exchange.stream.revise(parts=ordered.parts)
+        contract = self._wanted(ctx, run)
         if not isinstance(contract, BlockContract) or response.tool_calls:
             return ""
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        run, ladder = self._run(ctx, record), self._ladder(contract, record)
-        climb = Climb.of(run, ladder, Wire.of(contract, wanted=True))
-        outcome = await climb.outcome(text, response.finish_reason)
-        record.exchange.settled = (text, outcome)
+        run, ladder = self._recovering(ctx, run), self._ladder(contract, run)
+        outcome = await Recovery.of(run, ladder, Wire.of(contract, wanted=True)).outcome(text, response.finish_reason)
         if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
-            record.exchange.settled = (outcome.text, outcome)
-            clean_history(record, [], outcome.text, None)
+            exchange.settled = (outcome.text, outcome)
+            clean_history(run, outcome.text, None)
             return ""
-        return put_behind(record, text, outcome, finish=response.finish_reason)
+        return put_behind(exchange, text, outcome, finish=response.finish_reason)
 
 
 _ANY: Final = compile_contract({})
@@ -461,15 +443,10 @@ def _takes_requests(model: object) -> TypeIs[Model[Any]]:
     return isinstance(model, Model)
 
 
-def _context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
-    """The context of an error that ends a run, with the caller's metadata."""
-    return {**(ctx.metadata or {}), **run_context(ctx.run_id, ctx.agent.name if ctx.agent else None, contract)}
-
-
-def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
+def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:
     """What the model wrote. For the host, an output tool called without arguments means an empty object."""
     call = output_context.tool_call
-    written = record.exchange.raw_arguments.get(call.tool_call_id) if call else None
+    written = exchange.raw_arguments.get(call.tool_call_id) if call else None
     if written is not None:
         return written
     if not isinstance(output, str):

@@ -1,7 +1,7 @@
 """Model calls as recorded facts: what a durable engine stores for each call, and how a recovered run gets it back.
 
 A durable engine activates a `CallRecorder` for each attempt of a step. Then every call of the direct path and of a
-ladder goes through it (see `direct.calls_made_by`); the model of a pydantic-ai agent is a `RecordedModel`, and its
+ladder goes through it (see `request.calls_made_by`); the model of a pydantic-ai agent is a `RecordedModel`, and its
 tools go through `RecordedTools`. The recorder makes the call, or returns what was recorded before a crash. Replies,
 provider errors and tool results are plain JSON. Without a recorder, nothing in this module runs.
 """
@@ -33,9 +33,9 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import Call, calls_made_by, request_once, size_of, usage_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.host.models import made_model
+from flujo_aros.host.request import Call, calls_made_by, request_once, size_of, usage_of
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 

@@ -18,7 +18,7 @@ from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.host.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
 from flujo_aros.host.models import wants_output
 from flujo_aros.host.output import Wire, host_wire
-from flujo_aros.host.run_state import Exchange, RunRecord
+from flujo_aros.host.run import Exchange, Run
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
@@ -293,7 +293,7 @@ def reply_of(fault: Fault, text: str) -> Reply:
 
 
 def rescue(
-    record: RunRecord,
+    run: Run,
     ladder_for: Callable[[Contract[Any]], Ladder],
     parameters: ModelRequestParameters,
     error: Exception,
@@ -306,13 +306,14 @@ def rescue(
     Without any text from the model it is an empty reply, and the ladder begins with the first stage that asks.
     `takes_nothing`: an empty reply would count as an answer.
     """
-    is_read = record.exchange.is_read or wants_output(parameters)
+    exchange = run.exchange
+    is_read = exchange.is_read or wants_output(parameters)
     if not is_read or not current_settings().degrade_on_unexpected_behavior:
         return None
-    fault = fault_in(error, parameters, so_far, form_sent=record.exchange.form_sent)
+    fault = fault_in(error, parameters, so_far, form_sent=exchange.form_sent)
     if fault is None:
         return None
-    contract = record.exchange.wanted or _ANYTHING
+    contract = exchange.wanted or _ANYTHING
     if not fault.text:
         rejected = read_reply(reply_of(fault, ""), contract)
         if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
@@ -323,16 +324,14 @@ def rescue(
     response = ModelResponse(
         parts=[part] if fault.text else [],
         usage=RequestUsage(unmeasured_requests=1),
-        model_name=record.exchange.model,
+        model_name=exchange.model,
         finish_reason="error",
     )
     if not fault.text and not parameters.function_tools:
-        response = with_blank(
-            response, parameters, record.exchange.raw_arguments, is_text_read=record.exchange.wanted is not None
-        )
+        response = with_blank(response, parameters, exchange.raw_arguments, is_text_read=exchange.wanted is not None)
     if not response.parts and takes_nothing:
         return None
-    record.exchange.fault = fault
+    exchange.fault = fault
     return replace(response, parts=so_far) if fault.broken_off and fault.text else response
 
 

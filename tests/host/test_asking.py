@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros import AgentSpec, Aros, OutputError, Reason, Usage, UsageError, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.events import AskFinished, AskStarted
-from flujo_aros.host import Run, RunOptions, RunRecord, native_of, recording, run_agent
+from flujo_aros.host import Run, RunOptions, ask_model, native_of, recording, run_agent
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 
 from .matrix import Item
@@ -33,8 +33,9 @@ PLAIN = ModelProfile(supports_json_schema_output=False)
 def asked(script, ask, *, conversation=None, resolve=None):
     question = ModelRequest(parts=[UserPromptPart("How many?")], instructions="Be brief.")
     messages = [question] if conversation is None else [*conversation]
-    run = Run(RunRecord(RunOptions(resolve=resolve)), script.model, RunUsage(), None, messages)
-    return asyncio.run(run.answer(ask))
+    run = Run(RunOptions(resolve=resolve), messages=messages)
+    run.model = script.model
+    return asyncio.run(ask_model(run, ask))
 
 
 def reported(messages):
@@ -248,8 +249,8 @@ def test_the_usage_of_all_stages_and_of_the_run_is_the_sum_over_the_model_calls(
     assert by_stage == Usage.total(event.usage for event in asks)
     assert (by_stage.requests, by_stage.input_tokens) == (len(costly.used) - 1, sum(costly.used[1:]))
     assert sum(stage.calls for stage in record.stages) == by_stage.requests <= max_calls
-    assert record.spent(usage).requests == len(costly.used)
-    assert record.spent(usage).input_tokens == sum(costly.used)
+    assert record.spent.requests == len(costly.used)
+    assert record.spent.input_tokens == sum(costly.used)
 
 
 def test_a_call_that_is_cancelled_is_counted_and_its_stage_told():
@@ -273,7 +274,7 @@ def test_a_call_that_is_cancelled_is_counted_and_its_stage_told():
             run.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await run
-        return record, record.spent(usage)
+        return record, record.spent
 
     record, spent = asyncio.run(main())
     assert (spent.requests, spent.unmeasured_requests, spent.input_tokens) == (2, 1, 5)

@@ -214,7 +214,7 @@ def test_a_provider_that_fails_in_a_repair_does_not_end_the_run():
     result, record = run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]))
     assert result.output == PEN
     assert record.calls == 3
-    assert record.spent(result.usage).requests == 3
+    assert record.spent.requests == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
 from flujo_aros.contract import compile_contract
 from flujo_aros.events import StagePassed
-from flujo_aros.host import RunRecord, is_refused, refuses_schema, remember, run_agent
+from flujo_aros.host import Run, is_refused, refuses_schema, remember, run_agent
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
 
@@ -204,13 +204,13 @@ def test_another_schema_of_the_same_model_is_still_asked_for_natively():
 
 
 def test_a_refused_schema_is_that_of_one_contract_and_no_other():
-    model, record = ScriptedModel(), RunRecord()
+    model, run = ScriptedModel(), Run()
     item, place = compile_contract(Item), compile_contract(Place)
-    assert not is_refused(model, item, record)
-    assert remember(TOO_LARGE, model, item, record)
-    record.exchange.schema_refused = ""  # as before the next attempt
-    assert is_refused(model, item, record)
-    assert not is_refused(model, place, record)
+    assert not is_refused(model, item, run)
+    assert remember(TOO_LARGE, model, item, run)
+    run.exchange.schema_refused = ""  # as before the next attempt
+    assert is_refused(model, item, run)
+    assert not is_refused(model, place, run)
 
 
 def test_the_call_that_was_refused_counts_against_the_limits_of_the_run():

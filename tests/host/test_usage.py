@@ -16,7 +16,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError, Usage, observing
 from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent
-from flujo_aros.host import RunRecord, recording, run_agent
+from flujo_aros.host import Run, recording, run_agent
 from flujo_aros.testing import ScriptedModel
 
 WAYS = ["run", "stream", "events"]
@@ -73,7 +73,7 @@ def scripted(*texts: str, then: str | None = None) -> Agent[None, Any]:
     return Agent(model, output_type=PromptedOutput(Item), capabilities=[Aros()])
 
 
-def by_stage(record: RunRecord, first: Usage) -> Usage:
+def by_stage(record: Run, first: Usage) -> Usage:
     return Usage.total([first, *(stage.usage for stage in record.stages)])
 
 

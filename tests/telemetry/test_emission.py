@@ -10,10 +10,9 @@ from flujo_aros import events
 
 PACKAGE = Path(str(flujo_aros.__file__)).parent
 EMITTING = {
-    "host/direct.py",  # a call of a model
-    "host/ladder_run.py",  # an ask within a run
-    "host/run_state.py",  # a run of an agent
-    "host/schema_request.py",  # a stage that is passed over: the model cannot enforce a schema
+    "host/recover.py",  # an ask within a run
+    "host/request.py",  # a call of a model, and a stage that is passed over: the model cannot enforce a schema
+    "host/run.py",  # a run of an agent
     "pipeline/ledger.py",  # the steps of a pipeline, and how its run ended
     "pipeline/runner.py",  # a run of a pipeline
     "recovery/ladder.py",  # a stage

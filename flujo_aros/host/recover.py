@@ -1,4 +1,4 @@
-"""Runs a ladder inside the run of an agent: what the plan may know, who answers it, and the caller's limits."""
+"""Reads a reply of a run and recovers it: what the plan may know, who answers its asks, and the caller's limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
@@ -49,28 +48,32 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing, span
-from flujo_aros.host.direct import (
+from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
+from flujo_aros.host.models import made_model, profile_of
+from flujo_aros.host.output import Wire
+from flujo_aros.host.request import (
     TEXT,
     AgentSpan,
     Call,
+    better_mode,
     count,
+    instrumentation_of,
+    is_refused,
     make_call,
+    prompt_cut,
+    remember,
+    schema_request,
     size_of,
     text_in,
     text_of,
     usage_of,
     with_instructions,
 )
-from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
-from flujo_aros.host.model import WatchedStream
-from flujo_aros.host.models import made_model, profile_of
-from flujo_aros.host.output import Wire
 from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in
-from flujo_aros.host.run_state import RunRecord, difference, output_error
-from flujo_aros.host.schema_request import better_mode, is_refused, prompt_cut, remember, schema_request
+from flujo_aros.host.run import Exchange, Run, difference
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
-from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import cut_prose, is_settled, prose_of, with_judgement
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery import (
@@ -98,97 +101,71 @@ _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The run of an agent in progress, as the ladder sees it: one object, passed on to everything that needs it.
+async def ask_model(
+    run: Run,
+    ask: Ask,
+    conversation: Sequence[ModelMessage] | None = None,
+    settings: ModelSettings | None = None,
+) -> Reply:
+    """Make the one model call of an ask: no tools, no `Aros`, and history only if the ask needs it.
 
-    `messages` is the conversation of the run, and grows. `put` has one ask of a plan answered. `context` gives what
-    an error can say about the run, and `instruments` its OpenTelemetry settings: most runs need neither.
+    Uses the usage, the limits and the instrumentation of the run: a limit that would be exceeded raises
+    `UsageLimitExceeded` before the call. A provider error becomes a `Reply` with a fault, and an unusable model one
+    with the reason why no call was made; everything else passes through.
     """
+    if conversation is None:
+        conversation = run.question if ask.in_conversation else ()
+    try:
+        if ask.model is None:
+            model = run.model
+        else:
+            resolve = run.options.resolve
+            model = made_model(ask.model) if resolve is None else await resolve(ask.model)
+        parameters = _parameters(ask, model, conversation)
+    except UsageError as error:
+        return Reply("", unmade=str(error))
+    limits = limits_left(run.limits, run.uncounted, run.failed)
+    if limits is not None:
+        limits.check_before_request(run.usage)
+    messages = _messages(ask, conversation)
+    last = messages[-1]
+    call = Call(
+        model,
+        messages,
+        with_instructions(parameters, last.instructions if isinstance(last, ModelRequest) else None),
+        _settings(ask, merge_model_settings(model.settings, settings or run.exchange.settings)),
+        instrument=run.instrument if run.context is None else instrumentation_of(run.context),
+        agent=f"aros_{ask.stage}",
+        stage=ask.stage,
+        attempt=ask.attempt,
+    )
+    reply = await _reported(run, ask, call, limits)
+    run.texts.append(reply.text)
+    return reply
 
-    record: RunRecord
-    model: Model
-    usage: RunUsage
-    limits: UsageLimits | None
-    messages: list[ModelMessage]
-    deps: object = None
-    instruments: Callable[[], InstrumentationSettings | None] = lambda: None
-    context: Callable[[], dict[str, Any]] = dict[str, Any]
-    put: Callable[[Ask], Awaitable[Reply]] | None = None
-    capture: bool = False
-    clean_history: bool = False
-    annotate: bool = False
-    """Describe what was repaired in the metadata of the messages."""
 
-    async def answer(self, ask: Ask) -> Reply:
-        """The reply to one ask: by `put`, or by a separate request."""
-        return await (self.put or self.ask_directly)(ask)
-
-    async def ask_directly(
-        self,
-        ask: Ask,
-        conversation: Sequence[ModelMessage] | None = None,
-        settings: ModelSettings | None = None,
-    ) -> Reply:
-        """Make the one model call of an ask: no tools, no `Aros`, and history only if the ask needs it.
-
-        Uses the usage, the limits and the instrumentation of the run: a limit that would be exceeded raises
-        `UsageLimitExceeded` before the call. A provider error becomes a `Reply` with a fault, and an unusable model one
-        with the reason why no call was made; everything else passes through.
-        """
-        record, resolve = self.record, self.record.options.resolve
-        if conversation is None:
-            conversation = self.asked if ask.in_conversation else ()
+async def _reported(run: Run, ask: Ask, call: Call, limits: UsageLimits | None) -> Reply:
+    """The call between its two events. Its usage is reported in any case."""
+    before, began = copy(run.usage), perf_counter()
+    stage, attempt, model = ask.stage, ask.attempt, call.model.model_name
+    fault: str | None = "interrupted"
+    finish: str | None = None
+    run.calls += 1
+    started = AskStarted(
+        stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=ask.prompt, capture=run.capture
+    )
+    with span(started) as finish_ask:
         try:
-            if ask.model is None:
-                model = self.model
-            else:
-                model = made_model(ask.model) if resolve is None else await resolve(ask.model)
-            parameters = _parameters(ask, model, conversation)
-        except UsageError as error:
-            return Reply("", unmade=str(error))
-        limits = limits_left(self.limits, self.uncounted, record.tally.failed)
-        if limits is not None:
-            limits.check_before_request(self.usage)
-        if settings is None:
-            settings = record.exchange.settings
-        messages = _messages(ask, conversation)
-        last = messages[-1]
-        call = Call(
-            model,
-            messages,
-            with_instructions(parameters, last.instructions if isinstance(last, ModelRequest) else None),
-            _settings(ask, merge_model_settings(model.settings, settings)),
-            instrument=self.instruments(),
-            agent=f"aros_{ask.stage}",
-            stage=ask.stage,
-            attempt=ask.attempt,
-        )
-        reply = await self._reported(ask, call, messages, limits)
-        record.texts.append(reply.text)
-        return reply
-
-    async def _reported(self, ask: Ask, call: Call, messages: list[ModelMessage], limits: UsageLimits | None) -> Reply:
-        """The call between its two events. Its usage is reported in any case."""
-        before, began = copy(self.usage), perf_counter()
-        stage, attempt, model = ask.stage, ask.attempt, call.model.model_name
-        fault: str | None = "interrupted"
-        finish: str | None = None
-        self.record.tally.calls += 1
-        started = AskStarted(
-            stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=ask.prompt, capture=self.capture
-        )
-        with span(started) as finish_ask:
-            try:
-                reply = await self._reply(ask, call, messages, limits)
-                fault, finish = reply.fault, reply.finish_reason
-            finally:
-                seconds = perf_counter() - began
-                used = difference(self.usage, before)
-                if not used.requests:  # the host does not count calls that failed
-                    self.record.tally.failed += 1
-                    used = replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
-                ended = AskFinished(
+            reply = await _reply(run, ask, call, limits)
+            fault, finish = reply.fault, reply.finish_reason
+        finally:
+            seconds = perf_counter() - began
+            used = difference(run.usage, before)
+            if not used.requests:  # the host does not count calls that failed
+                run.failed += 1
+                used = replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
+            finish_ask(
+                AskFinished(
                     stage=stage,
                     attempt=attempt,
                     usage=used,
@@ -197,75 +174,37 @@ class Run:
                     finish_reason=finish,
                     fault=fault,
                 )
-                finish_ask(ended)
-        return replace(reply, usage=used, seconds=seconds, model=model)
+            )
+    return replace(reply, usage=used, seconds=seconds, model=model)
 
-    async def _reply(self, ask: Ask, call: Call, messages: list[ModelMessage], limits: UsageLimits | None) -> Reply:
-        own = RunUsage()
 
-        async def body() -> ModelResponse:
-            response = await make_call(call)
-            messages.append(response)
-            count(response, self.usage, own, limits)
-            return response
+async def _reply(run: Run, ask: Ask, call: Call, limits: UsageLimits | None) -> Reply:
+    own, messages = RunUsage(), [*call.messages]
 
-        try:
-            if call.instrument is None:
-                response = await body()
-            else:  # each ask has its own `invoke_agent` span, as a nested agent would
-                run_id = str(uuid4())
-                around = AgentSpan(call.instrument, call.agent, call.model, self.usage, own, messages, run_id, run_id)
-                response = await around.around(body, text_in)
-        except PROVIDER_FAULTS as error:
-            refused = ask.enforced and remember(error, call.model, ask.contract, self.record)
-            fault = fault_in(error, TEXT, form_sent=refused)
-            return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
-        finish, text = response.finish_reason, text_in(response)
-        thought = thought_in(response, TEXT, ask.contract)
-        if thought is not None:
-            return Reply(thought.text or "", thought=True, finish_reason=finish)
-        if ask.enforced:
-            text = _unwrapped(text, ask.contract.json_schema)
-        return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
+    async def body() -> ModelResponse:
+        response = await make_call(call)
+        messages.append(response)
+        count(response, run.usage, own, limits)
+        return response
 
-    @property
-    def asked(self) -> tuple[ModelMessage, ...]:
-        """The conversation up to the request whose reply is being validated."""
-        messages = self.messages
-        while messages and not isinstance(messages[-1], ModelRequest):
-            messages = messages[:-1]
-        return tuple(messages)
-
-    @property
-    def finish(self) -> FinishReason | None:
-        """Why the reply being validated ended. It is not in the history before its stream has ended."""
-        last = self.messages[-1] if self.messages else None
-        if isinstance(last, ModelResponse):
-            return last.finish_reason
-        stream = self.record.exchange.stream
-        return stream.so_far().finish_reason if isinstance(stream, WatchedStream) else None
-
-    @property
-    def uncounted(self) -> RequestUsage | None:
-        """The usage of the reply being validated, while it is not counted yet because its stream is open."""
-        counted = bool(self.messages) and isinstance(self.messages[-1], ModelResponse)
-        return None if counted or self.record.exchange.stream is None else self.record.exchange.stream.usage
-
-    @property
-    def spent(self) -> Usage:
-        """The usage of the run, including the reply being validated and failed calls."""
-        counted, uncounted = copy(self.usage), self.uncounted
-        if uncounted is not None:
-            counted.incr(uncounted)
-            counted.requests += 1
-        return self.record.spent(counted)
-
-    def error(self, outcome: Any) -> OutputError:
-        """The error for an outcome without a value, which is stored in the record."""
-        self.record.error = found = output_error(outcome, self.record, self.spent, self.context())
-        if self.record.exchange.fault is not None:
-            found.__cause__ = self.record.exchange.fault.error
-        return found
+    try:
+        if call.instrument is None:
+            response = await body()
+        else:  # each ask has its own `invoke_agent` span, as a nested agent would
+            run_id = str(uuid4())
+            around = AgentSpan(call.instrument, call.agent, call.model, run.usage, own, messages, run_id, run_id)
+            response = await around.around(body, text_in)
+    except PROVIDER_FAULTS as error:
+        refused = ask.enforced and remember(error, call.model, ask.contract, run)
+        fault = fault_in(error, TEXT, form_sent=refused)
+        return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
+    finish, text = response.finish_reason, text_in(response)
+    thought = thought_in(response, TEXT, ask.contract)
+    if thought is not None:
+        return Reply(thought.text or "", thought=True, finish_reason=finish)
+    if ask.enforced:
+        text = _unwrapped(text, ask.contract.json_schema)
+    return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +236,8 @@ class Question:
             ask.max_tokens,
             list(ask.said),
             dict(ask.contract.json_schema) if form else None,
-            cast("dict[str, Any]", dict(run.record.exchange.settings or {})),
-            list(run.asked) if ask.in_conversation else [],
+            cast("dict[str, Any]", dict(run.exchange.settings or {})),
+            list(run.question) if ask.in_conversation else [],
         )
 
     @property
@@ -310,7 +249,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class Recovery:
     """Runs replies through a ladder, within the limits of the run."""
 
     run: Run
@@ -320,9 +259,9 @@ class Climb:
     """The checks that no plan can run."""
 
     @classmethod
-    def of(cls, run: Run, ladder: Ladder, wire: Wire, *, checked: bool = True) -> Climb:
-        """The climb of replies that hold what is on the wire; `checked` by the run's own checks, too."""
-        theirs = run.record.options.checks if checked else ()
+    def of(cls, run: Run, ladder: Ladder, wire: Wire, *, checked: bool = True) -> Recovery:
+        """The recovery of replies that hold what is on the wire; `checked` by the run's own checks, too."""
+        theirs = run.options.checks if checked else ()
         if not theirs and not wire.awaited:
             return cls(run, ladder, wire.contract)
         every = (*wire.awaited, *(check for check in theirs if check not in wire.awaited))
@@ -330,18 +269,18 @@ class Climb:
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """The outcome of a reply, through the ladder if needed."""
-        record = self.run.record
-        fault, unknown = record.exchange.fault, record.exchange.unknown_tool
+        run, exchange = self.run, self.run.exchange
+        fault, unknown = exchange.fault, exchange.unknown_tool
         if unknown is not None and not objections:
             objections = (unknown,)
-        model = self.run.model.model_name
+        model = run.model.model_name
         if fault is None:
             reply = Reply(
                 text,
                 was_cut(finish),
                 objections=objections,
                 refused=finish == "content_filter",
-                thought=record.exchange.thought,
+                thought=exchange.thought,
                 model=model,
                 finish_reason=finish,
             )
@@ -349,11 +288,11 @@ class Climb:
             reply = replace(reply_of(fault, text), objections=objections, model=model, finish_reason=finish)
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
-        examples = Examples(partial(text_of, self.run.messages))
-        read = read_first(reply, self.contract, self.ladder, examples, capture=self.run.capture)
+        examples = Examples(partial(text_of, run.messages))
+        read = read_first(reply, self.contract, self.ladder, examples, capture=run.capture)
         if self.ladder.ends_with(read):  # a usable reply needs no plan
             return read
-        whole = replace(reply, usage=_used(record), seconds=_taken(record))
+        whole = replace(reply, usage=_used(exchange), seconds=_taken(exchange))
         return await self._climb(whole, read, examples)
 
     async def _climb(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
@@ -369,7 +308,7 @@ class Climb:
                 refused.append(error)
                 return Reply("", unmade=str(error), used_up=True)
 
-        with observing(self.run.record.hear):
+        with observing(self.run.hear):
             found = await adrive(self.ladder.climb(self._task(examples), reply, read), answer)
         if refused and not isinstance(found, Accepted):
             raise refused[0]
@@ -377,44 +316,42 @@ class Climb:
 
     def _task(self, examples: Examples) -> Task[Any]:
         run = self.run
-        record, model = run.record, run.model
-        settings = record.exchange.settings or {}
-        refused = is_refused(model, self.contract, record)
+        exchange, model = run.exchange, run.model
+        settings = exchange.settings or {}
+        refused = is_refused(model, self.contract, run)
         return Task(
             self.contract,
             capture=run.capture,
             clock=monotonic,
             model=model.model_name,
-            native="no" if refused else native_of(model, record.exchange.parameters, self.contract),
+            native="no" if refused else native_of(model, exchange.parameters, self.contract),
             # A reply that an error ended did not reach its budget: more room would not have helped.
-            max_tokens=settings.get("max_tokens")
-            if record.exchange.fault is None or not record.exchange.fault.broken_off
-            else None,
-            secrets=SecretsAtHand(run.deps, run.messages, record),
-            evidence=record.options.evidence,
+            max_tokens=settings.get("max_tokens") if exchange.fault is None or not exchange.fault.broken_off else None,
+            secrets=SecretsAtHand(run),
+            evidence=run.options.evidence,
             examples=examples,
-            spent=Usage.total(stage.usage for stage in record.stages),
-            question_chars=size_of(run.asked),
+            spent=Usage.total(stage.usage for stage in run.stages),
+            question_chars=size_of(run.question),
         )
 
     async def _answer(self, ask: Ask) -> Reply:
         """The reply to one ask. A call that the caller does not allow is not made."""
-        usage, record = self.run.usage, self.run.record
-        before, calls, allowance = copy(usage), record.tally.calls, record.options.allowance
+        run = self.run
+        before, calls, allowance = copy(run.usage), run.calls, run.options.allowance
         try:
             settle = None if allowance is None else await allowance.reserve()
         except LimitReached as error:
             return Reply("", unmade=str(error), used_up=True)
         try:
-            reply = await self.run.answer(ask)
-            if record.tally.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
-                record.tally.calls += 1
-                record.texts.append(reply.text)
+            reply = await (ask_model(run, ask) if run.put is None else run.put(ask))
+            if run.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+                run.calls += 1
+                run.texts.append(reply.text)
             return reply
         finally:
             if settle is not None:
-                used = difference(usage, before)  # without the calls that failed: the host counts none of them
-                settle(replace(used, requests=max(used.requests, record.tally.calls - calls)))
+                used = difference(run.usage, before)  # without the calls that failed: the host counts none of them
+                settle(replace(used, requests=max(used.requests, run.calls - calls)))
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
@@ -426,23 +363,23 @@ async def recover(
     ladder: Ladder,
     wire: Wire,
     text: str,
-    validate: Validate,
+    validate: Validate | None = None,
     *,
     call_id: str | None = None,
     output_function: bool = False,
 ) -> tuple[Outcome[Any], Any]:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
-    Returns it as the user sees it, with the host's version of its value.
+    Returns it as the user sees it, with the host's version of its value (`validate`; without a host, there is none).
     `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
-    record, exchange, finish = run.record, run.record.exchange, run.finish
-    climb = Climb.of(run, ladder, wire, checked=not output_function)
-    awaited = climb.awaited
+    exchange, finish = run.exchange, run.finish
+    recovery = Recovery.of(run, ladder, wire, checked=not output_function)
+    awaited = recovery.awaited
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
-    record.texts.append(text)
+    run.texts.append(text)
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
-    outcome = await climb.outcome(text, finish) if known is None else known
+    outcome = await recovery.outcome(text, finish) if known is None else known
     settled, value, refusal = await _validated(outcome, validate, wire, awaited)
     passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read
     exchange.judged = () if output_function else passed if awaited is None else (*passed, *awaited.checks)
@@ -452,59 +389,59 @@ async def recover(
         exchange.outcome = settled
         return settled, value
     plain = as_written and wire.contract.mode == "json"
-    exchange.schema_ignored = not plain and _ignores_schema(record, text, finish)
+    exchange.schema_ignored = not plain and _ignores_schema(exchange, text, finish)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
         # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
-        outcome = await climb.outcome(text, finish, refusal)
+        outcome = await recovery.outcome(text, finish, refusal)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited)
     if refusal and wire.contract.mode == "event":  # no one is asked any more: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
             silent = tuple(stage for stage in ladder.stages if not stage.asks)
-            climb = replace(climb, ladder=ladder.model_copy(update={"stages": silent}))
-            outcome = await climb.outcome(outcome.text, finish, refusal)
+            recovery = replace(recovery, ladder=ladder.model_copy(update={"stages": silent}))
+            outcome = await recovery.outcome(outcome.text, finish, refusal)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
-    exchange.outcome = settled = _with_why(settled, text, record) if isinstance(settled, Rejected) else settled
+    exchange.outcome = settled = _with_why(settled, text, exchange) if isinstance(settled, Rejected) else settled
     if is_repaired(outcome, text):
         if run.annotate:
-            exchange.summary = summary_of(settled, record, content=run.capture)
-            annotate_message(record, run.messages, exchange.summary)
+            exchange.summary = summary_of(settled, run)
+            annotate_message(run, exchange.summary)
         # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
         # what was thought is there already.
         if run.clean_history or wire.contract.mode == "block" or exchange.thought:
-            clean_history(record, run.messages, wire.text_of(outcome), call_id)
+            clean_history(run, wire.text_of(outcome), call_id)
     return settled, value
 
 
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
     """The outcome of a plain text that is truncated or a runaway, or None for a complete one."""
-    record, finish = run.record, run.finish
-    if not record.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
+    finish = run.finish
+    if not run.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
         return None
-    record.texts.append(text)
-    climb = Climb(run, record.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
-    outcome = await climb.outcome(text, finish)
+    run.texts.append(text)
+    recovery = Recovery(run, run.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
+    outcome = await recovery.outcome(text, finish)
     if isinstance(outcome, Accepted):  # quoted text is not JSON here
         outcome = replace(outcome, value=outcome.text)
-    record.exchange.outcome = outcome
+    run.exchange.outcome = outcome
     return outcome
 
 
-def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: FinishReason | None) -> str:
+def put_behind(exchange: Exchange, text: str, outcome: Outcome[Any], *, finish: FinishReason | None) -> str:
     """The text to append to a reply that was shown without its block; empty if there is none.
 
     `outcome` is what the reply came to. The completed text is final: it is not read again.
     """
-    record.exchange.settled = (text, outcome)
+    exchange.settled = (text, outcome)
     if not isinstance(outcome, Accepted) or outcome.origin == "first":
         return ""
     if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
-        record.exchange.settled, record.exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
-        return record.exchange.appended
+        exchange.settled, exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
+        return exchange.appended
     said = prose_of(text)
-    cut = record.exchange.fault is not None or was_cut(finish)
+    cut = exchange.fault is not None or was_cut(finish)
     if said and cut_prose(text, "$.prose", truncated=cut) is not None:
         return ""  # nothing appended to a truncated text completes it: another reply replaces it at the end
     found: Block = outcome.value
@@ -513,32 +450,32 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
         found = Block(found.fields, said)
     elif outcome.trust is not Trust.SYNTHESIZED:  # there was no text before; now it follows the block
         added = outcome.text
-    record.exchange.appended = f"\n\n{added}" if text.strip() else added
-    whole = text + record.exchange.appended
-    record.exchange.settled = (whole, replace(outcome, value=found, text=whole))
-    return record.exchange.appended
+    exchange.appended = f"\n\n{added}" if text.strip() else added
+    whole = text + exchange.appended
+    exchange.settled = (whole, replace(outcome, value=found, text=whole))
+    return exchange.appended
 
 
-def _used(record: RunRecord) -> Usage:
+def _used(exchange: Exchange) -> Usage:
     """The usage of the call whose reply is being read."""
-    own, known = record.exchange.response, record.exchange.used
-    if own is None and isinstance(record.exchange.stream, WatchedStream):  # it is not in the history yet
-        return usage_of(record.exchange.stream.so_far())
+    own, known = exchange.response, exchange.used
+    if own is None and exchange.stream is not None:  # it is not in the history yet
+        return usage_of(exchange.stream.so_far())
     if own is None:
-        return Usage() if record.exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
+        return Usage() if exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
     if known is not None and known[0] is own:
         return known[1]
     used = own.usage  # the host has stored its price there by now, if there is one, so it need not be looked up again
     return Usage(1, used.input_tokens, used.output_tokens, used.cost, used.unmeasured_requests)
 
 
-def _taken(record: RunRecord) -> float:
+def _taken(exchange: Exchange) -> float:
     """The duration of the call whose reply is being read, so far if its stream is still open."""
-    return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
+    return perf_counter() - exchange.began if exchange.seconds is None else exchange.seconds
 
 
 async def _validated(
-    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
+    outcome: Outcome[Any], validate: Validate | None, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
 ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
     """The outcome for the user, the host's version of its value, and the objections of the host or the checks.
 
@@ -547,7 +484,7 @@ async def _validated(
     if not isinstance(outcome, Accepted):
         return wire.settled(outcome, None), None, ()
     try:
-        value = await validate(outcome)
+        value = outcome.value if validate is None else await validate(outcome)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
         issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
@@ -562,14 +499,13 @@ async def _validated(
     if isinstance(found, Rejected) and found is not settled:
         return found, None, found.issues
     if isinstance(found, Accepted) and found is not settled:  # what a check has cleaned
-        value = found.value if wire.wanted is None else await validate(wire.unsettled(found))
+        value = found.value if wire.wanted is None or validate is None else await validate(wire.unsettled(found))
     return found, value, ()
 
 
-def _with_why(rejected: Rejected, text: str, record: RunRecord) -> Rejected:
+def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
     """The rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been cut."""
-    exchange, issues = record.exchange, rejected.issues
-    response, parameters = exchange.response, exchange.parameters
+    issues, response, parameters = rejected.issues, exchange.response, exchange.parameters
     known = exchange.fault or exchange.unknown_tool
     if not text.strip() and not known and response is not None and parameters is not None:
         silent = no_output_in(response, parameters)
@@ -578,10 +514,10 @@ def _with_why(rejected: Rejected, text: str, record: RunRecord) -> Rejected:
     return replace(rejected, issues=(*issues, Issue("$", "prompt_cut", cut)) if cut else issues)
 
 
-def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
+def _ignores_schema(exchange: Exchange, text: str, finish: FinishReason | None) -> bool:
     """Whether a grammar would have prevented this reply: it is not JSON at all, although it was not cut."""
-    parameters = record.exchange.parameters
-    if parameters is None or parameters.output_mode != "native" or record.exchange.schema_refused:
+    parameters = exchange.parameters
+    if parameters is None or parameters.output_mode != "native" or exchange.schema_refused:
         return False
     return was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
 
@@ -661,9 +597,7 @@ class SecretsAtHand:
     repair prompt is built.
     """
 
-    deps: object
-    messages: Sequence[ModelMessage]
-    record: RunRecord
+    run: Run
 
     def __iter__(self) -> Iterator[str]:
         """Each value once."""
@@ -671,12 +605,13 @@ class SecretsAtHand:
 
     @cached_property
     def _all(self) -> tuple[str, ...]:
+        run = self.run
         secrets = (
-            *self.record.options.secrets,
+            *run.options.secrets,
             *secrets_in(os.environ),
-            *secrets_among(self.deps),
-            *secrets_among(self.record.exchange.settings),
-            *secrets_of(text_of(self.messages)),
+            *secrets_among(run.deps),
+            *secrets_among(run.exchange.settings),
+            *secrets_of(text_of(run.messages)),
         )
         return tuple(dict.fromkeys(secrets))
 
@@ -796,31 +731,31 @@ KEY: Final = "aros"
 """The key in the metadata of a run and of a message."""
 
 
-def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> dict[str, Any]:
-    """The outcome as plain JSON, without value and texts. The text of repairs is included only with `content`."""
+def summary_of(outcome: Outcome[Any], run: Run) -> dict[str, Any]:
+    """The outcome as plain JSON, without value and texts. The text of repairs is included only with `run.capture`."""
     summary: dict[str, Any] = {"outcome": outcome.kind}
     if isinstance(outcome, Accepted):
         repairs = [
             {"code": repair.code, "risk": repair.risk.name.lower(), "path": repair.path, "span": list(repair.span)}
-            | ({"before": repair.before, "after": repair.after} if content else {})
+            | ({"before": repair.before, "after": repair.after} if run.capture else {})
             for repair in outcome.repairs
         ]
         summary |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
     else:
         rejected = outcome if outcome.kind == "rejected" else outcome.because
         summary |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
-    stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
-    if record.exchange.schema_ignored:
+    if run.exchange.schema_ignored:
         summary["schema_enforced"] = False
-    if record.exchange.schema_refused:
-        summary["schema_refused"] = record.exchange.schema_refused
-    cut = prompt_cut(record.exchange)
+    if run.exchange.schema_refused:
+        summary["schema_refused"] = run.exchange.schema_refused
+    cut = prompt_cut(run.exchange)
     if cut:
         summary["prompt_cut"] = cut
-    better = better_mode(record.exchange) if record.stages or not isinstance(outcome, Accepted) else None
+    better = better_mode(run.exchange) if run.stages or not isinstance(outcome, Accepted) else None
     if better:
         summary["better_mode"] = better
-    return summary | {"stages": stages, "calls": record.tally.calls}
+    stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in run.stages]
+    return summary | {"stages": stages, "calls": run.calls}
 
 
 def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
@@ -831,13 +766,13 @@ def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
     state.metadata = {**(state.metadata or {}), KEY: summary}
 
 
-def annotate_message(record: RunRecord, messages: list[ModelMessage], summary: dict[str, Any]) -> None:
+def annotate_message(run: Run, summary: dict[str, Any]) -> None:
     """Add it to the metadata of the response that the output came from."""
-    last = messages[-1] if messages else None
+    last = run.messages[-1] if run.messages else None
     if isinstance(last, ModelResponse):
         last.metadata = {**(last.metadata or {}), KEY: summary}
-    elif isinstance(record.exchange.stream, WatchedStream):  # not in the history before its stream has ended
-        record.exchange.stream.revise(metadata={KEY: summary})
+    elif run.exchange.stream is not None:  # not in the history before its stream has ended
+        run.exchange.stream.revise(metadata={KEY: summary})
 
 
 def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
@@ -845,13 +780,13 @@ def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
     return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
 
 
-def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, call_id: str | None) -> None:
+def clean_history(run: Run, json: str, call_id: str | None) -> None:
     """Replace what the model wrote with the accepted JSON."""
-    last = messages[-1] if messages else None
+    last, stream = run.messages[-1] if run.messages else None, run.exchange.stream
     if isinstance(last, ModelResponse):
-        messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
-    elif isinstance(record.exchange.stream, WatchedStream):
-        record.exchange.stream.revise(parts=_cleaned(record.exchange.stream.so_far().parts, json, call_id))
+        run.messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
+    elif stream is not None:
+        stream.revise(parts=_cleaned(stream.so_far().parts, json, call_id))
 
 
 def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:

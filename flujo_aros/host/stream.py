@@ -37,22 +37,22 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host.direct import FirstCall, check_limits, price
 from flujo_aros.host.faults import PROVIDER_FAULTS
+from flujo_aros.host.request import FirstCall, check_limits, in_some_form, price
 from flujo_aros.host.response import written_in
-from flujo_aros.host.run_state import Exchange, RunRecord, Viewer
-from flujo_aros.host.schema_request import in_some_form
+from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.read import StreamReader
 from flujo_aros.reading.runaway import Runaway
-from flujo_aros.settings import StreamingSettings
+from flujo_aros.settings import StreamingSettings, current_settings
 
-Rescue: TypeAlias = Callable[
-    [RunContext[Any] | None, RunRecord | None, ModelRequestParameters, Exception, Sequence[ModelResponsePart]],
-    ModelResponse | None,
-]
+Rescued: TypeAlias = Callable[[ModelRequestParameters, Exception, Sequence[ModelResponsePart]], ModelResponse | None]
 """Returns the reply that an error replaced or ended, or None if the error is to be raised."""
-Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
+Rescue: TypeAlias = Callable[
+    [RunContext[Any] | None, Run, ModelRequestParameters, Exception, Sequence[ModelResponsePart]], ModelResponse | None
+]
+"""The same, in a run, with its context if there is one."""
+Behind: TypeAlias = Callable[[RunContext[Any], ModelResponse], Awaitable[str]]
 """The text to append to a reply that has streamed; empty if none."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
@@ -63,28 +63,16 @@ class WatchedModel(WrapperModel):
     If the provider rejects a schema, it is put in the prompt. `rescue` returns the reply that an error replaced.
     Every call is reported to the observers once the caller's allowance permits it. `buffered` waits for the end of a
     stream and replays the complete reply. `behind` returns the text to append to a streamed reply, or revises one that
-    has not been shown. `stops`: when a stream is ended early, because the model runs away or the answer can no longer
-    satisfy its contract. `record` is that of the calling run; without one (a durable engine may call from outside a
-    run) everything but these two works the same.
+    has not been shown. `run` is the calling one, or an empty one if a durable engine calls from outside of a run.
     """
 
     def __init__(
-        self,
-        wrapped: Model,
-        record: RunRecord | None,
-        *,
-        buffered: bool = False,
-        capture: bool = False,
-        behind: Behind | None = None,
-        stops: StreamingSettings | None = None,
-        rescue: Rescue | None = None,
+        self, wrapped: Model, run: Run, *, rescue: Rescue, buffered: bool = False, behind: Behind | None = None
     ) -> None:
         super().__init__(wrapped)
-        self._stops = stops
+        self._run = run
         self._rescue = rescue
-        self._record = record
         self._buffered = buffered
-        self._capture = capture
         self._behind = behind
 
     async def request(
@@ -94,19 +82,18 @@ class WatchedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Ask the wrapped model. If someone is watching, use a stream and show each piece."""
-        record = self._record
-        if record is not None and record.viewer is not None and record.exchange.context is not None:
-            ctx = record.exchange.context
-            asked = self.request_stream(messages, model_settings, model_request_parameters, ctx)
+        run = self._run
+        if run.viewer is not None and run.context is not None:
+            asked = self.request_stream(messages, model_settings, model_request_parameters, run.context)
             async with asked as stream:
-                return await read_out(stream, record.viewer, ctx.usage_limits or UsageLimits(), ctx.usage)
+                return await read_out(stream, run.viewer, run.limits or UsageLimits(), run.usage)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
+            async with FirstCall(run, self.wrapped, messages, form) as call:
                 call.response = await self.wrapped.request(messages, model_settings, form)
             return call.response
 
-        return await in_some_form(self.wrapped, model_request_parameters, record, asking)
+        return await in_some_form(self.wrapped, model_request_parameters, run, asking)
 
     @asynccontextmanager
     async def request_stream(
@@ -117,28 +104,23 @@ class WatchedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
-        parameters, record = model_request_parameters, self._record
+        parameters, run = model_request_parameters, self._run
 
         async def opening(form: ModelRequestParameters) -> tuple[FirstCall, StreamedResponse, AsyncExitStack]:
-            call = FirstCall(self.wrapped, messages, form, record, capture=self._capture)
+            call = FirstCall(run, self.wrapped, messages, form)
             async with AsyncExitStack() as entered:
                 await entered.enter_async_context(call)
                 asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
                 live = await entered.enter_async_context(asked)
                 return call, live, entered.pop_all()
 
-        call, live, opened = await in_some_form(self.wrapped, parameters, record, opening)
+        call, live, opened = await in_some_form(self.wrapped, parameters, run, opening)
         async with opened:
             end: End | None = None
-            if record is not None and self._behind is not None and run_context is not None:
-                end = partial(self._behind, run_context, messages)
-            stream = WatchedStream(live, parameters, None if self._buffered else end)
-            if self._rescue is not None:
-                stream.rescue = partial(self._rescue, run_context, record, parameters)
-            stream.ends_with_text = call.parameters is parameters or parameters.output_mode != "tool"
-            if record is not None:
-                record.exchange.stream = stream
-                stream.watched = watch(record.exchange, call.parameters, self._stops)
+            if self._behind is not None and run_context is not None:
+                end = partial(self._behind, run_context)
+            rescue = partial(self._rescue, run_context, run)
+            stream = WatchedStream(live, parameters, call, rescue, None if self._buffered else end)
             try:
                 if not self._buffered:
                     yield stream
@@ -149,34 +131,51 @@ class WatchedModel(WrapperModel):
                     await end(stream.so_far())
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
-                call.response, call.first_at = come(stream, record), stream.first_at
+                stream.conclude()
 
 
 class WatchedStream(StreamedResponse):
-    """A stream that ends normally where the provider breaks it off.
+    """The stream of a call, which ends normally where the provider breaks it off.
 
     If the error carries the reply, the part is started again, which for the host replaces what was shown of it. With
     any other error, the reply ends where it is. `final` is the complete reply if it differs from what the provider
-    streamed. `end` receives the reply when it has ended and returns the text to append. With `watched`, the stream ends
-    early when the model runs away, and the reply counts as truncated.
+    streamed. `end` receives the reply when it has ended and returns the text to append. The stream ends early when the
+    model runs away or its answer can no longer satisfy the contract, and the reply counts as truncated.
     """
 
-    def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, end: End | None = None) -> None:
+    def __init__(
+        self,
+        live: StreamedResponse,
+        parameters: ModelRequestParameters,
+        call: FirstCall,
+        rescue: Rescued,
+        end: End | None = None,
+    ) -> None:
         super().__init__(parameters)
-        self.rescue: Callable[[Exception, Sequence[ModelResponsePart]], ModelResponse | None] | None = None
-        self.ends_with_text = True
-        """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
-        """
-        self._open: int | None = None
-        """The part that has begun and not ended."""
         self.live = live
-        self._end = end
         self.final: ModelResponse | None = None
         self.first_at: float | None = None
+        self._call = call
+        self._rescue = rescue
+        self._end = end
+        self._ends_with_text = call.parameters is parameters or parameters.output_mode != "tool"
+        """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
+        """
+        self._watched = watch(call.run.exchange, call.parameters, current_settings().streaming)
+        self._open: int | None = None
+        """The part that has begun and not ended."""
         self._given: ModelResponse | None = None
-        self.watched: PartsWatched | None = None
-        self.broken_off = False
+        self._broken_off = False
         """It has begun and not ended. When reading stops, its usage is unknown: most providers report it last."""
+        call.run.exchange.stream = self
+
+    def conclude(self) -> None:
+        """Nobody reads it any more: what has arrived is the result of its call."""
+        so_far = self.so_far()
+        if self.final is None and self._broken_off:
+            self._call.run.broken_off += bool(so_far.parts)  # the host counts no other
+            so_far = replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
+        self._call.response, self._call.first_at = so_far, self.first_at
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one produces them."""
@@ -198,7 +197,7 @@ class WatchedStream(StreamedResponse):
                     yield event
         except PROVIDER_FAULTS as error:
             so_far = self.live.get().parts
-            found = None if self.rescue is None else self.rescue(error, so_far)
+            found = self._rescue(self.model_request_parameters, error, so_far)
             if found is None:
                 raise
             for event in self._replacing(found) if found.parts != so_far else self._finalized():
@@ -212,16 +211,16 @@ class WatchedStream(StreamedResponse):
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
         """The events of the live stream, to its end or until the model runs away."""
-        self.broken_off = True
+        self._broken_off = True
         async for event in self.live:
-            if isinstance(event, FinalResultEvent) and not self.ends_with_text:
+            if isinstance(event, FinalResultEvent) and not self._ends_with_text:
                 continue
             yield event
-            part = self.watched.worthless(event) if self.watched is not None else None
+            part = self._watched.worthless(event) if self._watched is not None else None
             if part is not None:
                 yield await self._stopped(part)
                 return
-        self.broken_off = False
+        self._broken_off = False
 
     async def _stopped(self, index: int) -> PartEndEvent:
         """End the live stream in the middle of a part: what has arrived is the reply."""
@@ -380,16 +379,6 @@ def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: Finis
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
 
-def come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
-    """The reply at the end of a stream. The usage of one that broke off is not measured."""
-    so_far = stream.so_far()
-    if stream.final is not None or not stream.broken_off:
-        return so_far
-    if record is not None:
-        record.tally.broken_off += bool(so_far.parts)  # the host counts no other
-    return replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
-
-
 def _is_answer(part: ModelResponsePart) -> bool:
     return isinstance(part, (TextPart, BaseToolCallPart))
 
@@ -472,9 +461,9 @@ class Showing:
     of all before it, a `TextAppended` after it.
     """
 
-    def __init__(self, live: Live, contract: Contract[Any] | None, record: RunRecord) -> None:
+    def __init__(self, live: Live, contract: Contract[Any] | None, run: Run) -> None:
         self.live = live
-        self.record = record
+        self.run = run
         self.contract = contract
         self.shown = ""
         self._valued = self._restarted = False
@@ -519,7 +508,7 @@ class Showing:
         """The text of a part that a person should see, or None if it is not an answer, such as a call of the agent's
         own tool.
         """
-        parameters = self.record.exchange.parameters
+        parameters = self.run.exchange.parameters
         outputs = [tool.name for tool in parameters.output_tools] if parameters else []
         if isinstance(part, TextPart) or (isinstance(part, ToolCallPart) and part.tool_name in outputs):
             return written_in(part)
@@ -529,7 +518,7 @@ class Showing:
         if not words:
             return
         self.shown += words
-        if self.record.exchange.appended and words == self.record.exchange.appended:
+        if self.run.exchange.appended and words == self.run.exchange.appended:
             await self.live(TextAppended(text=words))
             return
         await self.live(TextDelta(text=words))

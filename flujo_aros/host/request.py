@@ -1,4 +1,4 @@
-"""One model request without pydantic-ai's agent graph: the one function that every such call goes through.
+"""A request to a model: how it is made without an agent graph, counted and reported, and the form of its output.
 
 An agent of a blueprint has no tools, and neither has an ask of a ladder. Neither needs an agent graph: one request and
 one reading suffice. `request_once` makes the request through pydantic-ai's own direct interface: deadlines, formats of
@@ -14,6 +14,10 @@ records does not call it, and the reply is shown whole.
 
 `chat` spans come with each request. The `invoke_agent` span around them (`AgentSpan`) is opened by the public hooks of
 pydantic-ai's `Instrumentation` capability, so that names and attributes are the same as for any other agent.
+
+A schema is enforced by the provider, put in the prompt, or requested as a tool call (`schema_request`). If a provider
+rejects it, it is put in the prompt (`in_some_form`). A configuration that cannot work is rejected before the first
+call (`refuse_misfit`).
 """
 
 from __future__ import annotations
@@ -27,12 +31,14 @@ from decimal import Decimal
 from functools import cache
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from opentelemetry.trace import get_current_span
-from pydantic_ai import Agent
+from pydantic import TypeAdapter
+from pydantic_ai import Agent, StructuredDict
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     CompactionPart,
     InstructionPart,
@@ -47,19 +53,25 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
+from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_json
 
-from flujo_aros.events import AskFinished, AskStarted, Finish, is_heard, span
+from flujo_aros.contract import Contract, JsonSchema, TaggedContract
+from flujo_aros.errors import UsageError
+from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
-from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
-from flujo_aros.host.run_state import RunRecord
+from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
+from flujo_aros.host.models import profile_of
+from flujo_aros.host.run import Exchange, Run
+from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
+from flujo_aros.recovery import Ladder
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -220,11 +232,10 @@ class FirstCall:
     observer.
     """
 
+    run: Run
     model: Model
     messages: Sequence[ModelMessage]
     parameters: ModelRequestParameters
-    record: RunRecord | None
-    capture: bool = False
     response: ModelResponse | None = None
     first_at: float | None = None
     _settle: Callable[[Usage], None] | None = None
@@ -232,25 +243,24 @@ class FirstCall:
     _began: float = 0.0
 
     async def __aenter__(self) -> Self:
-        record = self.record
-        if record is not None and record.options.allowance is not None:
+        run = self.run
+        if run.options.allowance is not None:
             try:
-                self._settle = await record.options.allowance.reserve()
+                self._settle = await run.options.allowance.reserve()
             finally:
                 if self._settle is None:  # a call that is refused or cancelled before that was never made
-                    record.tally.count_own(-1)
-        self._began = perf_counter()
-        if record is not None:
-            record.exchange.began, record.exchange.seconds = self._began, None
+                    run.count_own(-1)
+        run.exchange.began, run.exchange.seconds = perf_counter(), None
+        self._began = run.exchange.began
         if is_heard():
             started = AskStarted(
                 stage=FIRST,
-                attempt=self._attempt,
+                attempt=run.own_calls or 1,  # a durable engine may call from outside of a run
                 model=self.model.model_name,
                 constrained=self.parameters.output_mode == "native",
                 prompt=text_of(self.messages, for_records=True),
                 system=text_of(self.messages, system_only=True),
-                capture=self.capture,
+                capture=run.capture,
             )
             around = span(started)
             self._reported = around, around.__enter__()
@@ -259,16 +269,14 @@ class FirstCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        record = self.record
-        if record is not None:
-            record.exchange.seconds = perf_counter() - self._began
+        run, response = self.run, self.response
+        seconds = run.exchange.seconds = perf_counter() - self._began
         if self._settle is None and self._reported is None:
             return  # no one asks for its usage, and a price takes long to look up
-        used = self.usage
+        used = Usage(requests=1, unmeasured_requests=1) if response is None else usage_of(response)
         if self._settle is not None:
             self._settle(used)
-        if record is not None:
-            record.exchange.used = (self.response, used)
+        run.exchange.used = (response, used)
         if self._reported is not None:
             around, finish = self._reported
             try:
@@ -276,26 +284,17 @@ class FirstCall:
                 fault = sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else fault
                 ended = AskFinished(
                     stage=FIRST,
-                    attempt=self._attempt,
+                    attempt=run.own_calls or 1,
                     usage=used,
                     model=self.model.model_name,
-                    seconds=perf_counter() - self._began,
-                    finish_reason=None if self.response is None else self.response.finish_reason,
+                    seconds=seconds,
+                    finish_reason=None if response is None else response.finish_reason,
                     fault=fault,
                     first_seconds=None if self.first_at is None else self.first_at - self._began,
                 )
                 finish(ended)
             finally:
                 around.__exit__(kind, raised, trace)
-
-    @property
-    def usage(self) -> Usage:
-        """The usage of the call; that of a failed call was not measured."""
-        return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
-
-    @property
-    def _attempt(self) -> int:
-        return 1 if self.record is None else self.record.tally.own_calls
 
 
 def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:
@@ -478,3 +477,190 @@ class AgentSpan:
 @cache
 def _named(name: str) -> Agent[None, str]:
     return Agent(name=name or None)
+
+
+TOOL: Final = "final_result"
+"""The name of the output tool, which is that of pydantic-ai."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """The request parameters that ask for a value of a contract.
+
+    They equal those of pydantic-ai's own `NativeOutput`, `PromptedOutput` or `ToolOutput`. `key` is the key of the
+    envelope around a non-object value, because providers require an object.
+    """
+
+    parameters: ModelRequestParameters
+    key: str | None
+
+
+def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest:
+    """The output format for a contract. Raises `UsageError` for a schema that no provider accepts."""
+    schema = object_schema(contract.json_schema)
+    try:
+        like = StructuredDict(schema)
+    except UserError as error:  # a recursive schema
+        raise UsageError(str(error)) from error
+    sent: JsonSchema = TypeAdapter(like).json_schema()
+    described = sent.pop("description", None)
+    if mode == "tool":
+        described = described or "The final response which ends this conversation"
+        tool = ToolDefinition(name=TOOL, parameters_json_schema=sent, description=described, kind="output")
+        parameters = ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+    else:
+        asked = OutputObjectDefinition(sent, sent.get("title") or like.__name__, described)
+        parameters = ModelRequestParameters(output_mode=mode, output_object=asked)
+    return SchemaRequest(parameters, None if schema == contract.json_schema else ENVELOPE)
+
+
+async def in_some_form(
+    model: Model,
+    parameters: ModelRequestParameters,
+    run: Run,
+    make: Callable[[ModelRequestParameters], Awaitable[T]],
+) -> T:
+    """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
+    form = parameters
+    refusals = run.options.refusals
+    if refusals and (why := refusals.get(_key(model, form))):
+        form = _prompted(form, run, f"{why} earlier in this run") or form
+    while True:
+        try:
+            return await make(form)
+        except PROVIDER_FAULTS as error:
+            if not run.exchange.is_read or not refuses_schema(error):
+                raise
+            why = _refusal(error, model)
+            words = _prompted(form, run, why)
+            if words is None:
+                raise
+            refusals[_key(model, form)] = why  # for the rest of the run
+            run.count_own()
+            form = words
+
+
+def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRequestParameters | None:
+    """The same request with the schema in the prompt, which is reported with the reason, or None if it is there."""
+    words = in_words(parameters)
+    if words is not None:
+        run.exchange.schema_refused = said = f"{why}; prompted with the schema instead"
+        emit(StagePassed(stage=parameters.output_mode, why=said, model=run.exchange.model))
+    return words
+
+
+def _refusal(error: Exception, model: Model) -> str:
+    return f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+
+
+def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:
+    """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
+    if not refuses_schema(error):
+        return False
+    why = _refusal(error, model)
+    run.options.refusals[_key_of(model, contract)] = why
+    run.exchange.schema_refused = f"{why}; prompted with the schema instead"
+    return True
+
+
+def is_refused(model: Model, contract: Contract[Any], run: Run) -> bool:
+    """Whether a model has rejected the schema of a contract in this run."""
+    return bool(run.exchange.schema_refused) or (
+        bool(run.options.refusals) and _key_of(model, contract) in run.options.refusals
+    )
+
+
+def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
+    """The request with its schema only in the prompt, or None if that is already so."""
+    asked = parameters.output_object
+    if parameters.output_mode == "native" and asked is not None:
+        return replace(parameters, output_mode="prompted")
+    if parameters.output_mode != "tool" or not parameters.output_tools:
+        return None
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    tool = parameters.output_tools[0]
+    asked = OutputObjectDefinition(
+        schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        tool.name,
+        tool.description if len(schemas) == 1 else None,
+    )
+    return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
+
+
+def _key_of(model: Model, contract: Contract[Any]) -> str:
+    return f"{model.model_name} {contract.fingerprint}"
+
+
+def _key(model: Model, parameters: ModelRequestParameters) -> str:
+    asked = parameters.output_object
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    return f"{model.model_name} {to_json([None if asked is None else asked.json_schema, schemas]).decode()}"
+
+
+_PART_OF_TEXT: Final = ("tagged", "text", "block")
+_MOST_CHARS_PER_TOKEN: Final = 8
+"""No tokenizer packs prose or JSON more densely than this over a whole prompt."""
+_LEAST_TOKENS: Final = 512
+"""A smaller count is not a server's window, but the part of the prompt that was not cached."""
+
+
+def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
+    """Raise a `UsageError` for a configuration that cannot work, before anything is spent on it."""
+    parameters = request.model_request_parameters
+    mode = parameters.output_mode
+    if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
+        message = (
+            f"a {contract.mode} output is part of a text, but the agent asks for its output in {mode} mode; "
+            "give the agent output_type=contract.as_output(), or output_type=str"
+        )
+        raise UsageError(message)
+    if not isinstance(contract, TaggedContract):
+        return
+    if not contract.opens.search(text_of(request.messages)):
+        message = (
+            f"the prompt does not name the opening tag {contract.opening}, so the model does not know about it; "
+            f'say so in the prompt or the instructions: "Write your final answer between {contract.opening} and '
+            f'</{contract.tag}>."'
+        )
+        raise UsageError(message)
+    if not contract.max_retries:
+        return
+    wanted = f"max_retries={contract.max_retries} asks again in the same conversation"
+    if profile_of(request.model).get("supports_conversation") is False:
+        message = f"{wanted}, but the model {request.model.model_name} takes single prompts only; set max_retries=0"
+        raise UsageError(message)
+    if ladder.max_calls < 1 or not any(stage.stage == "retry" for stage in ladder.stages):
+        message = f"{wanted}, but the ladder makes no such call; add Retry() to its stages, or set max_retries=0"
+        raise UsageError(message)
+
+
+def prompt_cut(exchange: Exchange) -> str:
+    """Why the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
+
+    It counted far fewer tokens than the prompt can have.
+    """
+    request, response = exchange.request, exchange.response
+    if request is None or response is None:
+        return ""
+    counted = response.usage.input_tokens
+    if counted < _LEAST_TOKENS:
+        return ""
+    parameters = request.model_request_parameters
+    tools = [tool.parameters_json_schema for tool in (*parameters.function_tools, *parameters.output_tools)]
+    size = len(text_of(request.messages)) + len(to_json(tools))
+    if size <= counted * _MOST_CHARS_PER_TOKEN:
+        return ""
+    return (
+        f"the provider counted {counted} input tokens for a prompt of {size} characters and has most likely cut it; "
+        "raise the context length of the server (Ollama: num_ctx), or shorten the prompt"
+    )
+
+
+def better_mode(exchange: Exchange) -> str | None:
+    """`native` if the model's profile supports it and another output mode is configured."""
+    request = exchange.request
+    if request is None:
+        return None
+    mode = request.model_request_parameters.output_mode
+    able = profile_of(request.model).get("supports_json_schema_output")
+    return "native" if able and mode in ("prompted", "tool") else None

@@ -1,0 +1,783 @@
+"""Runs an agent for one step, by pydantic-ai or directly, and reports its outcome, stages, calls and cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from uuid import uuid4
+
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    NativeOutput,
+    PromptedOutput,
+    StructuredDict,
+    ToolApproved,
+    ToolDenied,
+    ToolOutput,
+)
+from pydantic_ai.capabilities import CAPABILITY_TYPES
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.contract import BlockContract, Check, Contract, Invalid, TaggedContract, is_async, with_checks
+from flujo_aros.errors import UsageError
+from flujo_aros.host.capability import Aros
+from flujo_aros.host.content import Prompt
+from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
+from flujo_aros.host.models import ModelSource, named_model, once, profile_of
+from flujo_aros.host.output import Wire, shown_contract, without_deferral
+from flujo_aros.host.recorded import recorded_run
+from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text, was_cut
+from flujo_aros.host.request import (
+    TEXT,
+    TOOL,
+    AgentSpan,
+    Call,
+    FirstCall,
+    capabilities_in,
+    count,
+    in_some_form,
+    is_instrumented,
+    make_call,
+    refuse_misfit,
+    schema_request,
+    text_in,
+    uninstrumented,
+    with_instructions,
+)
+from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
+from flujo_aros.host.run import Exchange, Run, RunOptions, StageRecord, Viewer, awaited_run
+from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
+from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.read import read
+from flujo_aros.recovery import Evidence, Ladder, ladder_for
+from flujo_aros.settings import current_settings
+from flujo_aros.usage import Allowance, Usage
+
+T = TypeVar("T")
+
+
+async def direct_agent(
+    spec: AgentSpec,
+    contract: Contract[T] | None,
+    ladder: Ladder | None,
+    models: ModelSource | None,
+    *,
+    repeated: bool = False,
+) -> DirectAgent[T]:
+    """The agent of a spec, which needs no agent graph: it has no tools. The same one each time in an event loop.
+
+    `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
+    """
+    model = await named_model(spec.model, models, repeated=repeated)
+    return once(_of_spec, spec, model, contract, ladder)
+
+
+def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
+    """Raise `UsageError` for an agent that cannot be built, because of its tools or a requirement of a capability."""
+    if tools or spec.capabilities:
+        _with_tools(spec, None, *tools)
+
+
+def capability_names() -> tuple[str, ...]:
+    """The names of the capabilities that pydantic-ai can build from a spec."""
+    return tuple(CAPABILITY_TYPES)
+
+
+def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
+    """The contract with further checks: the same object each time, so that caches keyed by it work."""
+    return once(_with_checks, contract, *checks) if checks else contract
+
+
+def _with_checks(contract: Contract[T], *checks: Check) -> Contract[T]:
+    return with_checks(contract, checks)
+
+
+def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
+    mode = spec.output_mode
+    if mode == "auto":
+        mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
+    request = None
+    if contract is not None and not _is_asked_in_words(contract, mode):
+        with suppress(UsageError):  # a recursive schema
+            request = schema_request(contract, mode)
+    instructions = spec.system_prompt
+    if contract is not None and request is None:
+        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
+    settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
+    parameters = with_instructions(TEXT if request is None else request.parameters, instructions)
+    key = None if request is None else request.key
+    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, parameters, key)
+
+
+def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any, Any]:
+    settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
+    try:
+        return Agent.from_spec(
+            {"capabilities": list(spec.capabilities)},
+            model=model,
+            name=spec.name or None,
+            instructions=spec.system_prompt or None,
+            model_settings=settings,
+            tools=tools,
+            deps_type=object,
+        )
+    except (UserError, ValueError, TypeError, ImportError) as error:  # as it refuses tools, options and what is missing
+        raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
+
+
+def _words(contract: Contract[Any]) -> str | None:
+    """What the prompt says about the output. Tags are explained by the author, who alone knows their purpose."""
+    return None if isinstance(contract, TaggedContract) else contract.instruction()
+
+
+def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
+    """The output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
+    if _is_asked_in_words(contract, mode):
+        return str
+    try:
+        like = StructuredDict(object_schema(contract.json_schema))
+    except UserError:  # a recursive schema
+        return str
+    return {"native": NativeOutput, "prompted": PromptedOutput, "tool": ToolOutput}[mode](like)
+
+
+def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:
+    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
+    return of_text or not contract.json_schema
+
+
+Conversation: TypeAlias = tuple[ModelMessage, ...]
+"""The messages between an agent and its model, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun(Generic[T]):
+    """The result of one run of an agent. `calls` counts every model call, failed calls and repairs included.
+
+    `messages` are the messages that the run added; pass them as `history` to continue the conversation.
+    """
+
+    outcome: Outcome[T]
+    stages: tuple[StageRecord, ...]
+    usage: Usage
+    calls: int
+    messages: Conversation = ()
+
+
+class CallLimits(Protocol):
+    """Usage limits of one run of an agent, repairs included. None means no limit."""
+
+    @property
+    def max_requests(self) -> int | None:
+        """Model calls."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens, in and out."""
+        ...
+
+    @property
+    def max_cost(self) -> Decimal | None:
+        """US dollars."""
+        ...
+
+
+async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all by name)
+    agent: AgentSpec | Agent[Any, Any],
+    prompt: Prompt,
+    contract: Contract[T] | None,
+    ladder: Ladder | None = None,
+    *,
+    models: ModelSource | None = None,
+    deps: Any = None,
+    usage_sink: Callable[[Usage], None] | None = None,
+    live: Live | None = None,
+    limits: CallLimits | UsageLimits | None = None,
+    allowance: Allowance | None = None,
+    settings: Mapping[str, Any] | None = None,
+    history: Sequence[ModelMessage] | None = None,
+    checks: Sequence[Check] = (),
+    secrets: Iterable[str] = (),
+    evidence: Evidence | None = None,
+    repeated: bool = False,
+    refusals: dict[str, str] | None = None,
+    tools: Sequence[Any] = (),
+    resumed: tuple[Deferral, Mapping[str, Decision]] | None = None,
+) -> AgentRun[T]:
+    """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
+
+    `prompt` is a string, or a list of strings and content such as images, which is sent unchanged. `deps` is what
+    the agent's own tools and instructions see as `ctx.deps`.
+    Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
+    agent's own output, plain text for a spec. `usage_sink` receives the usage, even if the run raises or is
+    cancelled. With `live` the reply is streamed and each chunk awaited; otherwise nothing is streamed. `limits` are
+    those of this run; `allowance` is consulted before each model call. `settings` are model settings for this run,
+    which override the agent's. `history` is the conversation before the prompt. `secrets` are masked in repair prompts.
+    `evidence` is the statistics for an adaptive ladder. `repeated`: the caller retries after provider errors, so the
+    client of the provider does not. `refusals` are the schemas that models refused earlier: they are
+    requested in the prompt, and new ones are added. `tools` are the functions that a spec names. `resumed` is what an
+    earlier run has left to be decided, and the decision on each call: the run continues from there.
+
+    Raises `UsageError` before any model call if the agent cannot be run as described, and `CallsDeferred` if it waits
+    for a decision on tool calls. `UsageLimitExceeded`,
+    `LimitReached`, cancellation and the errors of the agent's own tools pass through.
+    """
+    wanted, every = contract, tuple(checks)
+    if contract is not None:
+        wanted = checked_contract(contract, [check for check in checks if not is_async(check)]) if checks else contract
+        every = (*contract.awaited, *every)
+    run = Run(
+        RunOptions(
+            wanted,
+            ladder,
+            allowance,
+            partial(named_model, models=models, repeated=repeated),
+            every and tuple(check for check in every if contract is None or is_async(check)),
+            secrets,
+            evidence,
+            {} if refusals is None else refusals,
+            is_text_judged=contract is None,
+            prompt=prompt,
+            history=history or (),
+            settings=cast("ModelSettings | None", settings),
+            limits=_usage_limits(limits),
+            deps=deps,
+        )
+    )
+    showing = timeout = None
+    path: Callable[[], Awaitable[Outcome[T]]]
+    # This is the only place where the two paths diverge: an agent without tools needs no agent graph.
+    if not isinstance(agent, AgentSpec):
+        path = partial(_hosted, agent, "auto", run, resumed)
+    elif agent.is_direct:
+        path = partial(_directly, await direct_agent(agent, wanted, ladder, models, repeated=repeated), run)
+    else:
+        model = await named_model(agent.model, models, repeated=repeated)
+        path = partial(_hosted, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
+    if isinstance(agent, AgentSpec):
+        timeout = agent.timeout
+    if live is not None:
+        shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
+        showing = run.viewer = Showing(live, shown, run)
+    awaited = awaited_run.set(run)
+    try:
+        outcome = await (path() if timeout is None else _in_time(path, timeout, run))
+        # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
+        # twice, because it would clean its own result again.
+        left = [check for check in every if check not in run.exchange.judged] if every else ()
+        if left:
+            outcome = await judged_awaiting(outcome, left)
+        if showing is not None:
+            await showing.end(outcome)
+    finally:
+        awaited_run.reset(awaited)
+        spent = run.spent
+        if usage_sink is not None:
+            usage_sink(spent)
+    return AgentRun(outcome, tuple(run.stages), spent, run.calls, run.added)
+
+
+def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
+    if limits is None or isinstance(limits, UsageLimits):
+        return limits
+    return UsageLimits(
+        request_limit=limits.max_requests, total_tokens_limit=limits.max_tokens, cost_limit=limits.max_cost
+    )
+
+
+async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, run: Run) -> Outcome[T]:
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            return await path()
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        issue = Issue("$", "timeout", f"no answer within the agent's timeout of {seconds:g} s")
+        return Rejected(Reason.PROVIDER, (issue,), _last_text(run))
+
+
+async def _directly(agent: DirectAgent[T], run: Run) -> Outcome[T]:
+    """The run of an agent defined by a spec."""
+    direct = DirectRun(agent, run)
+    try:
+        with run.observed(run.deps, agent.settings):
+            return await direct.outcome()
+    except PROVIDER_FAULTS as error:
+        return _failed(error, run, schema_sent=agent.parameters.output_mode == "native")
+    except UserError as error:
+        message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
+        hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
+        raise UsageError(f"{message}{hint}") from error
+
+
+async def _hosted(
+    agent: Agent[Any, Any], mode: OutputMode, run: Run, resumed: tuple[Deferral, Mapping[str, Decision]] | None
+) -> Outcome[Any]:
+    """The run of a pydantic-ai agent, with `Aros` active. One that only writes text is asked for the contract."""
+    options, contract = run.options, run.options.contract
+    before = len(options.history)  # the number of messages before those of the run
+    extra: dict[str, Any] = {"user_prompt": options.prompt, "message_history": options.history or None}
+    if resumed is not None:
+        deferral, decisions = resumed
+        before, extra = deferral.before, deferral.resumed(decisions)
+    schema_sent, instructions = False, None
+    if contract is not None and without_deferral(agent.output_type) is str:
+        if mode == "auto":
+            native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
+            mode = "native" if native else "prompted"
+        output = _output_type(contract, mode)
+        schema_sent, instructions = mode == "native" and output is not str, _words(contract) if output is str else None
+        extra["output_type"] = [output, DeferredToolRequests]
+    has_own = any(isinstance(part, Aros) for part in capabilities_in(agent.root_capability))
+    extra.update(recorded_run(agent, () if has_own else (Aros(contract, options.ladder),)))
+    if run.viewer is not None and _graph_streams(agent):
+        extra["event_stream_handler"], run.viewer = run.viewer, None
+    try:
+        result = await deferring(agent).run(
+            instructions=instructions,
+            deps=options.deps,
+            model_settings=options.settings,
+            usage=run.usage,
+            usage_limits=options.limits,
+            infer_name=False,  # the host would look for it among our local variables
+            **extra,
+        )
+    except OutputError as error:
+        if error is not run.raised or run.outcome is None:
+            raise  # someone else's, such as a tool's that requested its own value
+        return run.outcome
+    except PROVIDER_FAULTS as error:
+        silent = _no_output(run.exchange, error)
+        return _failed(error, run, schema_sent=schema_sent) if silent is None else silent
+    messages = result.all_messages()
+    if isinstance(result.output, DeferredToolRequests):
+        parameters = run.exchange.parameters
+        tools = parameters.function_tools if parameters else ()
+        raise CallsDeferred(Deferral.of(result.output, messages, tools, before))
+    run.added = tuple(messages[before:])
+    if run.outcome is None:
+        return _unread(result.output, result.response.text or "", contract)
+    if contract is None and isinstance(run.outcome, Accepted):
+        return replace(run.outcome, value=result.output)  # the result of the agent's own output functions
+    return run.outcome
+
+
+def _graph_streams(agent: Agent[Any, Any]) -> bool:
+    """Whether the agent graph has to stream the replies itself, because others use its events or spans. That takes
+    twice the time of a stream that is read below the graph.
+    """
+    root = agent.root_capability
+    if agent.event_stream_handler is not None or root.has_wrap_run_event_stream or root.has_on_event:
+        return True
+    return is_instrumented(agent)
+
+
+def _failed(error: Exception, run: Run, *, schema_sent: bool) -> Rejected:
+    """The outcome of a run that ended with a provider error."""
+    issue = issue_of(error, schema_sent=schema_sent)
+    return Rejected(reason_of(error), (issue,), _last_text(run), retry_after=retry_after_of(error))
+
+
+def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
+    """The outcome for an output that needed no reading, such as plain text."""
+    if contract is None:
+        return Accepted(cast("T", output), Trust.CLEAN, "first", (), text)
+    verdict = contract.validate(to_jsonable_python(output, by_alias=True))
+    if isinstance(verdict, Invalid):
+        return Rejected(Reason.INVALID, verdict.issues, text)
+    return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
+
+
+def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
+    """The rejection of a response that the host could not use, such as an empty one, or None for other errors."""
+    response = exchange.response
+    if response is None or not isinstance(error, UnexpectedModelBehavior):
+        return None
+    parameters = exchange.parameters if exchange.is_read else None
+    silent = None if parameters is None else no_output_in(response, parameters)
+    if silent is not None or type(error) is not UnexpectedModelBehavior:
+        return silent
+    text, called = response.text or "", [call.tool_name for call in response.tool_calls]
+    if called:
+        words = f"the model called {', '.join(called)} instead of giving its output ({sentence(error)})"
+    else:
+        words = sentence(error) if text.strip() else "the model wrote nothing"
+    return Rejected(Reason.NO_JSON, (Issue("$", "no_output", words),), text)
+
+
+def _last_text(run: Run) -> str:
+    if run.texts:
+        return run.texts[-1]
+    stream = run.exchange.stream  # what it has shown is what there is
+    return "" if stream is None else stream.so_far().text or ""
+
+
+_PUT_OFF: Final = (
+    "the provider deferred the reply (background mode), and an agent without tools does not wait for "
+    "it; remove the background mode from its model_settings, or give the step your own pydantic-ai agent"
+)
+_DONE: Final = "Final result processed."
+"""pydantic-ai's answer to an output tool call."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectAgent(Generic[T]):
+    """An agent without tools, as its requests go out.
+
+    `parameters` are those of each request; a value that is not an object is asked for under `key`.
+    """
+
+    name: str
+    model: Model
+    contract: Contract[T] | None
+    ladder: Ladder | None
+    instructions: str | None
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+    key: str | None
+
+
+@dataclass(slots=True)
+class DirectRun(Generic[T]):
+    """One run of such an agent: one request, one reading, and the ladder if the reply is unusable."""
+
+    agent: DirectAgent[T]
+    run: Run
+    limits: UsageLimits = field(init=False)
+    own: RunUsage = field(default_factory=RunUsage)
+    """The usage of the agent's own requests, without those of the ladder."""
+    conversation: str = field(init=False)
+    """The id of the conversation, taken from its history if there is one."""
+
+    def __post_init__(self) -> None:
+        run, options = self.run, self.run.options
+        run.claimed = True  # an agent run by a check has its own run
+        # The spans of an instrumented model are opened around the whole run, which asks the model in it.
+        run.model, run.instrument = uninstrumented(self.agent.model)
+        run.name, run.messages, run.deps = self.agent.name, list(options.history), options.deps
+        self.limits = run.limits = options.limits or UsageLimits()
+        self.conversation = run.run_id = str(uuid4())
+        for message in run.messages:
+            self.conversation = message.conversation_id or self.conversation
+
+    async def outcome(self) -> Outcome[T]:
+        """The outcome of the run. Raises the provider's error if it leaves no reply."""
+        run = self.run
+        if run.instrument is None:
+            return await self._outcome()
+        span = AgentSpan(
+            run.instrument, run.name, run.model, run.usage, self.own, run.messages, run.run_id, self.conversation
+        )
+        refused: list[Outcome[T]] = []
+
+        async def body() -> Accepted[T]:
+            outcome = await self._outcome()
+            if isinstance(outcome, Accepted):
+                return outcome
+            refused.append(outcome)
+            raise run.error(outcome, run.spent_so_far)
+
+        try:
+            return await span.around(body, attrgetter("value"))
+        except OutputError as error:
+            if error is not run.raised or not refused:
+                raise
+            return refused[0]
+
+    def ladder_of(self, contract: Contract[Any]) -> Ladder:
+        """The ladder of the agent, or the default one of the contract."""
+        return self.agent.ladder or ladder_for(contract, current_settings())
+
+    async def _outcome(self) -> Outcome[T]:
+        run, contract, response = self.run, self.agent.contract, await self._response()
+        answer = self._answer(response)
+        if isinstance(answer, Rejected):
+            run.exchange.outcome = answer
+            return answer
+        text, call_id = answer
+        outcome: Outcome[Any]
+        if contract is None:
+            judged = await recover_text(run, text)
+            outcome = Accepted(text, Trust.CLEAN, "first", (), text) if judged is None else judged
+        else:
+            if run.viewer is not None and isinstance(contract, BlockContract):
+                text = await self._put_behind(contract, text, run.viewer)
+            wire = self._wire(contract, text)
+            outcome, _ = await recover(run, self.ladder_of(wire.contract), wire, text, call_id=call_id)
+        if isinstance(outcome, Accepted):
+            if call_id is not None:
+                self._say(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
+            run.added = tuple(run.messages[len(run.options.history) :])
+        self.limits.check_cost(run.usage)
+        return outcome
+
+    def _say(self, message: ModelMessage) -> None:
+        message.run_id, message.conversation_id = self.run.run_id, self.conversation
+        self.run.messages.append(message)
+
+    def _wire(self, contract: Contract[Any], text: str) -> Wire:
+        """What the text contains: the contract, in the envelope around a non-object value if the reply has one."""
+        key = self.agent.key
+        if key is not None and f'"{key}"' not in text and isinstance(read(text, contract.at_once), Accepted):
+            key = None
+        if key is None and not contract.awaited:
+            return Wire(contract, contract)
+        return Wire.of(contract, wanted=True, key=key)
+
+    # --- the request ---
+
+    async def _response(self) -> ModelResponse:
+        """The reply to the agent's own request, counted. An error that the ladder can handle counts as a reply."""
+        agent, run, options = self.agent, self.run, self.run.options
+        self.limits.check_before_request(run.usage)
+        self._say(ModelRequest(parts=[UserPromptPart(options.prompt)], instructions=agent.instructions))
+        settings = merge_model_settings(merge_model_settings(run.model.settings, agent.settings), options.settings)
+        context = ModelRequestContext(
+            model=run.model,
+            messages=list(run.messages),
+            model_settings=settings,
+            model_request_parameters=agent.parameters,
+        )
+        if agent.contract is not None and agent.contract.mode != "json":
+            refuse_misfit(agent.contract, self.ladder_of(agent.contract), context)
+        run.begin(context, agent.contract)
+
+        async def asking(form: ModelRequestParameters) -> ModelResponse:
+            async with FirstCall(run, run.model, context.messages, form) as call:
+                listen = None if run.viewer is None else partial(self._listen, run.viewer, call)
+                attempt, instrument = run.own_calls, run.instrument
+                call.response = await make_call(
+                    Call(run.model, context.messages, form, settings, listen, instrument, agent.name, attempt=attempt)
+                )
+            return call.response
+
+        try:
+            response = await in_some_form(run.model, agent.parameters, run, asking)
+        except PROVIDER_FAULTS as error:
+            found = rescue(run, self.ladder_of, agent.parameters, error)
+            if found is None:
+                raise
+            response = found
+        self._say(response)
+        count(response, run.usage, self.own, self.limits)
+        if response.state == "suspended":
+            raise UsageError(_PUT_OFF)
+        run.exchange.response = response
+        return response
+
+    async def _listen(self, viewer: Viewer, call: FirstCall, live: StreamedResponse) -> ModelResponse:
+        """Show a reply while it streams, end the stream once the rest is useless, and return what has arrived."""
+        stream = WatchedStream(live, self.agent.parameters, call, partial(rescue, self.run, self.ladder_of))
+        try:
+            return await read_out(stream, viewer, self.limits, self.run.usage, self.own)
+        finally:
+            stream.conclude()
+
+    # --- the reply ---
+
+    def _answer(self, response: ModelResponse) -> tuple[str, str | None] | Rejected:
+        """The text of the model's answer and the id of the output tool call that contains it, or why there is none."""
+        exchange, parameters = self.run.exchange, self.agent.parameters
+        text = text_in(response)
+        if text.strip() and not parameters.output_tools and not response.tool_calls:
+            return text, None
+        self._put_right(response)
+        if exchange.fault is None and (silent := self._silence(response)) is not None:
+            return silent
+        for part in response.tool_calls if parameters.output_tools else ():
+            if part.tool_name == TOOL:
+                written = exchange.raw_arguments.get(part.tool_call_id)
+                args = part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else "{}"
+                return args if written is None else written, part.tool_call_id
+        return text_in(response), None
+
+    def _put_right(self, response: ModelResponse) -> None:
+        """Put the answer where it belongs: outside the thinking, or into the output tool call."""
+        exchange, parameters = self.run.exchange, self.agent.parameters
+        revised = response
+        thought = thought_in(response, parameters, exchange.wanted)
+        if thought is not None:
+            exchange.thought, revised = True, thought
+        elif parameters.output_tools:
+            cut = was_cut(response.finish_reason)
+
+            def always(_contract: Contract[Any], _rejected: Rejected) -> bool:
+                return True  # a reply without an output tool call goes to the ladder, because no host asks again
+
+            revised = CallsMeant(parameters, exchange.wanted, always, exchange, cut).applied(response)
+        unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
+        if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
+            exchange.unknown_tool = unknown.issues[0]
+            # No provider accepts a tool call without its result, so the feedback is sent as text.
+            revised = replace(revised, parts=[part for part in revised.parts if not isinstance(part, ToolCallPart)])
+        nothing = says_nothing(revised) and not text_in(revised)  # white space may already have been shown
+        if exchange.fault is None and nothing and self._asks_after_silence():
+            revised = with_blank(revised, parameters, exchange.raw_arguments, is_text_read=True)
+        response.parts = revised.parts
+
+    def _asks_after_silence(self) -> bool:
+        contract = self.agent.contract
+        return contract is not None and self.ladder_of(contract).answers(Reason.NO_JSON)
+
+    def _silence(self, response: ModelResponse) -> Rejected | None:
+        """Why there is no output in a reply, or None if there is something to read."""
+        parameters = self.agent.parameters
+        called = [call.tool_name for call in response.tool_calls]
+        if parameters.output_tools:
+            return None if TOOL in called else no_output_in(response, parameters)
+        if called or (
+            says_nothing(response) and not any(isinstance(part, TextPart) and part.content for part in response.parts)
+        ):
+            return no_output_in(response, parameters)
+        return None
+
+    async def _put_behind(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
+        """The text with its missing block. A reply that was already shown can only be appended to."""
+        run = self.run
+        recovery = Recovery.of(run, self.ladder_of(contract), self._wire(contract, text))
+        added = put_behind(run.exchange, text, await recovery.outcome(text, run.finish), finish=run.finish)
+        if added:
+            clean_history(run, text + added, None)
+            await viewer.append(added)
+        return text + added
+
+
+def plain_conversation(said: Conversation) -> list[Any]:
+    """A conversation as plain JSON."""
+    plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(said), mode="json")
+    return plain
+
+
+def conversation_of(plain: Sequence[Any]) -> Conversation:
+    """Restore a conversation saved by `plain_conversation`."""
+    return tuple(ModelMessagesTypeAdapter.validate_python(list(plain)))
+
+
+Decision: TypeAlias = "Approval | Result"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's decision on a tool call: whether it may run, with which arguments, and if not, why."""
+
+    approve: bool
+    args: Mapping[str, Any] | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a tool call that was executed elsewhere."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCall:
+    """One deferred tool call, waiting for an approval or for a result from elsewhere.
+
+    `schema` is that of the arguments, where the tool is known; `metadata` is what the tool says about the call.
+    """
+
+    id: str
+    tool: str
+    args: Mapping[str, Any]
+    kind: Literal["approval", "result"]
+    schema: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """The calls that a run of an agent waits for, and its conversation so far as plain JSON.
+
+    `before` counts the messages that the run was given as its history.
+    """
+
+    calls: tuple[DeferredCall, ...]
+    messages: list[Any]
+    before: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        requests: DeferredToolRequests,
+        messages: Sequence[ModelMessage],
+        tools: Sequence[ToolDefinition],
+        before: int,
+    ) -> Deferral:
+        """The deferral of a run that pydantic-ai ended with these requests."""
+        schemas = {tool.name: tool.parameters_json_schema for tool in tools}
+
+        def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
+            said = requests.metadata.get(call.tool_call_id)
+            plain = None if said is None else cast("dict[str, Any]", to_jsonable_python(said, fallback=str))
+            schema = schemas.get(call.tool_name)
+            return DeferredCall(call.tool_call_id, call.tool_name, call.args_as_dict(), kind, schema, plain)
+
+        calls = [waiting(call, "approval") for call in requests.approvals]
+        calls += [waiting(call, "result") for call in requests.calls]
+        plain = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+        return cls(tuple(calls), plain, before)
+
+    def resumed(self, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+        """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
+        results = DeferredToolResults()
+        for call, said in decisions.items():
+            if isinstance(said, Result):
+                results.calls[call] = said.value
+            elif said.approve:
+                results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
+            else:
+                results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
+        history = ModelMessagesTypeAdapter.validate_python(self.messages)
+        return {"message_history": history, "deferred_tool_results": results}
+
+
+class CallsDeferred(Exception):
+    """Raised when a run of an agent waits for decisions on its tool calls. Control flow, not an error."""
+
+    def __init__(self, deferral: Deferral) -> None:
+        super().__init__("the agent waits for deferred tool calls")
+        self.deferral = deferral
+
+
+def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
+    """The agent, allowed to end with deferred tool calls whatever its output type."""
+    # A custom `output_type` for the run would do the same, but builds a new schema for each run, and is rejected where
+    # the agent has output validators.
+    schema = getattr(agent, "_output_schema", None)
+    if schema is None or schema.allows_deferred_tools:
+        return agent
+    able, allowing = copy(agent), copy(schema)
+    allowing.allows_deferred_tools = True
+    able._output_schema = allowing  # pyright: ignore[reportPrivateUsage]
+    return able

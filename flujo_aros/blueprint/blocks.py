@@ -20,7 +20,7 @@ from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.control import Branch, Cached, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.model import Common
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import Declared, declared_options
 from flujo_aros.pipeline.results import OnDegraded
 from flujo_aros.pipeline.step import Call, Processing, Step
@@ -188,7 +188,7 @@ class Kind:
     keys of options with a special form, and flujo's synonyms.
     """
 
-    step: Any
+    step: type[PipelineStep]
     under: str = ""
     keys: Mapping[str, str] = field(default_factory=dict[str, str])
     stricter: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -205,10 +205,10 @@ class Kind:
     @cached_property
     def options(self) -> Mapping[str, Declared]:
         """The options of this kind that a blueprint can set, by their keys there."""
-        shared = declared_options(Common).keys()
+        shared = declared_options(PipelineStep).keys()
         return {
             self.keys.get(name, name): each
-            for name, each in declared_options(self.step).items()
+            for name, each in declared_options(cast("Any", self.step)).items()
             if name not in shared and name != "name" and each.option.form not in ("hidden", "special")
         }
 

@@ -23,7 +23,7 @@ from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.builtins import EXTRACT, Extraction
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.control import Import, Loop, OutputMapping
-from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import REFERENCE, Call, Step
 
@@ -79,7 +79,7 @@ class _Writing:
         else:
             raise UsageError(f"step {step.name!r}: a blueprint cannot express a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
-        return {**kind, "name": step.name, **written, **self.common(cast("Common", step))}
+        return {**kind, "name": step.name, **written, **self.common(step)}
 
     def options(self, word: str, step: PipelineStep) -> Plain:
         """The options of a kind that differ from their defaults, including those with a special form."""
@@ -89,7 +89,7 @@ class _Writing:
         for key, option in kind.options.items():
             value = getattr(step, option.name)
             if option.option.form == "condition":
-                inner |= {} if value is None else _condition(cast("Common", step), value, *condition_keys(key))
+                inner |= {} if value is None else _condition(step, value, *condition_keys(key))
             elif key in kind.stricter or option.required or value != option.default:
                 (inner if key in kind.keys_under else outer)[key] = self.option(step, option, value)
         return {**outer, kind.under: inner} if kind.under and inner else outer
@@ -113,10 +113,10 @@ class _Writing:
             case _:
                 return value
 
-    def common(self, step: Common) -> Plain:
+    def common(self, step: PipelineStep) -> Plain:
         """The options that every kind has."""
         keys = ("on_degraded", "updates_context", "mergeable_output", "sink_to", "retries", "timeout")
-        plain = _changed(step, Common, keys)
+        plain = _changed(step, PipelineStep, keys)
         if step.fallback is not None:
             plain["fallback"] = self.step(step.fallback)
         if step.usage_limits is not None:
@@ -273,13 +273,13 @@ def _contract(written: WrittenContract) -> Any:
     return {written.form: list(written.names) or True, **dict(written.options)}
 
 
-def _condition(step: Common, condition: Any, expression: str, reference: str) -> Plain:
+def _condition(step: PipelineStep, condition: Any, expression: str, reference: str) -> Plain:
     if isinstance(condition, str) and not REFERENCE.fullmatch(condition):
         return {expression: condition}
     return {reference: _function(step, condition)}
 
 
-def _check(step: Common, check: Any) -> str:
+def _check(step: PipelineStep, check: Any) -> str:
     if isinstance(check, Expressed):
         return check.expression
     if isinstance(check, Imported):

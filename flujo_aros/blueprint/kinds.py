@@ -236,7 +236,7 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     special = _SPECIAL[kind.word](making, keys) if kind.word in _SPECIAL else {}
     if given is None or special is None:
         return None
-    return cast("PipelineStep", kind.step(**{"name": block.name, **special, **given}, **making.common))
+    return kind.step(**{"name": block.name, **special, **given}, **making.common)
 
 
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dict[str, Any] | None:
@@ -512,7 +512,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         "model_settings": sound if block.config is None else {**said(block.config, *_SETTINGS), **sound},
         "use_history": making.where.conversation,
     }
-    step: Step = _made(making, "step", block, special)
+    step = cast("Step", _made(making, "step", block, special))
     for key, message in warnings_of(step) if block.processing is not None else ():
         place = (making.member("processing", *key.split(".")) or making.node).place
         making.loading.warn(place, f"processing.{key} {message}")
@@ -548,7 +548,7 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if target.builtin is not None:
         return built_in_step(block.name, target.builtin, params, **said(block, "input"), **common)
     making = replace(making, common=common)
-    return cast("PipelineStep", _made(making, "call", block, {"function": target.function, "params": params}))
+    return _made(making, "call", block, {"function": target.function, "params": params})
 
 
 def _context_step(
@@ -580,10 +580,10 @@ def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep
     if pipeline is None:
         return None
     special = {"pipeline": pipeline, "alias": alias, "outputs": outputs}
-    return cast("PipelineStep", _made(making, "imports", block, special))
+    return _made(making, "imports", block, special)
 
 
-def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> Any:
+def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
     """A step of one of the kinds that share the word `step`."""
     kind = blocks.KINDS[word]
     given = options_of(making, kind, block) or {}

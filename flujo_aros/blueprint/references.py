@@ -21,7 +21,7 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import STEP_NAME, Common, StepContext, StepLimits
+from flujo_aros.pipeline.model import STEP_NAME, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.modules import resolved
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import REFERENCE
@@ -85,10 +85,9 @@ class Shaped:
 
 
 @dataclass(frozen=True)
-class Unready(Common):
+class Unready(PipelineStep):
     """A step that loads but cannot run because something is missing. The run is refused before anything starts."""
 
-    name: str
     why: str
     source: str = ""
     place: Place | None = None

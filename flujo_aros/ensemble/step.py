@@ -144,7 +144,6 @@ class Ensemble(TakesInput):
     ('agent.spoke',)
     """
 
-    name: str
     _: KW_ONLY
     cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _CAST]
     profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES] = field(default_factory=dict[str, "AgentSpec | str"])

@@ -24,7 +24,7 @@ from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.model import Common, Pipeline
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
@@ -251,12 +251,12 @@ def judge_by(model: str) -> Pipeline:
 
 
 async def evaluate(  # noqa: PLR0913 - one parameter for each option
-    runner: Runner | Pipeline | Common[Any],
+    runner: Runner | Pipeline | PipelineStep[Any],
     cases: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]],
     *,
     match: Match = "exact",
     check: str | None = None,
-    judge: str | Runner | Pipeline | Common[Any] | None = None,
+    judge: str | Runner | Pipeline | PipelineStep[Any] | None = None,
     context: Mapping[str, Any] | None = None,
     deps: Any = None,
     concurrency: int = 4,
@@ -325,7 +325,7 @@ async def evaluate(  # noqa: PLR0913 - one parameter for each option
 
 
 def evaluate_sync(
-    runner: Runner | Pipeline | Common[Any],
+    runner: Runner | Pipeline | PipelineStep[Any],
     cases: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]],
     **options: Any,
 ) -> Evaluation:
@@ -333,7 +333,7 @@ def evaluate_sync(
     return asyncio.run(evaluate(runner, cases, **options))
 
 
-def _judging(judge: str | Runner | Pipeline | Common[Any] | None) -> Runner | None:
+def _judging(judge: str | Runner | Pipeline | PipelineStep[Any] | None) -> Runner | None:
     if judge is None or isinstance(judge, Runner):
         return judge
     return Runner(judge_by(judge) if isinstance(judge, str) else judge)

@@ -19,7 +19,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
-from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
+from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown
 from flujo_aros.pipeline.results import BodyResult
@@ -73,7 +73,7 @@ _NEED: Final = "The share of the readings that must agree, such as 0.66, or thei
 
 @known_options
 @dataclass(frozen=True)
-class Agree(Common):
+class Agree(PipelineStep):
     """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
 
     The readings are steps of your own (`readings`), or one step (`reading`, or a single one in `readings`) in several
@@ -96,7 +96,6 @@ class Agree(Common):
     ['local:smollm2', 'openai:gpt-4o-mini']
     """
 
-    name: str
     _: KW_ONLY
     readings: Annotated[Sequence[PipelineStep], Option("steps", fits=anything)] = ()
     reading: Annotated[Step, Option("step", fits=anything)] | None = None
@@ -143,7 +142,7 @@ class Agree(Common):
         object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):
             object.__setattr__(self, "wordings", tuple(self.wordings))
-        named: frozenset[str] = Common.models.fget(self)  # type: ignore[attr-defined]
+        named: frozenset[str] = PipelineStep.models.fget(self)  # type: ignore[attr-defined]
         object.__setattr__(self, "models", _Models(named, self.asked_models))
         evidence = None if self.evidence is None else InputTemplate(self.evidence, where=Where("evidence", self.name))
         object.__setattr__(self, "_evidence", evidence)
@@ -155,7 +154,7 @@ class Agree(Common):
     def _describe_reading(self) -> None:
         """Make `reading` of a single step in `readings`, or of `agent`, `contract` and `input`."""
         several = self.wordings is not None or bool(self.asked_models)
-        steps = list(self.readings) if list_of(Common, PipelineStep)(self.readings) else []
+        steps = list(self.readings) if list_of(PipelineStep)(self.readings) else []
         if self.reading is None and several and len(steps) == 1 and isinstance(steps[0], Step):
             object.__setattr__(self, "reading", steps[0])
             object.__setattr__(self, "readings", ())
@@ -185,7 +184,7 @@ class Agree(Common):
         return tuple(cast("Sequence[str]", given or ()))
 
     def _problems(self) -> Iterator[str]:
-        if not list_of(Common, PipelineStep)(self.readings):
+        if not list_of(PipelineStep)(self.readings):
             yield f"readings must be a list of steps, not {shown(self.readings)}"
         ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
         if sum(ways) != 1:
@@ -363,14 +362,13 @@ def _any_json() -> Contract[Any]:
 
 
 @dataclass(frozen=True)
-class ByField(Common):
+class ByField(PipelineStep):
     """Asks for each field of an object in a separate call, and returns the object. Used as a reading of an `Agree`
     step.
 
     A field that cannot be read fails the reading.
     """
 
-    name: str
     _: KW_ONLY
     reading: Annotated[Step, Option("step", fits=anything)]
     kind: str = field(default="by_field", init=False, repr=False)

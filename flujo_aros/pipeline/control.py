@@ -29,7 +29,6 @@ from flujo_aros.pipeline.model import (
     STEP,
     BodyLike,
     Branches,
-    Common,
     Pipeline,
     PipelineStep,
     StepContext,
@@ -57,7 +56,7 @@ _DEFAULT: Final = "default"
 
 @known_options
 @dataclass(frozen=True)
-class Branch(Common):
+class Branch(PipelineStep):
     """Runs the branch that the condition selects, on the same input, and returns its value.
 
     `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value
@@ -69,7 +68,6 @@ class Branch(Common):
     'conditional'
     """
 
-    name: str
     branches: Branches
     _: KW_ONLY
     condition: ConditionLike
@@ -182,7 +180,7 @@ _STATE: Final = Option("special", "a list of StateUpdate", fits=list_of(StateUpd
 
 @known_options
 @dataclass(frozen=True)
-class Loop(Common):
+class Loop(PipelineStep):
     """Runs its body until the exit condition holds, at most `max_loops` times, and returns the last value.
 
     Each iteration receives the value of the previous one as `previous_step`, or the value of `next_input`; `index`
@@ -199,7 +197,6 @@ class Loop(Common):
     5
     """
 
-    name: str
     body: BodyLike
     _: KW_ONLY
     exit: ConditionLike | None = None
@@ -419,7 +416,6 @@ class Import(TakesInput):
     'imports'
     """
 
-    name: str
     pipeline: Annotated[Pipeline, Option("hidden", fits=anything)]
     _: KW_ONLY
     alias: Annotated[str, Option("hidden")] = ""
@@ -563,7 +559,7 @@ _CACHE: Final = Option("hidden", "an object with `get` and `put`", fits=has("get
 
 @known_options
 @dataclass(frozen=True)
-class Cached(Common):
+class Cached(PipelineStep):
     """Runs a step once for each input, and returns the cached value after that.
 
     The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
@@ -577,7 +573,6 @@ class Cached(Common):
     'cache'
     """
 
-    name: str
     step: Annotated[PipelineStep, replace(STEP, scope="")]
     cache: Annotated[Cache, _CACHE] = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
     kind: str = field(default="cache", init=False, repr=False)

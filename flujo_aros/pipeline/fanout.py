@@ -18,7 +18,16 @@ from flujo_aros import host
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import STEP_NAME, BodyLike, Branches, Common, Pipeline, StepContext, TakesInput, as_body
+from flujo_aros.pipeline.model import (
+    STEP_NAME,
+    BodyLike,
+    Branches,
+    Pipeline,
+    PipelineStep,
+    StepContext,
+    TakesInput,
+    as_body,
+)
 from flujo_aros.pipeline.modules import called, resolved
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where, nearest
 from flujo_aros.pipeline.options import Option, anything, function_option, known_options
@@ -222,7 +231,6 @@ class Parallel(TakesInput):
     ['chars', 'words']
     """
 
-    name: str
     branches: Branches
     _: KW_ONLY
     merge_strategy: MergeStrategy = "error_on_conflict"
@@ -350,7 +358,7 @@ _ROOT: Final = re.compile(r"[A-Za-z_]\w*")
 
 @known_options
 @dataclass(frozen=True)
-class Map(Common):
+class Map(PipelineStep):
     """Runs its body once for each element of a list, and returns the list of results in the same order.
 
     `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a
@@ -364,7 +372,6 @@ class Map(Common):
     'map'
     """
 
-    name: str
     body: BodyLike
     _: KW_ONLY
     iterable_input: Annotated[str, Option(words="a template, or a path such as previous_step.lines")]

@@ -15,7 +15,7 @@ from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork
@@ -31,7 +31,7 @@ _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalPrope
 
 @known_options
 @dataclass(frozen=True)
-class Human(Common):
+class Human(PipelineStep):
     """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` continues it with the
     answer.
 
@@ -44,7 +44,6 @@ class Human(Common):
     'hitl'
     """
 
-    name: str
     message: Annotated[str, Option(words="a template")] = "{{ previous_step }}"
     input_schema: Annotated[Any, Option("schema", fits=anything)] = None
     kind: str = field(default="hitl", init=False, repr=False)

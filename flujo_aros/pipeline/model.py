@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property
 from itertools import chain
@@ -22,8 +22,6 @@ from typing import (
     Protocol,
     TypeAlias,
     cast,
-    overload,
-    runtime_checkable,
 )
 
 from annotated_types import Ge, Gt
@@ -205,113 +203,6 @@ class StepContext:
         return self.bodies
 
 
-@runtime_checkable
-class PipelineStep(Protocol):
-    """The interface between a kind of step and the pipeline; `Common` implements all but `name`, `kind` and `run`.
-
-    `run` returns the settlement; any exception settles the step, so it need not catch anything. It emits events through
-    `events.emit`, like every other part of a run.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name, unique within its pipeline."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Its name in a blueprint."""
-        ...
-
-    @property
-    def on_degraded(self) -> OnDegraded | None:
-        """How text in place of a value counts."""
-        ...
-
-    @property
-    def updates_context(self) -> bool:
-        """Whether its value is merged into the context."""
-        ...
-
-    @property
-    def mergeable_output(self) -> bool | None:
-        """Whether the value is a mapping, as declared by the author."""
-        ...
-
-    @property
-    def sink_to(self) -> str | None:
-        """The path in the context to which the value is written."""
-        ...
-
-    @property
-    def checks(self) -> Sequence[Check]:
-        """Checks on the value in addition to its contract."""
-        ...
-
-    @property
-    def fallback(self) -> PipelineStep | None:
-        """The step that runs in its place if it fails."""
-        ...
-
-    @property
-    def usage_limits(self) -> StepLimits | None:
-        """The limits on its usage."""
-        ...
-
-    @property
-    def retries(self) -> int:
-        """The number of retries after infrastructure errors."""
-        ...
-
-    @property
-    def timeout(self) -> float | None:
-        """The timeout in seconds, retries included."""
-        ...
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """Notes of its author."""
-        ...
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """Every template of the step itself, for checks across steps."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Every condition of the step itself, for the same checks."""
-        ...
-
-    @property
-    def bodies(self) -> Mapping[str, Pipeline]:
-        """The pipelines inside this step, by the word that names them in the run ledger."""
-        ...
-
-    @property
-    def models(self) -> frozenset[str]:
-        """The names of the models that it requests."""
-        ...
-
-    @property
-    def gives_mapping(self) -> bool | None:
-        """Whether its value is a mapping, or None if unknown before it runs."""
-        ...
-
-    @property
-    def wants_mapping(self) -> bool:
-        """Whether its input is known to have to be a mapping."""
-        ...
-
-    def prepare(self) -> None:
-        """Raise a `UsageError` for errors that can be detected before any model call."""
-        ...
-
-    async def run(self, context: StepContext) -> Settlement[Any]:
-        """Run the step."""
-        ...
-
-
 STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
 """A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
 
@@ -357,20 +248,24 @@ _CHECKS: Final = Option("special", "a list of functions", "`checks=[function]`, 
 _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` makes them", fits=is_a("StepLimits"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Common(Generic[T]):
-    """The options that every kind of step has. `on_degraded`: "accept" counts text in place of a value as success,
-    "fail" as failure; otherwise the run continues with the text and ends `degraded`. `updates_context` merges the
-    value, a mapping, into the context once the step has succeeded; `mergeable_output` declares that it is a mapping.
-    `sink_to` writes the value to a dotted path in the context. `checks` validate the value: functions, sync or async,
-    that return None or True to accept it; if one fails, an agent's reply goes through its ladder. `fallback` runs in
-    place of a step that failed, or that has only text which `on_degraded` does not accept. `retries` repeats the step
-    after errors of the infrastructure (a rate limit, a server error, a broken connection), never after bad data.
-    `timeout` is in seconds, all retries included.
+@dataclass(frozen=True)
+class PipelineStep(Generic[T]):
+    """A step of any kind: the options that every kind has, and what a pipeline asks of it.
 
-    A kind that defines `__post_init__` calls `super().__post_init__()` first, which checks name and options.
+    `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run continues
+    with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step has
+    succeeded; `mergeable_output` declares that it is a mapping. `sink_to` writes the value to a dotted path in the
+    context. `checks` validate the value: functions, sync or async, that return None or True to accept it; if one fails,
+    an agent's reply goes through its ladder. `fallback` runs in place of a step that failed, or that has only text
+    which `on_degraded` does not accept. `retries` repeats the step after errors of the infrastructure (a rate limit, a
+    server error, a broken connection), never after bad data. `timeout` is in seconds, all retries included.
+
+    `kind` is its name in a blueprint. A kind that defines `__post_init__` calls `super().__post_init__()` first, which
+    checks name and options.
     """
 
+    name: str
+    _: KW_ONLY
     on_degraded: OnDegraded | None = None
     updates_context: bool = False
     mergeable_output: bool | None = None
@@ -383,25 +278,21 @@ class Common(Generic[T]):
     meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=_is_mapping)] = field(
         default_factory=dict[str, Any]
     )
+    kind: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_name(getattr(self, "name", None))
+        check_name(self.name)
         for key, problem in chain(wrong_options(self, _shared()), _problems(self)):
             self.refuse(problem, key)
 
     def refuse(self, problem: str, key: str = "name") -> NoReturn:
         """Raise a `UsageError` about this step; `key` is the option in question."""
-        name = getattr(self, "name", "")
         suggestion = getattr(problem, "suggestion", None)
-        raise UsageError(f"step {name!r}: {problem}", step=str(name), key=key, suggestion=suggestion)
+        raise UsageError(f"step {self.name!r}: {problem}", step=str(self.name), key=key, suggestion=suggestion)
 
-    @overload
-    def __rshift__(self, other: Common[U] | Pipeline[U]) -> Pipeline[U]: ...
-    @overload
-    def __rshift__(self, other: PipelineStep) -> Pipeline: ...
-    def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
+    def __rshift__(self, other: PipelineStep[U] | Pipeline[U]) -> Pipeline[U]:
         """A pipeline of this step and the given ones."""
-        return Pipeline([cast("PipelineStep", self)]) >> cast("Pipeline", other)
+        return Pipeline([self]) >> other
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -442,13 +333,19 @@ class Common(Generic[T]):
         if self.fallback is not None:
             self.fallback.prepare()
 
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the step. Any exception settles it, so it need not catch anything; it emits events through
+        `events.emit`, like every other part of a run.
+        """
+        raise NotImplementedError
 
-class TakesInput(Common[T]):
+
+class TakesInput(PipelineStep[T]):
     """A kind of step with an `input`: a template, or an object or a list of templates."""
 
     @cached_property
     def _given(self) -> Input:
-        return compile_input(getattr(self, "input", None), where=Where("input", getattr(self, "name", "")))
+        return compile_input(getattr(self, "input", None), where=Where("input", self.name))
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -458,7 +355,7 @@ class TakesInput(Common[T]):
 
 @cache
 def _shared() -> frozenset[str]:
-    return frozenset(each.name for each in fields(Common))
+    return frozenset(each.name for each in fields(PipelineStep))
 
 
 def check_name(name: object) -> None:
@@ -467,7 +364,7 @@ def check_name(name: object) -> None:
         raise UsageError(f"not a valid step name: {name!r}; use one line without quotes, braces and `/`")
 
 
-def _problems(step: Common) -> Iterator[tuple[str, str]]:
+def _problems(step: PipelineStep) -> Iterator[tuple[str, str]]:
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
         yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
     elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
@@ -543,20 +440,16 @@ class Pipeline(Generic[T]):
         if not self.steps:
             raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
-            if not isinstance(step, (Common, PipelineStep)):
+            if not isinstance(step, PipelineStep):
                 raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} consists of steps, not of {step!r}")
         errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
         messages = [error.message for error in errors]
         if messages:
             raise UsageError("\n".join(messages))
 
-    @overload
-    def __rshift__(self, other: Common[U] | Pipeline[U]) -> Pipeline[U]: ...
-    @overload
-    def __rshift__(self, other: PipelineStep) -> Pipeline: ...
-    def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
+    def __rshift__(self, other: PipelineStep[U] | Pipeline[U]) -> Pipeline[U]:
         """A pipeline of these steps and the given ones, with the name of this one."""
-        more = other.steps if isinstance(other, Pipeline) else (cast("PipelineStep", other),)
+        more = other.steps if isinstance(other, Pipeline) else (other,)
         warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
         return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)
 
@@ -575,15 +468,14 @@ Branches: TypeAlias = Annotated[
 """Bodies by name."""
 
 
-def as_body(steps: object, *, name: str) -> Pipeline:
+def as_body(steps: BodyLike, *, name: str) -> Pipeline:
     """The pipeline of a body. Raises `UsageError` for anything else."""
-    known = cast("Pipeline | PipelineStep", steps)
-    if isinstance(known, Pipeline):
-        return known
+    if isinstance(steps, Pipeline):
+        return steps
     if isinstance(steps, PipelineStep):
         return Pipeline([steps], name=name, body=True)
-    if isinstance(steps, (list, tuple)):
-        return Pipeline(cast("Sequence[PipelineStep]", steps), name=name, body=True)
+    if isinstance(cast("object", steps), (list, tuple)):
+        return Pipeline(steps, name=name, body=True)
     raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
 
 

@@ -19,7 +19,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host import with_live_content, with_saved_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Outcome, Reason, Rejected
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
-from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.results import (
     PausedRun,
     RecordedAttempt,
@@ -234,7 +234,7 @@ def _described(value: Any) -> Any:
             return describe(value)
     if isinstance(getattr(value, "fingerprint", None), str):
         return value.fingerprint
-    ours = type(value).__module__.startswith("flujo_aros.") or issubclass(type(value), Common)
+    ours = type(value).__module__.startswith("flujo_aros.") or issubclass(type(value), PipelineStep)
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
         return {"": type(value).__name__, **kept}

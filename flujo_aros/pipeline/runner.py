@@ -30,7 +30,7 @@ from flujo_aros.events import (
 )
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
-from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
+from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T, Work
@@ -219,14 +219,6 @@ class InProcess:
         )
 
 
-def _as_pipeline(steps: Pipeline | Common[Any] | PipelineStep) -> Pipeline:
-    """The pipeline itself, or that of one step, with its name."""
-    if isinstance(steps, Pipeline):
-        return steps
-    step = cast("PipelineStep", steps)
-    return Pipeline([step], name=step.name)
-
-
 def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or fits(value)
 
@@ -273,7 +265,7 @@ class Runner(Generic[T]):
 
     def __init__(
         self,
-        pipeline: Pipeline[T] | Common[T],
+        pipeline: Pipeline[T] | PipelineStep[T],
         *,
         journal: Observer | None = None,
         observers: Sequence[Observer] = (),
@@ -297,7 +289,7 @@ class Runner(Generic[T]):
             models=models,
         )
         current_settings()  # load it now: during a run the file access would block the event loop
-        self.pipeline = _as_pipeline(pipeline)
+        self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits

@@ -14,7 +14,7 @@ import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -656,7 +656,6 @@ class Step(TakesInput[T]):
     'greet'
     """
 
-    name: str
     agent: Annotated[AgentSpec | AbstractAgent[Any, T] | AbstractAgent[Any, str], _AGENT]
     contract: Annotated[
         type[T] | Contract[T] | Mapping[str, Any] | WrittenContract | str | None, Option("special", fits=anything)
@@ -862,7 +861,6 @@ class Call(TakesInput):
     'count'
     """
 
-    name: str
     function: Annotated[CallFunction | str, Option("special", fits=anything)]
     params: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
@@ -978,14 +976,15 @@ def changed(value: Changed, change: Callable[[PipelineStep], PipelineStep | None
     if isinstance(value, (list, tuple)):
         items = [changed(each, change) for each in cast("list[Any]", value)]
         return cast("Changed", items if isinstance(value, list) else tuple(items))
-    if isinstance(value, PipelineStep) and is_dataclass(value) and not isinstance(value, type):
-        own = change(value)
+    if isinstance(value, PipelineStep):
+        step = cast("PipelineStep", value)
+        own = change(step)
         if own is not None:
             return cast("Changed", own)
         inside = {
             each.name: new
-            for each in fields(value)
-            if each.init and (new := changed(old := getattr(value, each.name), change)) is not old and new != old
+            for each in fields(step)
+            if each.init and (new := changed(old := getattr(step, each.name), change)) is not old and new != old
         }
-        return cast("Changed", replace(value, **inside)) if inside else value
+        return cast("Changed", replace(step, **inside) if inside else step)
     return value

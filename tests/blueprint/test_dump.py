@@ -41,7 +41,7 @@ from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.contract import written_contract
 from flujo_aros.pipeline.builtins import Extraction, built_in_step, stringify
-from flujo_aros.pipeline.model import Common
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.step import Coercion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=12)
@@ -287,7 +287,8 @@ LEAVES = steps(st.nothing(), leaves=True)
     ("kind", "options"),
     [
         *[(kind, {"name", *FIRST.get(kind, ())[:1], *own, *COMMON}) for kind, own in kinds(LEAVES).items()],
-        *[(Common, {*COMMON}), (StepLimits, {*LIMITS}), (Processing, {*PROCESSING}), (Coercion, {*COERCION})],
+        (PipelineStep, {"name", *COMMON}),
+        *[(StepLimits, {*LIMITS}), (Processing, {*PROCESSING}), (Coercion, {*COERCION})],
         (AgentSpec, {"model", *AGENT}),
     ],
 )

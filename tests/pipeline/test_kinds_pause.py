@@ -39,14 +39,14 @@ from flujo_aros import (
 from flujo_aros.contract import Output
 from flujo_aros.events import Event, StepFinished
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.testing import ScriptedModel
 
 from .kinds_lab import check_legal
 
 
 @dataclass(frozen=True)
-class Ask(Common):
+class Ask(PipelineStep):
     """The smallest step that asks a person."""
 
     name: str
@@ -315,7 +315,7 @@ def test_what_a_step_may_use_holds_across_a_pause_inside_it() -> None:
 
 
 @dataclass(frozen=True)
-class Weighing(Common):
+class Weighing(PipelineStep):
     """A step that has used something when it asks."""
 
     name: str

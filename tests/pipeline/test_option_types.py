@@ -32,7 +32,7 @@ from flujo_aros import (
     StepLimits,
     UsageError,
 )
-from flujo_aros.pipeline.model import Common
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import declared_options
 from flujo_aros.pipeline.step import Coercion
 
@@ -154,7 +154,7 @@ def test_an_option_that_there_is_not_is_refused_with_the_nearest(make: Make, wor
 
 
 @pytest.mark.parametrize("kind", [Step, Call, Parallel, Map, Branch, Loop, Import, Human, Cached])
-def test_every_option_of_every_kind_is_looked_at(kind: type[Common]) -> None:
+def test_every_option_of_every_kind_is_looked_at(kind: type[PipelineStep]) -> None:
     looked_at = {"contract", "input", "function", "body", "init", "finalize", "condition", "default_branch", "exit"}
     looked_at |= {"output", "pipeline", "default", "input_schema"}  # where they are compiled
     for name, each in declared_options(kind).items():
@@ -173,7 +173,7 @@ def test_what_is_right_is_taken_in_every_way_that_python_has() -> None:
 
 def test_a_kind_of_ones_own_may_have_options_of_the_same_names() -> None:
     @dataclass(frozen=True)
-    class Fetch(Common):
+    class Fetch(PipelineStep):
         name: str
         model: int = 3
         kind: str = field(default="fetch", init=False)

@@ -150,7 +150,7 @@ def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             hook(f"before {name}")
             found = method(self, *args, **kwargs)
-            names = [row["name"] for row in args[2]] if name in ("started", "settled", "finish") else []
+            names = [row["name"] for rows in args[3:4] for row in rows] if name in ("write", "finish") else []
             hook(f"kept {name} {','.join(names)}")
             return found
 
@@ -162,7 +162,7 @@ def hook_methods(hook: Callable[[str], None], owner: type, names: tuple[str, ...
 
 def watch(witness: Witness) -> None:
     """Hook everything that is kept, before and after it is."""
-    hook_methods(witness.hook, Store, ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"))
+    hook_methods(witness.hook, Store, ("add", "claim", "write", "finish", "take_segment"))
     kept = Checkpoints.__call__
 
     async def watched(self: Checkpoints, key: str, make: Any, keep: Any) -> Any:
@@ -419,8 +419,8 @@ class Sweep:
             elif what.startswith("kept call"):
                 name = what.partition("#")[0].rpartition("/")[2].removeprefix("kept call aros:")
                 begun[name] = max(0, begun[name] - 1)
-            elif what.startswith("kept settled "):
-                ended = [name.rpartition("/")[2] for name in what.removeprefix("kept settled ").split(",")]
+            elif what.startswith("kept write "):
+                ended = [name.rpartition("/")[2] for name in what.removeprefix("kept write ").split(",")]
                 begun.subtract(name for name in ended if name in self.functions)
             if line.endswith("DEATH"):
                 in_flight += sum(count for count in begun.values() if count > 0)

@@ -311,7 +311,7 @@ class Kept:
     async def checkpoint(self, run: RunRow, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Keep the record of a call."""
         record = self.calls[key] = await make()
-        await keep(lambda starts: self.store.started(run.run_id, run.epoch, starts))
+        await keep(lambda starts: self.store.write(run.run_id, run.epoch, starts))
         return record
 
     async def submit(self, *_: Any, **__: Any) -> Any:

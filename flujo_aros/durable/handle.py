@@ -8,17 +8,20 @@ from typing import Any, Final, Protocol
 
 from flujo_aros.durable.store import RunRow, StepRow, Store, TextRow
 from flujo_aros.errors import UsageError
-from flujo_aros.events import (
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    TextDelta,
-    TextReplaced,
-)
+from flujo_aros.events import RunFinished, RunStarted, StepStarted, TextDelta, TextReplaced
+from flujo_aros.pipeline.ledger import step_finished
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.pause import slots_of
-from flujo_aros.pipeline.results import PausedRun, RecordedStep, RunResult, RunStatus, StepResult, StepStatus, in_order
+from flujo_aros.pipeline.results import (
+    PausedRun,
+    RecordedStep,
+    RunResult,
+    RunStatus,
+    StepResult,
+    StepStatus,
+    Work,
+    in_order,
+)
 from flujo_aros.pipeline.runner import Runner, StreamEvent
 from flujo_aros.usage import Usage
 
@@ -100,11 +103,7 @@ class DurableHandle:
                     yield at, event
             if done:
                 last = RunFinished(
-                    run_id=row.run_id,
-                    pipeline=row.pipeline,
-                    status=row.status,
-                    usage=Usage(),
-                    seconds=row.seconds,
+                    run_id=row.run_id, pipeline=row.pipeline, status=row.status, usage=Usage(), seconds=row.seconds
                 )
                 result = await asyncio.to_thread(self._result, row)
                 yield offset, StreamEvent(None, last, result)
@@ -134,35 +133,14 @@ def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> 
     for step in steps:
         found.append((step.seq, StreamEvent(step.name, StepStarted(run_id=row.run_id, name=step.name, kind=step.kind))))
         if step.record is not None and step.settled_seq is not None:
-            ended = _step_result(step)
+            ended = slots_of([RecordedStep.model_validate(step.record)], None)[step.name].result
             if ended.status is not StepStatus.PAUSED:
-                found.append((step.settled_seq, StreamEvent(step.name, _finished(row, ended), ended)))
+                event = step_finished(row.run_id, ended, Work(ended.usage, ended.seconds))
+                found.append((step.settled_seq, StreamEvent(step.name, event, ended)))
     for text in texts:
-        said = text.text
-        event = TextReplaced(text=said) if text.kind == "replaced" else TextDelta(text=said)
-        found.append((text.seq, StreamEvent(text.step, event)))
+        kind = TextReplaced if text.kind == "replaced" else TextDelta
+        found.append((text.seq, StreamEvent(text.step, kind(text=text.text))))
     yield from sorted(found, key=lambda each: each[0])
-
-
-def _step_result(step: StepRow) -> StepResult[Any]:
-    recorded = RecordedStep.model_validate(step.record)
-    return slots_of([recorded], None)[step.name].result
-
-
-def _finished(row: RunRow, ended: StepResult[Any]) -> StepFinished:
-    return StepFinished(
-        run_id=row.run_id,
-        name=ended.name,
-        kind=ended.kind,
-        status=ended.status.value,
-        trust=ended.trust,
-        reason=ended.reason,
-        usage=ended.usage,
-        seconds=ended.seconds,
-        attempts=ended.attempts,
-        error=ended.error,
-        output=ended.handed_on,
-    )
 
 
 def result_of(

@@ -39,7 +39,8 @@ _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 Row = Mapping[str, Any]
-Keep = Callable[[Callable[[Sequence[Row]], None]], Awaitable[None]]
+Table = Sequence[Row]
+Keep = Callable[[Callable[[Table], None]], Awaitable[None]]
 """Calls a function in a thread with the starts that are not written yet; it writes all of them or none."""
 
 
@@ -54,20 +55,13 @@ class Checkpoint(Protocol):
 class Rows(Protocol):
     """Where the rows of a run are stored: a `Store`, or an engine's substitute."""
 
-    def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
-        """Record that steps start, once more for those that had not settled."""
+    def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
+        """Record that steps start, once more for those that had not settled, how steps have settled, and pieces of
+        replies: all or none."""
         ...
 
-    def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Record that steps start, and how steps have settled: all or none."""
-        ...
-
-    def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
+    def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:
         """Record how a run has ended, or that it pauses. `completed` only if every step that started has settled."""
-        ...
-
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Record that steps start, and pieces of replies: all or none."""
         ...
 
 
@@ -151,7 +145,7 @@ class RunRecording:
             self._starts[name] = {"name": name, "kind": step.kind, "seq": self._seq, "started": time.time()}
             leaves_traces = isinstance(step, Step) or bool(step.bodies)
             if not leaves_traces or name in self._known or not self.start_within:
-                await self._write(self._store.started)
+                await self._write(self._store.write)
             elif self._alarm is None:
                 self._alarm = asyncio.get_running_loop().call_later(self.start_within, self._write_late)
 
@@ -162,7 +156,7 @@ class RunRecording:
         async with self._turn:
             if self._starts:
                 with suppress(Superseded, Unwritten):  # the next write of the run finds the same, and raises it
-                    await self._write(self._store.started)
+                    await self._write(self._store.write)
 
     def stop(self) -> None:
         """Stop the timer that writes starts: the run is given up, or has ended."""
@@ -170,22 +164,20 @@ class RunRecording:
             self._alarm.cancel()
         self._alarm = None
 
-    async def _keep(self, write: Callable[[Sequence[Row]], None]) -> None:
+    async def _keep(self, write: Callable[[Table], None]) -> None:
         """As `Keep`."""
         async with self._turn:
             await self._starting(self._starts, write)
 
-    async def _write(self, write: Callable[..., T], rows: Sequence[Row] | None = None, **options: Any) -> T:
+    async def _write(self, write: Callable[..., T], rows: Table = (), **options: Any) -> T:
         """Write rows of the run and the pending starts; the start of a step that settles goes into its row."""
         starts = dict(self._starts)
-        if rows is None:
-            return await self._starting(starts, lambda given: write(self._run.run_id, self._run.epoch, given))
         whole = [{**row, **starts.pop(row["name"], {})} for row in rows]
         return await self._starting(
-            starts, lambda given: write(self._run.run_id, self._run.epoch, whole, starts=given, **options)
+            starts, lambda given: write(self._run.run_id, self._run.epoch, given, whole, **options)
         )
 
-    async def _starting(self, starts: Mapping[str, Row], write: Callable[[Sequence[Row]], T]) -> T:
+    async def _starting(self, starts: Mapping[str, Row], write: Callable[[Table], T]) -> T:
         """Call `write` in a thread with the starts to write. If it fails, all that were queued stay queued."""
         self.stop()
 
@@ -238,7 +230,7 @@ class RunRecording:
                 self._left_open.discard(name)
                 rows.append(self._row(_abandoned(name, slot.name)))
             await self._observed()
-            await self._write(self._store.settled, rows)
+            await self._write(self._store.write, rows)
         self._written.update((each.name, _state(each.result)) for each in changed)
 
     async def _observed(self) -> None:
@@ -317,8 +309,7 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            add = partial(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
-            await self._starting(dict(self._starts), add)  # events are read in order: no start may come after these
+            await self._write(self._store.write, texts=rows)  # events are read in order: no start may come after these
 
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int

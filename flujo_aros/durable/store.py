@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import NoneType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,6 +26,7 @@ from flujo_aros.errors import UsageError
 
 FORMAT: Final = 1
 """The format of our rows. A database with a higher one was written by a later release."""
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
 DAMAGED: Final = "damaged"
@@ -446,34 +447,26 @@ class Store:
         if not held:
             raise Superseded(run_id)
 
-    def started(self, run_id: str, epoch: int, starts: Sequence[Mapping[str, Any]]) -> None:
-        """Record that steps start, once more for those that had not settled."""
+    def write(self, run_id: str, epoch: int, starts: Rows, settled: Rows = (), texts: Rows = ()) -> None:
+        """Record that steps start, once more for those that had not settled, how steps have settled, and pieces of
+        replies, in one transaction."""
         with self.connection() as connection:
-            if not self.is_sqlite:  # what commits after it takes it along
+            if not (self.is_sqlite or settled):  # what commits after it takes it along
                 connection.execute(_LAZY_COMMIT)
+            if texts:
+                self._own(connection, run_id, epoch)
             self.add_starts(connection, run_id, epoch, starts)
+            self._settled(connection, run_id, epoch, settled)
+            if texts:
+                connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in texts])
 
-    def add_starts(
-        self, connection: sa.Connection, run_id: str, epoch: int, starts: Iterable[Mapping[str, Any]]
-    ) -> None:
-        """The same as part of this transaction. Raises `Superseded` if another worker has the run."""
+    def add_starts(self, connection: sa.Connection, run_id: str, epoch: int, starts: Rows) -> None:
+        """Record that steps start, as part of this transaction. Raises `Superseded` if another worker has the run."""
         for start in starts:
             if connection.execute(self._start, {"run_id": run_id, "epoch": epoch, **start}).rowcount == 0:
                 raise Superseded(run_id)
 
-    def settled(
-        self,
-        run_id: str,
-        epoch: int,
-        rows: Sequence[Mapping[str, Any]],
-        starts: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Record that steps start, and how steps have settled, in one transaction."""
-        with self.connection() as connection:
-            self.add_starts(connection, run_id, epoch, starts)
-            self._settled(connection, run_id, epoch, rows)
-
-    def _settled(self, connection: sa.Connection, run_id: str, epoch: int, rows: Iterable[Mapping[str, Any]]) -> None:
+    def _settled(self, connection: sa.Connection, run_id: str, epoch: int, rows: Rows) -> None:
         now = time.time()
         same = {"run_id": run_id, "epoch": epoch, "started": now, "now": now}
         for row in rows:
@@ -481,14 +474,7 @@ class Store:
             if connection.execute(self._settle, {**same, **row, "record": record}).rowcount == 0:
                 raise Superseded(run_id)
 
-    def finish(
-        self,
-        run_id: str,
-        epoch: int,
-        rows: Sequence[Mapping[str, Any]],
-        ending: Ending,
-        starts: Sequence[Mapping[str, Any]] = (),
-    ) -> str:
+    def finish(self, run_id: str, epoch: int, starts: Rows, settled: Rows, ending: Ending) -> str:
         """Record how a run has ended, or that it pauses. Returns its final status.
 
         That is `completed` only if, in this transaction, every step that started has settled.
@@ -496,7 +482,7 @@ class Store:
         with self.connection() as connection:
             self._own(connection, run_id, epoch)
             self.add_starts(connection, run_id, epoch, starts)
-            self._settled(connection, run_id, epoch, rows)
+            self._settled(connection, run_id, epoch, settled)
             gated = ending.gated(self._unsettled(connection, run_id))
             connection.execute(RUNS.update().where(RUNS.c.run_id == run_id).values(gated.columns(time.time())))
             return gated.status
@@ -566,21 +552,6 @@ class Store:
             return {str(workflow): str(status) for workflow, status in rows}
 
     # -- texts and documents -----------------------------------------------------------------------------------
-
-    def add_texts(
-        self,
-        run_id: str,
-        epoch: int,
-        rows: Sequence[Mapping[str, Any]],
-        starts: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Record that steps start, and pieces of replies."""
-        with self.connection() as connection:
-            if not self.is_sqlite:
-                connection.execute(_LAZY_COMMIT)
-            self._own(connection, run_id, epoch)
-            self.add_starts(connection, run_id, epoch, starts)
-            connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in rows])
 
     def texts(self, run_id: str) -> list[TextRow]:
         """The chunks of replies."""

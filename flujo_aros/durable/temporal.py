@@ -15,7 +15,7 @@ import builtins
 import contextvars
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -26,7 +26,7 @@ from uuid import uuid4
 from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.engine import another_request, no_deps, task_of, version_of
 from flujo_aros.durable.handle import result_of
-from flujo_aros.durable.recorder import Keep, Row, RunRecording
+from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
@@ -74,33 +74,20 @@ class _Rows:
         self.run = run
         self.steps: dict[str, StepRow] = {}
 
-    def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
-        """Record that steps start."""
-        del epoch
-        for start in starts:
-            name = start["name"]
-            seq = self.steps[name].seq if name in self.steps else start["seq"]
-            self.steps[name] = StepRow(run_id=run_id, name=name, kind=start["kind"], seq=seq)
+    def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
+        """Record that steps start, and how steps have settled. No text is shown while it is written."""
+        del epoch, texts
+        for row in (*starts, *settled):
+            new = StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])
+            ended: dict[str, Any] = {key: row.get(key) for key in ("settled_seq", "status", "record")}
+            self.steps[new.name] = replace(self.steps.get(new.name, new), **ended)
 
-    def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Record that steps start, and how steps have settled."""
-        self.started(run_id, epoch, starts)
-        for row in rows:
-            self.steps.setdefault(
-                row["name"], StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])
-            )
-            ended = {key: row[key] for key in ("settled_seq", "status", "record")}
-            self.steps[row["name"]] = replace(self.steps[row["name"]], **ended)
-
-    def finish(self, run_id: str, epoch: int, rows: Sequence[Row], ending: Ending, starts: Sequence[Row] = ()) -> str:
+    def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:
         """Record how the run has ended. Returns its final status."""
-        self.settled(run_id, epoch, rows, starts)
+        self.write(run_id, epoch, starts, settled)
         gated = ending.gated([step.name for step in self.steps.values() if step.status is None])
         self.run = replace(self.run, **gated.columns(workflow.time()))
         return gated.status
-
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
-        """Ignored: no text is shown while it is written."""
 
 
 class _Recording(RunRecording):

@@ -452,7 +452,7 @@ class Import(TakesInput):
         given = self._given.value(context.names())
         shared = self._context(given, context)
         try:
-            ended = await context.run_pipeline(self.pipeline, given=given, shared=shared)
+            ended = await context.run_body(self.pipeline, previous=given, shared=shared, isolated=True)
         except PauseRun as pause:
             if self.propagate_hitl:
                 raise

@@ -23,8 +23,8 @@ from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, emit_step_finished, sentence_of, step_span
-from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext, StepLimits
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of, step_span, emit_step_finished
+from flujo_aros.pipeline.model import Answer, Nested, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass, rejection_of
@@ -365,26 +365,17 @@ class Execution:
             await self.recording.settled(slot, self.ledger)
         return slot.result
 
-    async def _body(  # noqa: PLR0913 - see `BodyRunner`
-        self,
-        parent: Frame,
-        name: str,
-        around: Slot,
-        body: Pipeline,
-        *,
-        scope: str,
-        kind: str | None,
-        previous: Any,
-        variables: Mapping[str, Any],
-        given: Any,
-        shared: SharedContext,
-        inherit: bool,
-        said: Conversation,
-    ) -> BodyResult:
-        path = f"{name}/{scope}" if scope else name
-        outputs: Mapping[str, Any] = parent.outputs if inherit else {}
-        frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget, said)
-        frame.trusts = _body_trusts(parent, around, kind, frame, inherit=inherit)
+    async def _body(self, parent: Frame, name: str, around: Slot, nested: Nested) -> BodyResult:
+        kind, body, shared, isolated = nested.kind, nested.body, nested.shared, nested.isolated
+        path = f"{name}/{nested.scope}" if nested.scope else name
+        if isolated:
+            frame = Frame(f"{path}/", nested.previous, nested.previous, {}, {}, shared, parent.budget)
+        else:
+            variables, said = {**parent.variables, **nested.variables}, (*parent.said, *nested.said)
+            frame = replace(
+                parent, prefix=f"{path}/", previous=nested.previous, variables=variables, shared=shared, said=said
+            )
+        frame.trusts = _body_trusts(parent, around, kind, frame, isolated=isolated)
         if kind is None or path in self.recorded:
             if kind is not None:
                 self.ledger.replay(self.recorded[path])
@@ -548,10 +539,10 @@ class Execution:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
 
 
-def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *, inherit: bool) -> Trusts:
+def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *, isolated: bool) -> Trusts:
     """The frame for the steps of a body. Concurrent bodies do not see each other."""
     read, beside = around.read_trust, kind in ("branch", "item")
-    if not inherit:
+    if isolated:
         for key in frame.shared.data if read is not Trust.CLEAN else ():
             frame.shared.trusts.setdefault((key,), read)
         return Trusts(read, read)

@@ -390,24 +390,25 @@ def emit_call(given: Any) -> None:
 
 def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
     """Emit how a step settled."""
-    if not is_heard():
-        return
-    ended, here = slot.result, slot.work
-    finish(
-        StepFinished(
-            run_id=run_id,
-            name=ended.name,
-            kind=ended.kind,
-            status=ended.status.value,
-            trust=ended.trust,
-            reason=ended.reason,
-            usage=here.usage,
-            seconds=here.seconds,
-            attempts=ended.attempts,
-            error=ended.error,
-            output=ended.handed_on,
-            input_trust=None if ended.input_trust is None else ended.input_trust.value,
-        )
+    if is_heard():
+        finish(step_finished(run_id, slot.result, slot.work))
+
+
+def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinished:
+    """The event of the end of a step, with the usage and time of this work."""
+    return StepFinished(
+        run_id=run_id,
+        name=ended.name,
+        kind=ended.kind,
+        status=ended.status.value,
+        trust=ended.trust,
+        reason=ended.reason,
+        usage=work.usage,
+        seconds=work.seconds,
+        attempts=ended.attempts,
+        error=ended.error,
+        output=ended.handed_on,
+        input_trust=None if ended.input_trust is None else ended.input_trust.value,
     )
 
 

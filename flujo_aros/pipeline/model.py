@@ -7,7 +7,7 @@ the step.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property
@@ -19,7 +19,6 @@ from typing import (
     Final,
     Generic,
     NoReturn,
-    Protocol,
     TypeAlias,
     cast,
 )
@@ -81,24 +80,18 @@ class Answer:
     value: Any
 
 
-class BodyRunner(Protocol):
-    """Runs nested steps through the execution and the ledger of the run."""
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Nested steps that a step runs, as in `StepContext.run_body`."""
 
-    async def __call__(
-        self,
-        body: Pipeline,
-        *,
-        scope: str,
-        kind: str | None,
-        previous: Any,
-        variables: Mapping[str, Any],
-        given: Any,
-        shared: SharedContext,
-        inherit: bool,
-        said: Conversation,
-    ) -> BodyResult:
-        """Run the steps one after the other, each with its own slot in the ledger."""
-        ...
+    body: Pipeline
+    scope: str
+    kind: str | None
+    previous: Any
+    variables: Mapping[str, Any]
+    shared: SharedContext
+    said: Conversation
+    isolated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,7 @@ class StepContext:
     answer: Answer | None = None
     deferred: DeferredWork | None = None
     shared: SharedContext | None = None
-    bodies: BodyRunner | None = None
+    bodies: Callable[[Nested], Awaitable[BodyResult]] | None = None
 
     def names(self) -> dict[str, Any]:
         """The names that a template or a condition may use."""
@@ -160,47 +153,19 @@ class StepContext:
         variables: Mapping[str, Any] | None = None,
         shared: SharedContext | None = None,
         said: Conversation = (),
+        isolated: bool = False,
     ) -> BodyResult:
         """Run nested steps, named `NAME/SCOPE/STEP`, through the same execution and ledger as all others.
 
         With a `kind` the scope is a separate step in the ledger, such as the branch of a parallel step. The steps see
-        what this one sees; their writes to the context are in the result, for the kind to apply. `said` is an
-        additional conversation that their agents continue. Raises `PauseRun` when one of them pauses, and propagates
-        cancellation.
+        what this one sees, or, if they are `isolated`, only `previous`, which is then their input, and `shared`; their
+        writes to the context are in the result, for the kind to apply. `said` is an additional conversation that their
+        agents continue. Raises `PauseRun` when one of them pauses, and propagates cancellation.
         """
-        return await self._runs(
-            body,
-            scope=scope,
-            kind=kind,
-            previous=previous,
-            variables={**self.variables, **(variables or {})},
-            given=self.input,
-            shared=shared or self.own_shared(),
-            inherit=True,
-            said=(*self.said, *said),
-        )
-
-    async def run_pipeline(
-        self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
-    ) -> BodyResult:
-        """Run an isolated pipeline: with its own input and context, and no names from this one."""
-        return await self._runs(
-            body,
-            scope=scope,
-            kind=kind,
-            previous=given,
-            variables={},
-            given=given,
-            shared=shared,
-            inherit=False,
-            said=(),
-        )
-
-    @property
-    def _runs(self) -> BodyRunner:
         if self.bodies is None:
             raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
-        return self.bodies
+        shared = shared or self.own_shared()
+        return await self.bodies(Nested(body, scope, kind, previous, variables or {}, shared, said, isolated))
 
 
 STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")

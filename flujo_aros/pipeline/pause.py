@@ -38,9 +38,8 @@ from flujo_aros.usage import Usage
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from flujo_aros.host import StageRecord
-
 _Record = TypeVar("_Record", bound="DataclassInstance")
+_Saved = TypeVar("_Saved", bound=Strict)
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
@@ -48,13 +47,11 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     from flujo_aros.host import plain_conversation  # imported here: most runs do not need the model host
 
     result = slot.result
-    apart = ("outcome", "stages")
-    same = [key for key in RecordedStep.model_fields if hasattr(result, key) and key not in apart]
-    return RecordedStep(
-        **{key: getattr(result, key) for key in same},
-        **_members(result.usage),
+    return _saved(
+        RecordedStep,
+        result,
         outcome=_recorded_outcome(result),
-        stages=[RecordedStage(**_with_usage(stage)) for stage in result.stages],
+        stages=[_saved(RecordedStage, stage) for stage in result.stages],
         writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
         messages=plain_conversation(slot.messages) if talks else [],
     )
@@ -92,25 +89,11 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
     if outcome is None:
         return None
     if isinstance(outcome, Accepted):
-        return RecordedOutcome(
-            outcome=outcome.kind,
-            value=as_saved(outcome.value, f"step {result.name!r}"),
-            trust=outcome.trust,
-            origin=outcome.origin,
-            text=outcome.text,
-            repairs=tuple(outcome.repairs),
-        )
+        value, repairs = as_saved(outcome.value, f"step {result.name!r}"), tuple(outcome.repairs)
+        return _saved(RecordedOutcome, outcome, outcome=outcome.kind, value=value, repairs=repairs)
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    return RecordedOutcome(
-        outcome=outcome.kind,
-        text=outcome.text,
-        reason=rejected.reason,
-        issues=rejected.issues,
-        raw_matched=rejected.raw_matched,
-        tag=rejected.tag,
-        seen=rejected.seen,
-        attempts=tuple(RecordedAttempt(**_with_usage(attempt)) for attempt in rejected.attempts),
-    )
+    attempts = tuple(_saved(RecordedAttempt, each) for each in rejected.attempts)
+    return _saved(RecordedOutcome, rejected, outcome=outcome.kind, text=outcome.text, attempts=attempts)
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
@@ -131,16 +114,13 @@ def _restored(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
     return kind(**{name: getattr(saved, name) for name in names}, **other)
 
 
-def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
-    """The fields of a record, including those of its usage."""
-    members = _members(record)
-    usage: Usage = members.pop("usage")
-    return members | _members(usage)
-
-
-def _members(record: StageRecord | Attempt | Usage) -> dict[str, Any]:
-    """The fields of a record by name. Not `asdict`, which copies deeply."""
-    return {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+def _saved(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
+    """The plain form of a record, with its fields of the same names, and those of its usage, except for others."""
+    found: dict[str, Any] = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+    usage: Usage | None = found.pop("usage", None)
+    if usage is not None:
+        found |= {each.name: getattr(usage, each.name) for each in dataclasses.fields(usage)}
+    return kind(**{name: value for name, value in found.items() if name in kind.model_fields} | other)
 
 
 _TURN: Final = re.compile(r"/\d+(?=/)")

@@ -384,20 +384,20 @@ def test_an_event_that_is_written_while_the_others_are_read_is_not_lost(url: str
             with writing.connection() as connection:
                 writing.add(connection, RunRow(run_id="run-1", pipeline="p", version="v", request="r", status="queued"))
             writing.claim("run-1", 1, "me")
-            writing.started("run-1", 1, [{"name": "a", "kind": "step", "seq": 2, "started": 0.0}])
+            writing.write("run-1", 1, [{"name": "a", "kind": "step", "seq": 2, "started": 0.0}])
             waiting = [1]
 
             def between(*given: str) -> None:
                 if "FROM aros_durable_texts" in given[2] and waiting:
                     waiting.clear()
-                    writing.settled("run-1", 1, [settled])
-                    writing.add_texts("run-1", 1, [{"seq": 4, "step": "b", "kind": "delta", "text": "!"}])
+                    writing.write("run-1", 1, [], [settled])
+                    writing.write("run-1", 1, [], texts=[{"seq": 4, "step": "b", "kind": "delta", "text": "!"}])
 
             sa.event.listen(reading.engine, "before_cursor_execute", between)
             offsets: list[int] = []
             async for at, event in DurableHandle(Keeper(reading), "run-1").stream():
                 if isinstance(event.event, TextDelta):
-                    writing.finish("run-1", 1, [], Ending(status="cancelled", seconds=0.0, result={}))
+                    writing.finish("run-1", 1, [], [], Ending(status="cancelled", seconds=0.0, result={}))
                 offsets.append(at)
             return offsets
 

@@ -361,39 +361,23 @@ class Durable:
         with self.store.connection() as connection:
             return self._add(connection, task, version, "running")
 
-    def _add(
-        self,
-        connection: sa.Connection,
-        task: RunTask,
-        version: str,
-        status: str,
-        *,
-        queue: str | None = None,
-        priority: int | None = None,
-        partition: str | None = None,
-        forked_from: str | None = None,
-    ) -> bool:
+    def _add(self, connection: sa.Connection, task: RunTask, version: str, status: str, **columns: Any) -> bool:
         document = self.documents.get(version)
         if document is not None:
             self.store.add_document(connection, version, document)
-        return self.store.add(
-            connection,
-            RunRow(
-                run_id=task.run_id,
-                pipeline=self.runners[version].pipeline.name,
-                version=version,
-                request=_request_of(task),
-                status=status,
-                executor=self.executor if queue is None else None,
-                queue=queue,
-                priority=priority,
-                partition=partition,
-                live=self.live,
-                input=as_saved(task.given, "the input"),
-                context=_context_of(task),
-                forked_from=forked_from,
-            ),
+        row = RunRow(
+            run_id=task.run_id,
+            pipeline=self.runners[version].pipeline.name,
+            version=version,
+            request=_request_of(task),
+            status=status,
+            executor=None if "queue" in columns else self.executor,
+            live=self.live,
+            input=as_saved(task.given, "the input"),
+            context=_context_of(task),
+            **columns,
         )
+        return self.store.add(connection, row)
 
     async def _here(self, runner: Runner, task: RunTask, segment: int) -> RunResult:
         """Execute a run in this process for a caller that awaits it."""
@@ -435,7 +419,7 @@ class Durable:
         def put() -> None:
             self.prepare()
             with self.store.connection() as connection:
-                self._submit(connection, task, version, queue, priority, partition)
+                self._submit(connection, task, version, queue=queue, priority=priority, partition=partition)
 
         await asyncio.to_thread(put)
         return self.handle(task.run_id)
@@ -470,20 +454,13 @@ class Durable:
         if isinstance(raw, sqlite3.Connection):
             add_functions(raw)
         task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
-        self._submit(connection, task, self.register(runner), queue, priority, partition)
+        version = self.register(runner)
+        self._submit(connection, task, version, queue=queue, priority=priority, partition=partition)
         return self.handle(task.run_id)
 
-    def _submit(
-        self,
-        connection: sa.Connection,
-        task: RunTask,
-        version: str,
-        queue: str,
-        priority: int | None,
-        partition: str | None,
-    ) -> None:
+    def _submit(self, connection: sa.Connection, task: RunTask, version: str, **columns: Any) -> None:
         """Enqueue a run as part of this transaction."""
-        added = self._add(connection, task, version, "queued", queue=queue, priority=priority, partition=partition)
+        added = self._add(connection, task, version, "queued", **columns)
         row = self.store.row(connection, task.run_id)
         if added:
             self._enqueue(connection, row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
@@ -50,15 +50,7 @@ class LogEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "id": self.id,
-            "run_id": self.run_id,
-            "turn": self.turn,
-            "kind": self.kind,
-            "actor": self.actor,
-            "payload": self.payload,
-            "meta": self.meta,
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 _LONGEST_RUN_ID: Final = 64

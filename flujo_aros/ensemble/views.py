@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
 from flujo_aros.ensemble.log import LogEvent, starting_at
 from flujo_aros.ensemble.memory import REFLECTED, REFUSED
@@ -66,24 +66,15 @@ class AgentStats:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; repetition and drift are means over its utterances."""
         share = max(self.utterances, 1)
-        return {
-            "utterances": self.utterances,
-            "raw_fallback": self.raw,
-            "corrected_kinds": self.corrected,
-            "reasks": self.reasks,
-            "reworded": self.reworded,
-            "skipped": self.skipped,
-            "failed": self.failed,
-            "reflections": self.reflections,
-            "reflections_refused": self.refused,
-            "repetition": round(self.repetition / share, 4),
-            "drift": round(self.drift / share, 4),
-            "requests": self.requests,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost": self.cost,
-            "models": list(self.models),
-        }
+        plain = {_WORDS.get(each.name, each.name): getattr(self, each.name) for each in fields(self)}
+        means = {key: round(plain[key] / share, 4) for key in ("repetition", "drift")}
+        return {**plain, **means, "models": list(self.models)}
+
+
+_WORDS: Final = {"raw": "raw_fallback", "corrected": "corrected_kinds", "refused": "reflections_refused"}
+"""The names of figures in JSON, where they are more than those of the fields."""
+_SUMS: Final = ("corrected", "reasks", "reworded", "repetition", "drift", "requests", "input_tokens", "output_tokens")
+"""The figures that are the sums of those of each event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,28 +144,22 @@ def stats(sofar: Stats, event: LogEvent) -> Stats:
     mine = replace(
         mine,
         raw=mine.raw + bool(event.payload.get("_raw_fallback")),
-        corrected=mine.corrected + bool(meta.get("corrected")),
-        reasks=mine.reasks + meta.get("reasks", 0),
-        reworded=mine.reworded + bool(meta.get("reworded")),
-        repetition=mine.repetition + meta.get("repetition", 0.0),
-        drift=mine.drift + meta.get("drift", 0.0),
-        requests=mine.requests + meta.get("requests", 0),
-        input_tokens=mine.input_tokens + meta.get("input_tokens", 0),
-        output_tokens=mine.output_tokens + meta.get("output_tokens", 0),
         cost=mine.cost if cost is None else (mine.cost or 0.0) + cost,
         models=mine.models if not model or model in mine.models else (*mine.models, model),
+        **{name: getattr(mine, name) + meta.get(name, 0) for name in _SUMS},
     )
     outside = sofar.outside_grants + (meta.get("granted") is False)
     return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: _counted(mine, event.kind)})
 
 
 def _counted(mine: AgentStats, kind: str) -> AgentStats:
-    if kind == REFLECTED:
-        return replace(mine, reflections=mine.reflections + 1)
-    if kind == REFUSED:
-        return replace(mine, refused=mine.refused + 1)
-    if kind == "turn.skipped":
-        return replace(mine, skipped=mine.skipped + 1)
-    if kind == "turn.failed":
-        return replace(mine, failed=mine.failed + 1)
-    return replace(mine, utterances=mine.utterances + 1)
+    name = _COUNTERS.get(kind, "utterances")
+    return replace(mine, **{name: getattr(mine, name) + 1})
+
+
+_COUNTERS: Final = {
+    REFLECTED: "reflections",
+    REFUSED: "refused",
+    "turn.skipped": "skipped",
+    "turn.failed": "failed",
+}

@@ -132,22 +132,16 @@ class Agree(PipelineStep):
         for problem in self._problems():
             self.refuse(problem)
         object.__setattr__(self, "contract", _contract_of(self.reading or self.readings[0]))
-        made = list(self._steps())
-        if len(made) < 2:
+        if len(self._readings) - self.by_field < 2:
             self.refuse("agreement needs at least two readings")
-        bodies = {str(n): as_body(step, name=str(n)) for n, step in enumerate(made, 1)}
-        if self.by_field and self.reading is not None:
-            bodies["by_field"] = as_body(ByField(self.reading.name, reading=self.reading), name="by_field")
-        object.__setattr__(self, "_bodies", bodies)
         object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):
             object.__setattr__(self, "wordings", tuple(self.wordings))
         named: frozenset[str] = PipelineStep.models.fget(self)  # type: ignore[attr-defined]
         object.__setattr__(self, "models", _Models(named, self.asked_models))
-        evidence = None if self.evidence is None else InputTemplate(self.evidence, where=Where("evidence", self.name))
-        object.__setattr__(self, "_evidence", evidence)
+        _ = self._evidence  # so that an invalid one fails now
         try:
-            agree([], {}, need=self.need, of=len(bodies))
+            agree([], {}, need=self.need, of=len(self._readings))
         except UsageError as error:
             self.refuse(str(error), "need")
 
@@ -213,11 +207,22 @@ class Agree(PipelineStep):
             texts = WORDINGS[: self.wordings] if isinstance(self.wordings, int) else self.wordings or ()
             yield from (_worded(self.reading, text, self.name) for text in texts)
 
+    @cached_property
+    def _readings(self) -> Mapping[str, Pipeline]:
+        """The readings by number."""
+        bodies = {str(n): as_body(step, name=str(n)) for n, step in enumerate(self._steps(), 1)}
+        if self.by_field and self.reading is not None:
+            bodies["by_field"] = as_body(ByField(self.reading.name, reading=self.reading), name="by_field")
+        return bodies
+
+    @cached_property
+    def _evidence(self) -> tuple[InputTemplate, ...]:
+        return () if self.evidence is None else (InputTemplate(self.evidence, where=Where("evidence", self.name)),)
+
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
         """The text that has to state the values, if one is given."""
-        evidence = cast("InputTemplate | None", self.__dict__["_evidence"])
-        return () if evidence is None else (evidence,)
+        return self._evidence
 
     @property
     def _last_asked(self) -> Step[Any] | None:
@@ -228,11 +233,10 @@ class Agree(PipelineStep):
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The readings by number, and the extra reading for contested fields."""
-        readings = cast("dict[str, Pipeline]", self.__dict__["_bodies"])
         if self.contested != "ask" or self._last_asked is None:
-            return readings
+            return self._readings
         asked = _worded(self._last_asked, f"{{input}}\n\n{_ASK}", self.name)
-        return {**readings, "ask": as_body(asked, name="ask")}
+        return {**self._readings, "ask": as_body(asked, name="ask")}
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -319,7 +323,6 @@ class Agree(PipelineStep):
     def _note(
         self, made: Agreement[Any], ended: Sequence[BodyResult], outcome: Outcome[Any], resolved: Sequence[str]
     ) -> dict[str, Any]:
-        planned = len(cast("dict[str, Pipeline]", self.__dict__["_bodies"]))
         readers = [
             {
                 "scope": body.scope,
@@ -330,7 +333,7 @@ class Agree(PipelineStep):
         ]
         return {
             **made.to_dict(),
-            "planned": planned,
+            "planned": len(self._readings),
             "asked": list(resolved),
             "accepted": isinstance(outcome, Accepted),
             "readers": readers,
@@ -377,8 +380,7 @@ class ByField(PipelineStep):
         super().__post_init__()
         if not self._parts:
             self.refuse("`by_field` needs a reading whose output is an object with named fields", "by_field")
-        bodies = {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
-        object.__setattr__(self, "_bodies", bodies)
+        _ = self._questions  # so that errors are found now
 
     @cached_property
     def _contract(self) -> Contract[Any]:
@@ -404,10 +406,14 @@ class ByField(PipelineStep):
         alone = replace(self.reading, contract=part, agent=agent, processing=processing, checks=())
         return _worded(alone, _FIELD, self.name)
 
+    @cached_property
+    def _questions(self) -> Mapping[str, Pipeline]:
+        return {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
+
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The question about each field."""
-        return cast("dict[str, Pipeline]", self.__dict__["_bodies"])
+        return self._questions
 
     @property
     def gives_mapping(self) -> bool | None:

@@ -23,13 +23,13 @@ from flujo_aros.pipeline.names import (
     ROOTS,
     VARIABLES,
     Read,
-    StepReference,
+    Source,
     Where,
     nearest,
     nearest_root,
     no_such_data,
     place_in,
-    references_of,
+    template_error,
 )
 from flujo_aros.pipeline.template import members_of, missing_member
 from flujo_aros.pipeline.values import as_text, kind_of
@@ -302,7 +302,7 @@ _MAX_DEPTH: Final = 60
 _NAMES: Final = (*ROOTS, *VARIABLES, "output")
 
 
-class Condition:
+class Condition(Source):
     """An expression over the names of a step. Two conditions with the same source are equal. `reads` has every
     reference to a name with its position, `references` the steps that are referenced. Raises `TemplateError`
     immediately for an error in the source; `where` describes the condition in every message, and `names` are the names
@@ -315,26 +315,11 @@ class Condition:
     """
 
     def __init__(self, source: str, *, where: Where | str = "condition", names: Iterable[str] = _NAMES) -> None:
-        self.source = source
-        self._where = where
+        super().__init__(source, where)
         self._names = tuple(names)
         self._text, self._skipped = _bare(source)
         self._tree = self._parse()
-        self.reads: tuple[Read, ...] = tuple(self._reads())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Condition) and other.source == self.source
-
-    def __hash__(self) -> int:
-        return hash(self.source)
-
-    def __repr__(self) -> str:
-        return f"Condition({self.source!r})"
-
-    @property
-    def references(self) -> tuple[StepReference, ...]:
-        """The steps that the condition refers to."""
-        return references_of(self.reads)
+        self.reads = tuple(self._reads())
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises `TemplateError` for a missing value or one of the wrong type."""
@@ -368,12 +353,7 @@ class Condition:
         place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
         assigns = "=" in self._text and not any(sign in self._text for sign in ("==", "!=", "<=", ">="))
         words = "write == to compare" if assigns else error.msg
-        return self._wrong(place, f"not an expression: {words}")
-
-    def _wrong(self, place: str, message: str) -> TemplateError:
-        where = self._where
-        key = where.path if isinstance(where, Where) else None
-        return TemplateError(f"{where}{place}: {message}", key=key, suggestion=getattr(message, "suggestion", None))
+        return template_error(self.where, f"not an expression: {words}", place)
 
     def _reads(self) -> Iterator[Read]:
         for name, path in _chains(self._tree, frozenset()):
@@ -390,10 +370,10 @@ class Condition:
 
     def _error(self, node: ast.expr | None, message: str) -> TemplateError:
         if node is None:
-            return self._wrong("", message)
+            return template_error(self.where, message)
         line, column = place_in(self.source, self._offset(node))
         place = f"line {line}, column {column}" if "\n" in self.source.strip() else f"column {column}"
-        return self._wrong(f", {place}", message)
+        return template_error(self.where, message, f", {place}")
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Budget:
     open: int = 0
     most_tokens: int = 0
     most_cost: Decimal = Decimal(0)
-    _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def chain(self) -> tuple[Budget, ...]:
@@ -135,16 +135,12 @@ class Budget:
         self.spent += usage
         self.most_tokens = max(self.most_tokens, _tokens(usage))
         self.most_cost = max(self.most_cost, usage.cost or Decimal(0))
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._settled.set()
+        self._settled = asyncio.Event()
 
     async def changed(self) -> None:
         """Wait until a call has settled."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        await waiter
+        await self._settled.wait()
 
     def _used_up(self, limit: str, key: str) -> str:
         return f"no further model call: {self.what} may use {limit}, all of which are used; raise usage_limits.{key}"

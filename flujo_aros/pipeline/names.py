@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, cast
 
-from flujo_aros.errors import Hint, Suggestion
+from flujo_aros.errors import Code, FilterError, Hint, Suggestion, TemplateError
 
 ROOTS: Final = ("input", "previous_step", "steps", "context")
 """The variables of every step."""
@@ -104,6 +104,45 @@ class Where:
     def path(self) -> str:
         """The option, with a dotted path inside it."""
         return f"{self.key}.{self.inside}" if self.inside else self.key
+
+
+class Source:
+    """What templates and conditions have in common: they are compared by their text, they know every reference to a
+    name, and the errors about them begin with `where`."""
+
+    reads: tuple[Read, ...] = ()
+
+    def __init__(self, source: str, where: Where | str) -> None:
+        self.source = source
+        self.where = where
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and cast("Source", other).source == self.source
+
+    def __hash__(self) -> int:
+        return hash(self.source)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source!r})"
+
+    @property
+    def references(self) -> tuple[StepReference, ...]:
+        """The steps that it refers to."""
+        return references_of(self.reads)
+
+
+def template_error(
+    where: Where | str, message: str, place: str = "", kind: type[TemplateError] = TemplateError
+) -> TemplateError:
+    """The error about a template or condition, at a place in it."""
+    suggestion = getattr(message, "suggestion", None)
+    code = Code.UNKNOWN_FILTER if kind is FilterError else None
+    return kind(f"{where}{place}: {message}", key=option_of(where), code=code, suggestion=suggestion)
+
+
+def option_of(where: Where | str) -> str | None:
+    """The option of a template or condition, if it is known."""
+    return where.path if isinstance(where, Where) else None
 
 
 def nearest(name: str, valid: Iterable[str]) -> Hint:

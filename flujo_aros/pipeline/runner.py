@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -69,11 +68,8 @@ class EventChannel:
             raise UsageError(f"buffer must be 1 or more, not {size!r}")
         self.ledger: RunLedger | None = None
         self.result: RunResult | None = None
-        self._events: deque[tuple[StreamEvent, bool]] = deque()
-        self._size = size
-        self._held = 0
-        self._blocked: list[asyncio.Future[None]] = []
-        self._waiting: asyncio.Future[None] | None = None
+        self._events: asyncio.Queue[tuple[StreamEvent, bool] | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(size)
 
     async def live(self, step: str, event: LiveEvent) -> None:
         """Take a piece of a reply, as soon as there is room."""
@@ -82,34 +78,27 @@ class EventChannel:
 
     async def gate(self) -> None:
         """Wait until there is room for the step that is about to start."""
-        if self._held >= self._size or self._blocked:
-            await self._wait()
-        else:
-            self._held += 1
+        await self._room.acquire()
 
     def observe(self, event: Event) -> None:
         """Take an event of the run itself."""
         if isinstance(event, StepStarted):
             self._put(StreamEvent(event.name, event), held=True)
         elif isinstance(event, StepFinished):
-            self._put(StreamEvent(event.name, event, self._step_result(event.name)))
+            result = None if self.ledger is None else self.ledger.result_of(event.name)
+            self._put(StreamEvent(event.name, event, result))
         elif isinstance(event, (RunStarted, RunFinished)):
-            result = self.result if isinstance(event, RunFinished) else None
-            self._put(StreamEvent(None, event, result))
+            self._put(StreamEvent(None, event, self.result if isinstance(event, RunFinished) else None))
 
     async def events(self, run: Callable[[], Awaitable[RunResult]]) -> AsyncGenerator[StreamEvent]:
         """Start the run and yield its events until it has ended. Its exception is raised after the last one."""
         running = asyncio.ensure_future(run())
-        running.add_done_callback(self._wake)
+        running.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
-            while not (running.done() and not self._events):
-                if not self._events:
-                    self._waiting = asyncio.get_running_loop().create_future()
-                    await self._waiting
-                    continue
-                event, held = self._events.popleft()
+            while (found := await self._events.get()) is not None:
+                event, held = found
                 if held:
-                    self._release()
+                    self._room.release()
                 yield event
             await running
         finally:
@@ -117,36 +106,8 @@ class EventChannel:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
 
-    async def _wait(self) -> None:
-        """Wait for the slot of a fetched event; the longest waiter gets it."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._blocked.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._release()  # it had been given the slot and no longer needs it
-            raise
-
-    def _release(self) -> None:
-        """Pass the slot of a fetched event on, or free it."""
-        while self._blocked:
-            place = self._blocked.pop(0)
-            if not place.done():
-                place.set_result(None)
-                return
-        self._held -= 1
-
     def _put(self, event: StreamEvent, *, held: bool = False) -> None:
-        self._events.append((event, held))
-        self._wake()
-
-    def _wake(self, _: object = None) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    def _step_result(self, name: str) -> StepResult[Any] | None:
-        return None if self.ledger is None else self.ledger.result_of(name)
+        self._events.put_nowait((event, held))
 
 
 _LOCAL = "local:"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -47,7 +47,7 @@ from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import StepResult, T
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
@@ -88,13 +88,6 @@ _MAX_SENTENCES: Final = 5
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "structured_output": get_args(StructuredOutput),
-    "enforcement": get_args(Enforcement),
-    "aop": get_args(Aop),
-    "risk": get_args(RiskWord),
-}
-_ALWAYS: Final = ("structured_output", "enforcement")
 _NATIVE: Final = ("openai_json", "outlines", "xgrammar")
 
 
@@ -139,8 +132,8 @@ _STAGES: Final = Option(
     hint='`stages=["retry"]`, even for a single one',
     fits=_are_stages,
 )
-_CHECKED: Final = frozenset({"schema", "coercion", "enforce_grammar", "stages", "adaptive", "reasoning_precheck"})
-"""The fields that are validated by type; names, limits and the options of stages are validated with the ladder."""
+_LIMITS: Final = ("max_stages", "max_calls", "max_cost", "deadline", "adaptive")
+"""The limits of a ladder, which are validated with it, as are the options of its stages."""
 
 
 @known_options
@@ -174,12 +167,8 @@ class Processing:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        refuse_wrong_options(self, "processing.", _CHECKED)
-        for name, valid in _WORDS.items():
-            value = getattr(self, name)
-            wrong = one_of(name, value, valid) if value is not None or name in _ALWAYS else None
-            if wrong is not None:
-                raise UsageError(wrong)
+        names = (each.name for each in fields(self))
+        refuse_wrong_options(self, "processing.", frozenset(names).difference(_LIMITS).union({"adaptive"}))
         if self.enforcement == "validate+repair":
             object.__setattr__(self, "enforcement", "repair")
         if self.enforce_grammar and self.structured_output == "off":
@@ -221,14 +210,7 @@ class Processing:
 
     def ladder(self, default: Ladder) -> Ladder:
         """The ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
-        said = {
-            "max_stages": self.max_stages,
-            "max_calls": self.max_calls,
-            "max_cost": self.max_cost,
-            "deadline": self.deadline,
-            "adaptive": self.adaptive,
-        }
-        changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        changed: dict[str, Any] = {name: value for name in _LIMITS if (value := getattr(self, name)) is not None}
         if self.stages is not None:
             changed["stages"] = [stage for each in self.stages for stage in _stage(each)]
         if not changed:
@@ -939,7 +921,7 @@ def _shielded(call: Callable[[], Any]) -> Any:
 
 Changed = TypeVar("Changed")
 
-_KEYS: Final = ("stages", "max_stages", "max_calls", "max_cost", "deadline", "adaptive")
+_KEYS: Final = ("stages", *_LIMITS)
 
 
 def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:

@@ -28,21 +28,22 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import test_none
 from pydantic import BaseModel
 
-from flujo_aros.errors import Code, FilterError, TemplateError
+from flujo_aros.errors import FilterError, TemplateError
 from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import (
     OUTPUT_NAMES,
     ROOTS,
     VARIABLES,
     Read,
-    StepReference,
+    Source,
     Where,
     nearest,
     nearest_root,
     no_such_data,
+    option_of,
     place_in,
-    references_of,
     short,
+    template_error,
 )
 from flujo_aros.pipeline.options import Option, anything
 from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, refuse_content
@@ -397,7 +398,7 @@ _MAX_LOOPS: Final = 15  # Python allows at most 20 nested ones
 _TOO_DEEP: Final = "the template is nested too deeply"
 
 
-class InputTemplate:
+class InputTemplate(Source):
     """The `input` of a step, compiled. Two templates with the same source are equal. `reads` has every reference to a
     name with its position, `references` the referenced steps. Raises `TemplateError` immediately for an error in the
     source; `where` describes the input in every message.
@@ -407,25 +408,14 @@ class InputTemplate:
     """
 
     def __init__(self, source: str, *, where: Where | str = "template") -> None:
-        self.source = source
-        self._where = where
+        super().__init__(source, where)
         if len(source) > MAX_SOURCE_CHARS:
             raise self._error(None, f"the template has more than {MAX_SOURCE_CHARS} characters")
         try:
             self._parsed = _parse(source)
         except _WrongError as error:
-            raise self._error(error.offset, error.message, filter=error.filter) from error.__cause__
-        self.reads: tuple[Read, ...] = self._parsed.reads
-        self.references: tuple[StepReference, ...] = self._parsed.references
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, InputTemplate) and other.source == self.source
-
-    def __hash__(self) -> int:
-        return hash(self.source)
-
-    def __repr__(self) -> str:
-        return f"InputTemplate({self.source!r})"
+            raise self._error(error.offset, error.message, error.kind) from error.__cause__
+        self.reads = self._parsed.reads
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -450,7 +440,7 @@ class InputTemplate:
             try:
                 parts = None if isinstance(found, str) else as_parts(found)
             except TypeError as error:
-                raise TemplateError(f"{self._where}: {error}") from error
+                raise template_error(self.where, str(error)) from error
             if parts is not None:
                 return parts
         return self.text(names)
@@ -473,7 +463,7 @@ class InputTemplate:
         except _RENDERING as error:
             offset = _offset_of(error.__traceback__, program)
             at = None if offset is None else self._parsed.translated.origin(offset - 1)
-            raise TemplateError(f"{self._place(at)}: {error or type(error).__name__}") from error
+            raise self._error(at, str(error) or type(error).__name__) from error
         finally:
             work.reset(token)
         return pieces, context.vars
@@ -486,30 +476,23 @@ class InputTemplate:
             if name not in names
         }
 
-    def _error(self, offset: int | None, message: str, *, filter: bool = False) -> TemplateError:  # noqa: A002
-        """The error, prefixed with its template."""
-        key = self._where.path if isinstance(self._where, Where) else None
-        made = FilterError if filter else TemplateError
-        code = Code.UNKNOWN_FILTER if filter else None
-        suggestion = getattr(message, "suggestion", None)
-        return made(f"{self._place(offset)}: {message}", key=key, code=code, suggestion=suggestion)
+    def _error(self, offset: int | None, message: str, kind: type[TemplateError] = TemplateError) -> TemplateError:
+        return template_error(self.where, message, self._place(offset), kind)
 
     def _place(self, offset: int | None) -> str:
-        """The template, and the line of this position if it has several lines."""
+        """The line of this position if the template has several lines."""
         plain = _plain(self.source)
-        if offset is None or "\n" not in plain.strip():
-            return str(self._where)
-        return f"{self._where}, line {place_in(plain, offset)[0]}"
+        return "" if offset is None or "\n" not in plain.strip() else f", line {place_in(plain, offset)[0]}"
 
 
 class _WrongError(Exception):
     """An error in a template, and its position in the source. Becomes a `TemplateError` that names the template."""
 
-    def __init__(self, offset: int | None, message: str, *, filter: bool = False) -> None:  # noqa: A002 (the word)
+    def __init__(self, offset: int | None, message: str, kind: type[TemplateError] = TemplateError) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
-        self.filter = filter
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -519,7 +502,6 @@ class _Parsed:
     translated: Translated
     tree: nodes.Template
     reads: tuple[Read, ...]
-    references: tuple[StepReference, ...]
     variables: frozenset[str]
     lone: nodes.Expr | None
 
@@ -552,7 +534,7 @@ def _parse(source: str) -> _Parsed:
         raise _WrongError(None, _TOO_DEEP) from error
     reads = tuple(Read(name.name, path, offset, *place_in(plain, offset)) for name, path, offset in found)
     variables = frozenset(read.root for read in reads) & VARIABLES.keys()
-    return _Parsed(translated, tree, reads, references_of(reads), variables, _lone_expression(tree))
+    return _Parsed(translated, tree, reads, variables, _lone_expression(tree))
 
 
 def _tree(translated: Translated) -> nodes.Template:
@@ -579,7 +561,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
         for name in _filters(node):
             if name not in FILTERS:
                 message = nearest(name, FILTERS).after(f"there is no filter {short(name)}")
-                raise _WrongError(translated.origin(node.lineno - 1), message, filter=True)
+                raise _WrongError(translated.origin(node.lineno - 1), message, FilterError)
 
 
 def _filters(node: nodes.Node) -> Iterator[str]:
@@ -778,7 +760,7 @@ class ShapedInput:
         try:
             self._shape = _compiled(source, where, "")
         except RecursionError as error:
-            raise TemplateError(f"{where} is nested too deeply", key=_key(where)) from error
+            raise TemplateError(f"{where} is nested too deeply", key=option_of(where)) from error
         self.templates = tuple(_templates(self._shape))
 
     def text(self, names: Mapping[str, Any]) -> str:
@@ -798,7 +780,7 @@ class ShapedInput:
         try:
             yield
         except TypeError as error:
-            raise TemplateError(f"{self._where}: {error}", key=_key(self._where)) from error
+            raise template_error(self._where, str(error)) from error
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """The object with every template replaced by its value."""
@@ -812,11 +794,7 @@ def compile_input(source: object, *, where: Where | str) -> Input:
     if isinstance(source, (Mapping, list)):
         return ShapedInput(cast("Mapping[str, Any]", source), where=where)
     message = f"{where} must be a template, or an object or list of templates, not {source!r}"
-    raise TemplateError(message, key=_key(where))
-
-
-def _key(where: Where | str) -> str | None:
-    return where.path if isinstance(where, Where) else None
+    raise TemplateError(message, key=option_of(where))
 
 
 def _compiled(source: object, where: Where | str, path: str) -> Any:

@@ -37,7 +37,7 @@ from flujo_aros.pipeline.model import (
     as_body,
 )
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
-from flujo_aros.pipeline.names import StepReference, Where, nearest
+from flujo_aros.pipeline.names import Read, Where, nearest
 from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, refuse_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
@@ -249,18 +249,18 @@ class Loop(PipelineStep):
     # No `templates` or `conditions`: its own see the steps of the body, which are checked in `after_body`.
 
     @property
-    def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
-        """The steps to which its expressions and templates refer after the body has run, by key."""
+    def after_body(self) -> Mapping[str, tuple[Read, ...]]:
+        """What its expressions and templates refer to after the body has run, by key."""
         inputs: dict[str, list[Input | None]] = {
             "next_input": [self._following],
             "output": [self._made],
             "state": [each for _, each in self._updates],
         }
         spoken_of = {
-            key: tuple(ref for made in all_ if made for template in made.templates for ref in template.references)
+            key: tuple(read for made in all_ if made for template in made.templates for read in template.reads)
             for key, all_ in inputs.items()
         }
-        return {**spoken_of, "exit": self._exit.references if isinstance(self._exit, Condition) else ()}
+        return {**spoken_of, "exit": self._exit.reads if isinstance(self._exit, Condition) else ()}
 
     def prepare(self) -> None:
         """Import the functions that it names. Raises `UsageError`."""

@@ -30,7 +30,7 @@ from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.names import StepReference, Where, nearest, short
+from flujo_aros.pipeline.names import Read, Where, nearest, short
 from flujo_aros.pipeline.options import (
     Option,
     anything,
@@ -463,7 +463,7 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
                 suggestion = getattr(message, "suggestion", None)
                 yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
         # references to nested steps after they have run, such as the exit condition of a loop
-        spoken_of: Mapping[str, tuple[StepReference, ...]] | None = getattr(step, "after_body", None)
+        spoken_of: Mapping[str, tuple[Read, ...]] | None = getattr(step, "after_body", None)
         if spoken_of and outer is not None:
             yield from _wrong_afterwards(step, spoken_of, index, before)
         before.add(step.name)
@@ -475,14 +475,14 @@ def name_is_taken(name: str, first: int) -> str:
 
 
 def _wrong_afterwards(
-    step: PipelineStep, spoken_of: Mapping[str, tuple[StepReference, ...]], index: int, before: Collection[str]
+    step: PipelineStep, spoken_of: Mapping[str, tuple[Read, ...]], index: int, before: Collection[str]
 ) -> Iterator[FoundError]:
     known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
-    for key, references in spoken_of.items():
-        for reference in references:
-            if reference.name not in known:
-                near = nearest(reference.name, known)
-                message = f"{Where(key, step.name)}: there is no step {reference.name!r}{near}"
+    for key, reads in spoken_of.items():
+        for name in (read.step for read in reads):
+            if name is not None and name not in known:
+                near = nearest(name, known)
+                message = f"{Where(key, step.name)}: there is no step {name!r}{near}"
                 yield FoundError(index, key, message, Code.UNKNOWN_STEP, near.suggestion)
 
 
@@ -500,24 +500,26 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
         before.add(step.name)
 
 
-def _references(step: PipelineStep) -> Iterator[tuple[str, str, StepReference]]:
+def _references(step: PipelineStep) -> Iterator[tuple[str, str, Read]]:
+    """The references of a step to other steps, each with its option and its place."""
     for template in step.templates:
-        for reference in template.references:
-            line = f", line {reference.line}" if "\n" in template.source.strip() else ""
-            yield "input", f"input of step {step.name!r}{line}", reference
+        for read in template.reads:
+            if read.root == "steps" and read.path:
+                line = f", line {read.line}" if "\n" in template.source.strip() else ""
+                yield "input", f"input of step {step.name!r}{line}", read
     for condition in step.conditions:
-        for reference in condition.references:
-            yield "condition", f"condition of step {step.name!r}", reference
+        for read in condition.reads:
+            if read.root == "steps" and read.path:
+                yield "condition", f"condition of step {step.name!r}", read
 
 
-def _wrong(
-    reference: StepReference, own: str, names: Collection[str], before: Collection[str], *, knows_all: bool
-) -> str | None:
-    if reference.name in names and reference.name not in before:
-        when = "is this step itself" if reference.name == own else "comes later"
-        return f"step {reference.name!r} {when}; only earlier steps have an output"
-    if knows_all and reference.name not in before:
-        return nearest(reference.name, before).after(f"there is no step {short(reference.name)}")
-    if reference.attribute not in (None, "output"):
-        return f"`output` is the only attribute of a step: write steps.{reference.name}.output"
+def _wrong(read: Read, own: str, names: Collection[str], before: Collection[str], *, knows_all: bool) -> str | None:
+    name = str(read.path[0])
+    if name in names and name not in before:
+        when = "is this step itself" if name == own else "comes later"
+        return f"step {name!r} {when}; only earlier steps have an output"
+    if knows_all and name not in before:
+        return nearest(name, before).after(f"there is no step {short(name)}")
+    if len(read.path) > 1 and read.path[1] != "output":
+        return f"`output` is the only attribute of a step: write steps.{name}.output"
     return None

@@ -62,25 +62,6 @@ class Read:
         return self.root == root and self.path[: len(path)] == path
 
 
-@dataclass(frozen=True, slots=True)
-class StepReference:
-    """A reference to `steps.<name>` and its attribute (None for the step as a whole)."""
-
-    name: str
-    attribute: str | None
-    line: int
-
-
-def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
-    """The referenced steps."""
-    found: list[StepReference] = []
-    for read in reads:
-        if read.root == "steps" and read.path:
-            name, attribute = str(read.path[0]), str(read.path[1]) if len(read.path) > 1 else None
-            found.append(StepReference(name, attribute, read.line))
-    return tuple(found)
-
-
 _MAX_NAME: Final = 60
 _MAX_NAMES: Final = 50
 
@@ -124,11 +105,6 @@ class Source:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.source!r})"
-
-    @property
-    def references(self) -> tuple[StepReference, ...]:
-        """The steps that it refers to."""
-        return references_of(self.reads)
 
 
 def template_error(

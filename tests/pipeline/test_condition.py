@@ -179,7 +179,7 @@ def test_reads_report_every_consumption_with_its_place():
         Read("steps", ("b c", "output", "x", 0), 20, 1, 21),
         Read("previous_step", (), source.index("previous"), 1, source.index("previous") + 1),
     )
-    assert [reference.name for reference in Condition(source).references] == ["b c"]
+    assert [read.step for read in Condition(source).reads if read.step] == ["b c"]
 
 
 def test_conditions_with_the_same_source_are_equal():

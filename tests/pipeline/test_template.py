@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from flujo_aros import TemplateError
-from flujo_aros.pipeline.names import StepReference
 from flujo_aros.pipeline.template import InputTemplate
 
 
@@ -195,10 +194,10 @@ def test_a_missing_value_of_a_lone_expression_is_an_error_too():
 
 def test_it_knows_the_steps_that_it_speaks_of():
     template = InputTemplate("{{ steps.a.output.x }}\n{{ steps['b c'].result }} {{ steps.d }}")
-    assert set(template.references) == {
-        StepReference("a", "output", 1),
-        StepReference("b c", "output", 2),
-        StepReference("d", "output", 2),
+    assert {(read.step, read.path[1], read.line) for read in template.reads if read.step} == {
+        ("a", "output", 1),
+        ("b c", "output", 2),
+        ("d", "output", 2),
     }
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema, create_model
 
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.host import OutputMode
 from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.control import Branch, Cached, Import, Loop
+from flujo_aros.pipeline.control import Branch, Cached, Import, Loop, OutputMapping
 from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.model import PipelineStep
@@ -152,13 +151,6 @@ class Limits(Block):
     max_cost: float | None = Field(default=None, ge=0, description="US dollars.")
     total_tokens_limit: int | None = Field(default=None, ge=0, description="Alias for max_tokens.")
     total_cost_usd_limit: float | None = Field(default=None, ge=0, description="Alias for max_cost.")
-
-
-class OutputMapping(Block):
-    """One value copied back from an imported pipeline: from a path of its context to one of ours."""
-
-    child: str
-    parent: str
 
 
 ImportedOutputs: TypeAlias = Annotated[
@@ -605,8 +597,8 @@ def blueprint_schema() -> dict[str, Any]:
     >>> sorted(blueprint_schema()["properties"])[:3]
     ['agents', 'config', 'description']
     """
-    used: list[type[BaseModel]] = [Top, Agent, Skill, Operation, OutputMapping, *BLOCKS.values()]
-    _, written = models_json_schema([(each, "validation") for each in used], ref_template="#/$defs/{model}")
+    used: list[Any] = [Top, Agent, Skill, Operation, OutputMapping, *BLOCKS.values()]
+    _, written = TypeAdapter.json_schemas([(each, "validation", TypeAdapter(each)) for each in used])
     defs: dict[str, Any] = written["$defs"]
     for block in _all_blocks(Block):
         if block.__name__ in defs:

@@ -600,8 +600,8 @@ def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
         if all(isinstance(parent, str) for _, parent in pairs):
             return tuple(OutputMapping(child, str(parent)) for child, parent in pairs)
     if isinstance(node.value, list):
-        found = [making.loading.block(blocks.OutputMapping, each) for each in node.elements]
-        return tuple(OutputMapping(each.child, each.parent) for each in found if each is not None)
+        found = [making.loading.block(OutputMapping, each) for each in node.elements]
+        return tuple(each for each in found if each is not None)
     making.loading.note(node.place, "outputs should be a mapping `child: parent`, or a list of `{child, parent}`")
     return None
 

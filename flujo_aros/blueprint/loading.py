@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -68,7 +68,7 @@ _LONG: Final = 400
 _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
-def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
+def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
     """Why the key at this path has no effect here, or None if it is unknown."""
     owner = _owner(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
@@ -108,7 +108,7 @@ _IN_KIND: Final[Mapping[str, Mapping[str, str]]] = {
 """The same for a kind of step that has this key."""
 
 
-def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
+def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     """The error for an unknown key."""
     key = str(path[-1])
     owner = _owner(kind, path)
@@ -134,7 +134,7 @@ def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     return bool(get_close_matches(str(name), beside, 1))
 
 
-def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:
+def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
     """Whether the key at this path is known and optional."""
     owner = _owner(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
@@ -330,9 +330,7 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"
 
 
-M = TypeVar("M", bound=BaseModel)
-
-ImportBlueprint = Callable[[Path, Node], Pipeline | None]
+M = TypeVar("M")
 
 _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATED: Final = re.compile(
@@ -431,7 +429,7 @@ class Loading:
         data = node.plain() if plain is None else plain
         for _ in range(3):  # the corrected value may have another error
             try:
-                made: M = _adapter(kind).validate_json(json.dumps(data), strict=True)
+                made: M = _adapter(cast("Any", kind)).validate_json(json.dumps(data), strict=True)
             except ValidationError as error:
                 details = error.errors(include_url=False)
             else:
@@ -444,7 +442,7 @@ class Loading:
                 return None
         return None
 
-    def _mended(self, kind: type[BaseModel], node: Node, data: Any, detail: ErrorDetails) -> bool:
+    def _mended(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
@@ -696,7 +694,7 @@ class Loading:
                 )
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
-    def _passes_over(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> bool:
+    def _passes_over(self, kind: type[Any], node: Node, detail: ErrorDetails) -> bool:
         """Whether an unknown key only causes a warning: one of flujo without effect here, or any in lenient mode."""
         if detail["type"] not in UNKNOWN:
             return False
@@ -708,7 +706,7 @@ class Loading:
         self.warn(node.key_at(path), said)
         return True
 
-    def _note_detail(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> None:
+    def _note_detail(self, kind: type[Any], node: Node, detail: ErrorDetails) -> None:
         path = detail["loc"]
         if detail["type"] in UNKNOWN:
             self.note(node.key_at(path), unknown_key(kind, path))

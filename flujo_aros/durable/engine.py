@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, ParamSpec, Self, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -116,7 +117,6 @@ class Durable:
         self._create = create
         self._store: Store | None = None
         self._client: DBOSClient | None = None
-        self._liveness: Liveness | None = None
         self._launched = False
         self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
         self._dbos: DBOS
@@ -140,12 +140,10 @@ class Durable:
             self._store = Store(self.url, create=self._create)
         return self._store
 
-    @property
+    @cached_property
     def locks(self) -> Liveness:
         """The locks that show which processes are alive."""
-        if self._liveness is None:
-            self._liveness = liveness(self.store.engine, self.executor)
-        return self._liveness
+        return liveness(self.store.engine, self.executor)
 
     @property
     def client(self) -> DBOSClient:
@@ -269,8 +267,8 @@ class Durable:
             self._client.destroy()
         if self._launched:
             DBOS.destroy()
-        if self._liveness is not None:
-            self._liveness.release()
+        if "locks" in self.__dict__:
+            self.locks.release()
         if self._store is not None:
             self._store.close()
         if _open is self:

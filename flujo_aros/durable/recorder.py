@@ -44,12 +44,9 @@ Keep = Callable[[Callable[[Table], None]], Awaitable[None]]
 """Calls a function in a thread with the starts that are not written yet; it writes all of them or none."""
 
 
-class Checkpoint(Protocol):
-    """Makes a call and stores its record under this key as one step of the engine."""
-
-    async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """The record, once it is written through `keep`. Raises `Superseded` if another worker has the run."""
-        ...
+Checkpoint = Callable[[str, Callable[[], Awaitable[Record]], Keep], Awaitable[Record]]
+"""Makes a call and stores its record under this key as one step of the engine, through `Keep`. Raises `Superseded` if
+another worker has the run."""
 
 
 class Rows(Protocol):

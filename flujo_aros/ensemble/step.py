@@ -46,7 +46,7 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.modules import FunctionLike, resolved
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.options import Option, known_options, list_of
+from flujo_aros.pipeline.options import Option, instance_of, known_options, list_of
 from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
 from flujo_aros.pipeline.template import InputLike
@@ -80,10 +80,6 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
 
-def _is_list(given: object) -> bool:
-    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-
-
 def _is_said_at_turns(given: object) -> bool:
     if not isinstance(given, Mapping):
         return False
@@ -101,12 +97,12 @@ _STOP: Final = Option(
     "a string that an agent says is `completion_signal`",
     fits=lambda given: isinstance(given, str) or callable(given) or list_of(str)(given),
 )
-_CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=_is_list)
-_PROFILES: Final = Option("special", "a mapping from names to agents", fits=lambda given: isinstance(given, Mapping))
+_CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=list_of(object))
+_PROFILES: Final = Option("special", "a mapping from names to agents", fits=instance_of(Mapping))
 _LOG: Final = Option(
     "special",
     "an EventLog, a file or a URL",
-    fits=lambda given: given is None or isinstance(given, (EventLog, str, Path)),
+    fits=instance_of(EventLog, str, Path, type(None)),
 )
 _INJECT: Final = Option("special", "a mapping from turns to strings", fits=_is_said_at_turns)
 Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0 and at most 1")]

@@ -12,11 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from annotated_types import Ge
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
@@ -383,6 +383,7 @@ class OutputMapping:
 
     child: str
     parent: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
         refuse_wrong_options(self, "outputs: ")

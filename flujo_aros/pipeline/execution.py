@@ -27,7 +27,15 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, se
 from flujo_aros.pipeline.model import Answer, Nested, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved
-from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass, rejection_of
+from flujo_aros.pipeline.results import (
+    BodyResult,
+    DeferredWork,
+    OnDegraded,
+    StepResult,
+    StepStatus,
+    may_pass,
+    rejection_of,
+)
 from flujo_aros.pipeline.step import Step, handed_on
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of
 from flujo_aros.reading.payload import judged_awaiting
@@ -337,17 +345,26 @@ class Execution:
             await self.gate()
         if self.recording is not None:
             await self.recording.started(name, step)
-        with step_span(self.ledger.run_id, name, step.kind) as finish:
-            slot = self.ledger.open(name, step.kind, step.on_degraded)
+        with self._slot(name, step.kind, step.on_degraded) as slot:
             slot.read_trust = slot.input_trust = frame.trust_of(step)
+            if step.fallback or step.usage_limits or step.retries or step.timeout is not None:
+                settlement = await self._settlement(step, frame, slot)
+            else:
+                settlement = await self._attempt(step, frame, slot, 0)
+            slot.writes = settlement.writes
+            slot.report(settlement)
+        if self.recording is not None:
+            await self.recording.settled(slot, self.ledger)
+        return slot.result
+
+    @contextmanager
+    def _slot(self, name: str, kind: str, on_degraded: OnDegraded | None = None) -> Generator[Slot]:
+        """The slot of a step that runs inside the block, with the events of its start and end."""
+        with step_span(self.ledger.run_id, name, kind) as finish:
+            slot = self.ledger.open(name, kind, on_degraded)
             try:
                 with slot:
-                    if step.fallback or step.usage_limits or step.retries or step.timeout is not None:
-                        settlement = await self._settlement(step, frame, slot)
-                    else:
-                        settlement = await self._attempt(step, frame, slot, 0)
-                    slot.writes = settlement.writes
-                    slot.report(settlement)
+                    yield slot
             except PauseRun as pause:
                 pause.step = pause.step or name
                 excused, pause.excused = pause.excused, ()
@@ -357,9 +374,6 @@ class Execution:
             finally:
                 emit_step_finished(finish, self.ledger.run_id, slot)
         self._absolve(slot)
-        if self.recording is not None:
-            await self.recording.settled(slot, self.ledger)
-        return slot.result
 
     async def _body(self, parent: Frame, name: str, around: Slot, nested: Nested) -> BodyResult:
         kind, body, shared, isolated = nested.kind, nested.body, nested.shared, nested.isolated
@@ -378,17 +392,10 @@ class Execution:
             return _consumed(await self.steps(body.steps, frame, path), around)
         if self.gate is not None:
             await self.gate()
-        ended: BodyResult | None = None
-        with step_span(self.ledger.run_id, path, kind) as finish:
-            slot = self.ledger.open(path, kind)
-            try:
-                with slot:
-                    ended = _consumed(await self.steps(body.steps, frame, path), slot)
-                    slot.report(Settlement[Any].of(ended))
-            finally:
-                emit_step_finished(finish, self.ledger.run_id, slot)
-        self._absolve(slot)
-        if ended is None:
+        with self._slot(path, kind) as slot:
+            ended = _consumed(await self.steps(body.steps, frame, path), slot)
+            slot.report(Settlement[Any].of(ended))
+        if slot.reported is None:
             return BodyResult(path, slot.result, {}, shared, failed=slot.result)
         return _consumed(ended, around)
 

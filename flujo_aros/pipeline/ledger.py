@@ -122,7 +122,7 @@ class Slot:
         self.kind = kind
         self.writes: tuple[Write, ...] = ()
         self._on_degraded = on_degraded
-        self._reported: Settlement[Any] | None = None
+        self.reported: Settlement[Any] | None = None
         self._before = before or _NONE
         self._spent = Usage()
         self._started = 0.0
@@ -147,7 +147,7 @@ class Slot:
     @property
     def messages(self) -> Conversation:
         """The messages between the step's agent and its model, or those of its nested steps, if these run in order."""
-        return self._messages if self._reported is None else self._reported.messages
+        return self._messages if self.reported is None else self.reported.messages
 
     @property
     def result(self) -> StepResult[Any]:
@@ -160,11 +160,6 @@ class Slot:
     def settled(self) -> bool:
         """Whether the step has ended."""
         return self._result is not None
-
-    @property
-    def reported(self) -> Settlement[Any] | None:
-        """What the step has reported so far."""
-        return self._reported
 
     @property
     def work(self) -> Work:
@@ -181,9 +176,9 @@ class Slot:
 
     def report(self, settlement: Settlement[Any]) -> None:
         """Record the settlement of the step, which takes effect when the slot exits."""
-        if self._reported is not None:
+        if self.reported is not None:
             raise AssertionError(f"step {self.name!r} reported twice")
-        self._reported = settlement
+        self.reported = settlement
 
     def excuse(self, by: str) -> None:
         """Excuse the end of the step, because the step of that name continues in spite of it."""
@@ -198,7 +193,7 @@ class Slot:
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if raised is None:
-            self._settle(*self._judge(), self._reported)
+            self._settle(*self._judge(), self.reported)
             return False
         if isinstance(raised, PauseRun):
             self.deferred = raised.deferred if raised.step is None else None  # a nested step raised it
@@ -210,7 +205,7 @@ class Slot:
         return ours
 
     def _judge(self) -> tuple[StepStatus, str | None]:
-        reported = self._reported
+        reported = self.reported
         if reported is None:
             return StepStatus.FAILED, "the step ended without a result"
         if reported.error is not None:

@@ -35,6 +35,7 @@ from flujo_aros.pipeline.options import (
     Option,
     anything,
     has,
+    instance_of,
     is_a,
     known_options,
     refuse_wrong,
@@ -182,10 +183,6 @@ def _is_money(value: Any) -> bool:
     return number and not (isinstance(value, Decimal) and value.is_nan()) and value >= 0
 
 
-def _is_steps(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
-
-
 @known_options
 @dataclass(frozen=True, slots=True)
 class StepLimits:
@@ -199,17 +196,11 @@ class StepLimits:
         refuse_wrong_options(self, "usage_limits.")
 
 
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple))
-
-
 STEP: Final = Option("step", "a step", fits=has("name", "kind", "run"))
 """An option that is a step."""
-_CHECKS: Final = Option("special", "a list of functions", "`checks=[function]`, even for a single one", fits=_is_list)
+_CHECKS: Final = Option(
+    "special", "a list of functions", "`checks=[function]`, even for a single one", fits=instance_of(list, tuple)
+)
 _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` makes them", fits=is_a("StepLimits"))
 
 
@@ -240,7 +231,7 @@ class PipelineStep(Generic[T]):
     usage_limits: Annotated[StepLimits, _LIMITS] | None = None
     retries: Annotated[int, Ge(0)] = 0
     timeout: Annotated[float, Gt(0), Option(words="a number of seconds above 0")] | None = None
-    meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=_is_mapping)] = field(
+    meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=instance_of(Mapping))] = field(
         default_factory=dict[str, Any]
     )
     kind: str = field(default="", init=False, repr=False)
@@ -351,9 +342,14 @@ class FoundError:
     suggestion: Suggestion | None = None
 
 
+_IS_STEPS: Final = instance_of(Iterable, but=(str, bytes, Mapping))
 _OF_PIPELINES: Final = {
-    "steps": Option(words="a list of steps", hint="`Pipeline([step])`, even for a single step", fits=_is_steps),
-    "description": Option(words="a string", fits=lambda value: isinstance(value, str)),
+    "steps": Option(
+        words="a list of steps",
+        hint="`Pipeline([step])`, even for a single step",
+        fits=instance_of(Iterable, but=(str, bytes, Mapping)),
+    ),
+    "description": Option(words="a string", fits=instance_of(str)),
 }
 
 
@@ -428,7 +424,7 @@ BodyLike: TypeAlias = Annotated[Pipeline | PipelineStep | Sequence[PipelineStep]
 """The accepted forms of a body: a pipeline, one step, or a list of steps."""
 
 Branches: TypeAlias = Annotated[
-    Mapping[str, BodyLike], Option("branches", "a mapping from names to steps", fits=_is_mapping)
+    Mapping[str, BodyLike], Option("branches", "a mapping from names to steps", fits=instance_of(Mapping))
 ]
 """Bodies by name."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, cast
+from typing import Final
 
 from flujo_aros.errors import Code, FilterError, Hint, Suggestion, TemplateError
 
@@ -98,7 +98,7 @@ class Source:
         self.where = where
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and cast("Source", other).source == self.source
+        return isinstance(other, Source) and type(other) is type(self) and other.source == self.source
 
     def __hash__(self) -> int:
         return hash(self.source)

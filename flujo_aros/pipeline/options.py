@@ -166,6 +166,11 @@ def is_a(*names: str) -> Callable[[Any], bool]:
     return fits
 
 
+def instance_of(*kinds: type, but: tuple[type, ...] = ()) -> Callable[[Any], bool]:
+    """Whether a value is an instance of one of these classes, and of none of others."""
+    return lambda value: isinstance(value, kinds) and not isinstance(value, but)
+
+
 def list_of(*kinds: type) -> Callable[[Any], bool]:
     """Whether a value is a list, or another sequence but a string, of instances of these classes."""
 

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, wraps
 from types import TracebackType
-from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import jinja2
 from jinja2 import nodes
@@ -726,27 +726,6 @@ InputLike: TypeAlias = Annotated[str | Mapping[str, Any] | list[Any], Option("te
 """The accepted forms of a step's input."""
 
 
-class Input(Protocol):
-    """A compiled input: text for a model, or a value for a callable."""
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """Every template in it."""
-        ...
-
-    def text(self, names: Mapping[str, Any]) -> str:
-        """The text for a model. Raises `TemplateError`."""
-        ...
-
-    def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """The prompt: the text, or its parts if it contains an image or other content. Raises `TemplateError`."""
-        ...
-
-    def value(self, names: Mapping[str, Any]) -> Any:
-        """The value for a callable. Raises `TemplateError`."""
-        ...
-
-
 class ShapedInput:
     """An object or list whose strings are templates: a value for a callable, JSON for a model. A leaf that is a single
     `{{ expression }}` becomes its value; other leaves stay unchanged.
@@ -785,6 +764,10 @@ class ShapedInput:
     def value(self, names: Mapping[str, Any]) -> Any:
         """The object with every template replaced by its value."""
         return _rendered(self._shape, names)
+
+
+Input: TypeAlias = InputTemplate | ShapedInput
+"""A compiled input: text for a model, or a value for a callable."""
 
 
 def compile_input(source: object, *, where: Where | str) -> Input:

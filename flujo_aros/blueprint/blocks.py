@@ -655,11 +655,7 @@ def _any_step() -> dict[str, Any]:
         for kind, block in BLOCKS.items()
     ]
     plain = {"if": {"not": {"required": ["kind"]}}, "then": {"$ref": f"#/$defs/{BLOCKS['step'].__name__}"}}
-    return {
-        "type": "object",
-        "properties": {"kind": {"enum": list(BLOCKS)}},
-        "allOf": [*choices, plain],
-    }
+    return {"type": "object", "properties": {"kind": {"enum": list(BLOCKS)}}, "allOf": [*choices, plain]}
 
 
 def _body() -> dict[str, Any]:

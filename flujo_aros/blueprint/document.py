@@ -36,16 +36,8 @@ _DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported
 _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
     (re.compile(pattern, re.DOTALL), words, at_beginning)
     for pattern, words, at_beginning in (
-        (
-            r"a tab character|cannot start any token.*\n\t",
-            "this is a tab; indent with spaces",
-            False,
-        ),
-        (
-            r"cannot start any token.*\n(?P<it>.)",
-            "a string cannot begin with {it}; put it in quotes",
-            False,
-        ),
+        (r"a tab character|cannot start any token.*\n\t", "this is a tab; indent with spaces", False),
+        (r"cannot start any token.*\n(?P<it>.)", "a string cannot begin with {it}; put it in quotes", False),
         (r"\A[^\n]*(directive|incompatible YAML)", _DIRECTIVE, False),
         (r"mapping values are not allowed", _COLON, False),
         (r"mapping keys are not allowed", "a string that begins with `? ` must be in quotes", False),
@@ -76,11 +68,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "this string contains a lone surrogate (half of a character)",
             False,
         ),
-        (
-            r"sequence entries are not allowed",
-            "an element `- ` cannot begin here; it needs a line of its own",
-            False,
-        ),
+        (r"sequence entries are not allowed", "an element `- ` cannot begin here; it needs a line of its own", False),
         (
             r"scanning a block scalar",
             "after `|` or `>` only `+`, `-` or a digit may follow in the line; the text begins in the next line",

@@ -112,11 +112,7 @@ class FileLocks:
             self._held = None
 
 
-_KEEPALIVE: Final = (
-    "SET tcp_keepalives_idle = 2",
-    "SET tcp_keepalives_interval = 1",
-    "SET tcp_keepalives_count = 3",
-)
+_KEEPALIVE: Final = ("SET tcp_keepalives_idle = 2", "SET tcp_keepalives_interval = 1", "SET tcp_keepalives_count = 3")
 """The server notices within about five seconds that a machine is gone; a process that ends is noticed at once."""
 
 

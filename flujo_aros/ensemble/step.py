@@ -99,11 +99,7 @@ _STOP: Final = Option(
 )
 _CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=list_of(object))
 _PROFILES: Final = Option("special", "a mapping from names to agents", fits=instance_of(Mapping))
-_LOG: Final = Option(
-    "special",
-    "an EventLog, a file or a URL",
-    fits=instance_of(EventLog, str, Path, type(None)),
-)
+_LOG: Final = Option("special", "an EventLog, a file or a URL", fits=instance_of(EventLog, str, Path, type(None)))
 _INJECT: Final = Option("special", "a mapping from turns to strings", fits=_is_said_at_turns)
 Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0 and at most 1")]
 

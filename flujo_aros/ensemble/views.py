@@ -157,9 +157,4 @@ def _counted(mine: AgentStats, kind: str) -> AgentStats:
     return replace(mine, **{name: getattr(mine, name) + 1})
 
 
-_COUNTERS: Final = {
-    REFLECTED: "reflections",
-    REFUSED: "refused",
-    "turn.skipped": "skipped",
-    "turn.failed": "failed",
-}
+_COUNTERS: Final = {REFLECTED: "reflections", REFUSED: "refused", "turn.skipped": "skipped", "turn.failed": "failed"}

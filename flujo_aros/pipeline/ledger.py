@@ -251,11 +251,7 @@ class RunLedger:
     """
 
     def __init__(
-        self,
-        run_id: str,
-        pipeline: str,
-        planned: Sequence[tuple[str, str]],
-        before: Mapping[str, Work] | None = None,
+        self, run_id: str, pipeline: str, planned: Sequence[tuple[str, str]], before: Mapping[str, Work] | None = None
     ) -> None:
         self.run_id = run_id
         self.pipeline = pipeline

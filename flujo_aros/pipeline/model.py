@@ -12,16 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property
 from itertools import chain
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    Generic,
-    NoReturn,
-    TypeAlias,
-    cast,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NoReturn, TypeAlias, cast
 
 from annotated_types import Ge, Gt
 from typing_extensions import TypeVar

@@ -23,7 +23,7 @@ from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of, step_span, emit_step_finished
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, emit_step_finished, sentence_of, step_span
 from flujo_aros.pipeline.model import Answer, Nested, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.pause import as_given, as_saved

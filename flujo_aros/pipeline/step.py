@@ -810,7 +810,7 @@ def is_agent_step(step: object) -> TypeIs[Step[Any]]:
 def wants_deps(agent: object) -> bool:
     """Whether an agent declares a `deps_type` that does not allow None."""
     kind = getattr(agent, "deps_type", object)
-    return kind not in (object, Any, types.NoneType) and types.NoneType not in get_args(kind)
+    return kind not in (object, Any, types.NoneType) and types.NoneType not in typing.get_args(kind)
 
 
 @cache

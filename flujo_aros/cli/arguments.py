@@ -273,7 +273,8 @@ def given_text(source: str, option: str = "--input") -> str:
     A byte order mark is kept. Raises `UsageError` if a file cannot be read or is not UTF-8.
     """
     if source == "-":
-        return _decoded(_stdin_bytes(), "stdin")
+        closed = sys.stdin is None  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
+        return _decoded(b"" if closed else sys.stdin.buffer.read(), "stdin")
     if source.startswith("@@"):
         return source[1:]
     if source == "@":
@@ -305,12 +306,6 @@ def ladder_in(name: str, option: str) -> Any:
     if is_dict(written) and set(written) == {"ladder"}:
         written = written["ladder"]
     return {"stages": written} if is_list(written) else written
-
-
-def _stdin_bytes() -> bytes:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
-        return b""
-    return sys.stdin.buffer.read()
 
 
 def _decoded(data: bytes, source: str) -> str:

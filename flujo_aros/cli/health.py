@@ -199,9 +199,7 @@ def health_sections(found: Health) -> Iterator[Section]:
 def _step_row(step: Any) -> dict[str, Text]:
     return {
         "step": Text(f"{step.pipeline} / {step.step}"),
-        "runs": figure(step.runs),
-        "failed": figure(step.failed),
-        "degraded": figure(step.degraded),
+        **_figures(step, "runs", "failed", "degraded"),
         "trouble": _rate(step.trouble, 0.1),
         "calls": figure(step.usage.requests),
         "cost": figure(cost_words(step.usage.cost)),
@@ -212,9 +210,7 @@ def _step_row(step: Any) -> dict[str, Text]:
 def _model_row(model: Any) -> dict[str, Text]:
     return {
         "model": Text(model.model or "not named"),
-        "calls": figure(model.calls),
-        "faults": figure(model.faults),
-        "replies": figure(model.replies),
+        **_figures(model, "calls", "faults", "replies"),
         "rejected": _rate(model.rejected / model.replies if model.replies else 0.0, 0.1),
         "repaired": _rate(model.repaired / model.replies if model.replies else 0.0, 2.0),
         "wrapped": _rate(model.fallback_rate, 0.1),
@@ -248,13 +244,16 @@ def _stage_row(stage: Any) -> dict[str, Text]:
 
 def _trend_row(piece: Trend) -> dict[str, Text]:
     started = datetime.fromtimestamp(piece.start, UTC).astimezone()
-    numbers = {"runs": piece.runs, "steps": piece.steps, "failed": piece.failed, "degraded": piece.degraded}
     shares = {"rejected": piece.rejected, "wrapped": piece.wrapped}
     return {
         "from": Text(started.strftime("%m-%d %H:%M")),
-        **{name: figure(number) for name, number in numbers.items()},
+        **_figures(piece, "runs", "steps", "failed", "degraded"),
         **{name: _rate(number / piece.readings if piece.readings else 0.0, 0.1) for name, number in shares.items()},
     }
+
+
+def _figures(record: Any, *names: str) -> dict[str, Text]:
+    return {name: figure(getattr(record, name)) for name in names}
 
 
 def _rate(share: float, line: float) -> Text:

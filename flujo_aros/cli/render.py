@@ -320,7 +320,7 @@ def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
         rows = [repair_rows(shown, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
-    recovered = [*_stage_lines(result), *_replaced_lines(result)]
+    recovered = [line for step in result.steps for line in _recovered(step)]
     if recovered:
         yield _section("Recovery", *recovered)
     wrong = {step.name: step for step in result.steps if step.status in _WITHOUT_VALUE}
@@ -337,19 +337,14 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body))
 
 
-def _stage_lines(result: RunResult) -> Iterator[Text]:
-    for step in result.steps:
-        for stage in step.stages:
-            why = f" ({stage.reason})" if stage.reason else ""
-            calls = f"{step.name}: {stage.stage}, {counted(stage.calls, 'call')}, "
-            yield Text.assemble(calls, worded(stage.outcome), why)
-
-
-def _replaced_lines(result: RunResult) -> Iterator[Text]:
-    """Which fallbacks ran, and why: a value that one of them gave looks like any other in the table."""
-    for step in result.steps:
-        if step.replaced is not None:
-            yield Text(without_secrets(f"{step.name}: its fallback ran because it failed: {step.replaced}"))
+def _recovered(step: StepResult[object]) -> Iterator[Text]:
+    """The stages that ran, and the fallback, and why: a value that one gave looks like any other in the table."""
+    for stage in step.stages:
+        why = f" ({stage.reason})" if stage.reason else ""
+        calls = f"{step.name}: {stage.stage}, {counted(stage.calls, 'call')}, "
+        yield Text.assemble(calls, worded(stage.outcome), why)
+    if step.replaced is not None:
+        yield Text(without_secrets(f"{step.name}: its fallback ran because it failed: {step.replaced}"))
 
 
 def _excused_line(step: StepResult[object]) -> Text:

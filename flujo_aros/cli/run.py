@@ -326,7 +326,9 @@ def resume_command(
         run, stream = partial(Runner.resume, **given), partial(Runner.stream_resumed, **given)
         result = execute(blueprint, pipeline, run, stream, as_json=as_json)
         question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
-        _put_away(result, kept, again)
+        moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != kept.resolve()
+        if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
+            kept.unlink(missing_ok=True)  # the state of a run that has ended, or whose new state is elsewhere
         kept = again or state
         return result
 
@@ -398,13 +400,6 @@ def _answered(
         if answer is not None or result.paused is None:
             return result
         paused = result.paused
-
-
-def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
-    """Remove the state of a run that has ended, or whose new state is elsewhere."""
-    moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != state.resolve()
-    if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
-        state.unlink(missing_ok=True)
 
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:

@@ -338,19 +338,12 @@ def _ended(connection: Connection, span: Span, steps: dict[str, int]) -> tuple[d
     open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
     alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
     for counts, table, which in ((runs, RUNS, span.runs()), (steps, STEPS, span.steps())):
-        if "running" not in counts:
-            continue
         lost = and_(which, table.c.status == "running", table.c.run_id.not_in(alive))
-        _rename(counts, "running", "lost", _by(connection, table.c.status, lost).get("running", 0))
+        if size := _by(connection, table.c.status, lost).get("running", 0) if "running" in counts else 0:
+            counts |= {"lost": size, "running": counts["running"] - size}
+            if not counts["running"]:
+                del counts["running"]
     return runs, steps
-
-
-def _rename(counts: dict[str, int], old: str, new: str, size: int) -> None:
-    if size:
-        counts[new] = size
-        counts[old] -= size
-    if not counts.get(old, 1):
-        del counts[old]
 
 
 def _by(connection: Connection, column: ColumnElement[Any], which: ColumnElement[bool]) -> dict[str, int]:

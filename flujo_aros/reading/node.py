@@ -348,7 +348,7 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
     """
     text = source.text
     if JSON_BEGINS.match(text, start) is None:  # where the scanner fails, it counts the lines up to there
-        return Unreadable(_after(_BLANK, text, start + 1))
+        return Unreadable(start + 1)
     try:
         value, end = _scan_with_care(text, start)
     except json.JSONDecodeError as error:

@@ -80,9 +80,15 @@ from flujo_aros.recovery.asking import (
     Simplify as Simplify,
 )
 from flujo_aros.recovery.ladder import Ladder as Ladder
-from flujo_aros.recovery.local import Degrade as Degrade, Salvage as Salvage, Synthesize as Synthesize
 from flujo_aros.recovery.plan import Evidence as Evidence
-from flujo_aros.recovery.repairing import Extract as Extract, LlmRepair as LlmRepair, Patch as Patch
+from flujo_aros.recovery.repairing import (
+    Degrade as Degrade,
+    Extract as Extract,
+    LlmRepair as LlmRepair,
+    Patch as Patch,
+    Salvage as Salvage,
+    Synthesize as Synthesize,
+)
 from flujo_aros.settings import Settings as Settings, current_settings as current_settings
 from flujo_aros.telemetry.journal import Journal as Journal
 from flujo_aros.telemetry.logs import Logging as Logging

@@ -670,7 +670,7 @@ class DirectRun(Generic[T]):
         return text + added
 
 
-def plain_conversation(said: Conversation) -> list[Any]:
+def plain_conversation(said: Sequence[ModelMessage]) -> list[Any]:
     """A conversation as plain JSON."""
     plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(said), mode="json")
     return plain
@@ -745,8 +745,7 @@ class Deferral:
 
         calls = [waiting(call, "approval") for call in requests.approvals]
         calls += [waiting(call, "result") for call in requests.calls]
-        plain = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
-        return cls(tuple(calls), plain, before)
+        return cls(tuple(calls), plain_conversation(messages), before)
 
     def resumed(self, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
@@ -758,8 +757,7 @@ class Deferral:
                 results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
             else:
                 results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
-        history = ModelMessagesTypeAdapter.validate_python(self.messages)
-        return {"message_history": history, "deferred_tool_results": results}
+        return {"message_history": conversation_of(self.messages), "deferred_tool_results": results}
 
 
 class CallsDeferred(Exception):

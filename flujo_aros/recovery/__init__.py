@@ -7,7 +7,7 @@ What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt
 2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not answer the reason of the rejection,
    or for which the limits leave no call, is passed; the attempt says why.
 3. A stage (a frozen pydantic model derived from `Rung`: in `asking` those that put the question again, in `repairing`
-   those that show what was written, in `local` those that ask no model) returns a *plan*: a generator that yields an
+   those that go by what was written, with a model or without) returns a *plan*: a generator that yields an
    `Ask` and is sent a `Reply`. The driver of the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
@@ -24,7 +24,6 @@ Laws, and where they hold:
 from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify, joined
 from flujo_aros.recovery.fidelity import Examples, blanks_in, grounded, keeping
 from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
-from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import (
     Achieved,
     Ask,
@@ -51,7 +50,7 @@ from flujo_aros.recovery.prompts import (
     repair_prompt,
     retry_prompt,
 )
-from flujo_aros.recovery.repairing import Extract, LlmRepair, Patch
+from flujo_aros.recovery.repairing import Degrade, Extract, LlmRepair, Patch, Salvage, Synthesize
 
 __all__ = [
     "CANNOT_REPAIR",

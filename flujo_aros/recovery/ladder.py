@@ -17,10 +17,9 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
-from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.repairing import Extract, LlmRepair, Patch
+from flujo_aros.recovery.repairing import Degrade, Extract, LlmRepair, Patch, Salvage, Synthesize
 from flujo_aros.settings import Settings
 
 T = TypeVar("T")

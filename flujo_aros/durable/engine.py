@@ -484,29 +484,29 @@ class Durable:
 
     def answer(self, row: RunRow, value: Any) -> None:
         """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
-        if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
         self.prepare()
         with self.store.connection() as connection:
-            if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
-                raise UsageError(f"run {row.run_id} has just been answered by someone else")
+            self._take_answer(connection, row, value)
             self._enqueue(connection, self.store.row(connection, row.run_id))
+
+    def _take_answer(self, connection: sa.Connection, row: RunRow, value: Any, executor: str | None = None) -> None:
+        if row.status != "paused":
+            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
+        answered: dict[str, Any] = {"status": "queued", "answer": {"value": value}, "takeovers": 0}
+        if not self.store.take_segment(connection, row, **answered, **({"executor": executor} if executor else {})):
+            raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
         """Answer a paused run and continue it in this process."""
         await asyncio.to_thread(self.launch)
-        if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
-        if self.register(runner) != row.version:
+        if row.status == "paused" and self.register(runner) != row.version:
             raise UsageError(_other_version(row))
 
-        def take() -> bool:
+        def take() -> None:
             with self.store.connection() as connection:
-                mine = {"status": "queued", "answer": {"value": value}, "takeovers": 0, "executor": self.executor}
-                return self.store.take_segment(connection, row, **mine)
+                self._take_answer(connection, row, value, self.executor)
 
-        if not await asyncio.to_thread(take):
-            raise UsageError(f"run {row.run_id} has just been answered by someone else")
+        await asyncio.to_thread(take)
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
@@ -574,7 +574,7 @@ class Durable:
         )
         if busy:
             with self.store.connection() as connection:
-                self.store.set_status(connection, row, "cancelling")
+                self.store.change(connection, row, status="cancelling")
             return
         self.store.mark(row, "cancelled", "cancelled before it ended")
 
@@ -624,26 +624,26 @@ class Durable:
             return None
         if local is not None:
             return local.runner
-        known = self.runners.get(row.version)
-        if known is not None:
-            without = self._step_without_deps(row.version)
-            if without is not None:
-                self.store.mark(row, "parked", no_deps(without))
-            return known if without is None else None
+        runner = self.runners.get(row.version) or self._loaded(row)
+        if isinstance(runner, str):
+            self.store.mark(row, "parked", runner)
+            return None
+        self.runners[row.version] = runner
+        without = self._step_without_deps(row.version)
+        if without is not None:
+            self.store.mark(row, "parked", no_deps(without))
+        return runner if without is None else None
+
+    def _loaded(self, row: RunRow) -> Runner | str:
+        """A runner from the blueprint of a run, or why there is none."""
         document = None if self.load is None else self.store.document(row.version)
         if document is None or self.load is None:
-            self.store.mark(row, "parked", f"{_other_version(row)}; no worker here knows that version")
-            return None
+            return f"{_other_version(row)}; no worker here knows that version"
         try:
             runner = self.load(document)
         except ArosError as error:
-            self.store.mark(row, "parked", f"this worker cannot load its blueprint: {error}")
-            return None
-        if version_of(runner.pipeline) != row.version:
-            self.store.mark(row, "parked", _other_version(row))
-            return None
-        self.runners[row.version] = runner
-        return self._runner_for(row, local)
+            return f"this worker cannot load its blueprint: {error}"
+        return runner if version_of(runner.pipeline) == row.version else _other_version(row)
 
     def _step_without_deps(self, version: str) -> str | None:
         """The step of a registered pipeline whose agent needs `deps` that this process does not have."""
@@ -750,8 +750,10 @@ class Durable:
     def _unpark(self) -> None:
         """Continue parked runs of the versions that this process has."""
         for row in self.store.runs(statuses=["parked"], limit=1000):
-            if row.version not in self.runners and not self._can_load(row):
+            runner = self.runners.get(row.version) or self._loaded(row)
+            if isinstance(runner, str):
                 continue
+            self.runners[row.version] = runner
             if self._step_without_deps(row.version) is not None:
                 continue
             with self.store.connection() as connection:
@@ -759,16 +761,6 @@ class Durable:
             if taken:  # not by a queue, from which a worker without that version might take it
                 with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
                     DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
-
-    def _can_load(self, row: RunRow) -> bool:
-        document = None if self.load is None else self.store.document(row.version)
-        if document is None or self.load is None:
-            return False
-        try:
-            runner = self.load(document)
-        except ArosError:
-            return False
-        return self.register(runner) == row.version
 
     def _adopt(self, row: RunRow) -> None:
         """Continue a run that the engine does not know to be in progress."""

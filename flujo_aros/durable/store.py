@@ -358,30 +358,20 @@ class Store:
                 return None
             return self.row(connection, run_id)
 
+    def change(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
+        """Change the row of a run; False if another process has changed it in the meantime."""
+        same = [RUNS.c[name] == getattr(run, name) for name in ("run_id", "segment", "epoch", "status")]
+        return connection.execute(RUNS.update().where(*same).values(values)).rowcount == 1
+
     def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
         """Continue the run in a new workflow; False if another process was first."""
-        changed = connection.execute(
-            RUNS.update()
-            .where(RUNS.c.run_id == run.run_id, RUNS.c.segment == run.segment, RUNS.c.status == run.status)
-            .where(RUNS.c.epoch == run.epoch)
-            .values(segment=run.segment + 1, **values)
-        )
-        return changed.rowcount == 1
+        return self.change(connection, run, segment=run.segment + 1, **values)
 
     def mark(self, run: RunRow, status: str, note: str) -> bool:
         """Mark a run as parked, cancelled or failed without executing it; False if it has changed in the meantime."""
+        ended = None if status in OPEN else time.time()
         with self.connection() as connection:
-            changed = connection.execute(
-                RUNS.update()
-                .where(RUNS.c.run_id == run.run_id, RUNS.c.epoch == run.epoch, RUNS.c.status == run.status)
-                .values(status=status, note=note, ended=None if status in OPEN else time.time(), epoch=run.epoch + 1)
-            )
-            return changed.rowcount == 1
-
-    def set_status(self, connection: sa.Connection, run: RunRow, status: str) -> None:
-        """Set the status of a run, as a request to its executor."""
-        same = sa.and_(RUNS.c.run_id == run.run_id, RUNS.c.epoch == run.epoch, RUNS.c.status == run.status)
-        connection.execute(RUNS.update().where(same).values(status=status))
+            return self.change(connection, run, status=status, note=note, ended=ended, epoch=run.epoch + 1)
 
     def cancelling(self, executor: str) -> list[str]:
         """The runs of this executor that are to be cancelled."""

@@ -79,7 +79,7 @@ def open_engine(
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for its turn, and never deadlocks
         connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and one writer at a time do not wait for each other
+        _log_ahead(connection, time.monotonic() + wait)
         connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last moments, never the file
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -160,6 +160,22 @@ def _keep_private(file: Path, noun: str) -> None:
             return
     if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
         _log.warning("every user of this machine can read the %s %s: chmod 600 makes it private", noun, file)
+
+
+def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:
+    """Switch to the write-ahead log, with which readers and one writer at a time do not wait for each other.
+
+    If another process is switching a new file at this moment, SQLite refuses at once, whatever its `busy_timeout`.
+    """
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def add_functions(connection: sqlite3.Connection) -> None:

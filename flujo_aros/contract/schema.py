@@ -459,7 +459,8 @@ _RANGE: Final = re.compile(r"\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
-_BEGIN: Final = "0123456789+. -"
+_CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
+_BEGIN: Final = "0123456789Pp+. -"
 BEGINS: Final = frozenset(_BEGIN)
 """How such a string begins."""
 
@@ -467,10 +468,13 @@ BEGINS: Final = frozenset(_BEGIN)
 def is_misread(text: str, form: str) -> bool:
     """Return whether pydantic would misread a string as a date, time or duration.
 
-    Digits alone are not a date or a duration, and `10:30-11:00` is a time span, not a time with a zone.
+    Digits alone are not a date or a duration, `10:30-11:00` is a time span, not a time with a zone, and a month or a
+    year is no number of days.
     """
     if _DIGITS.match(text):
         return not (form == "date" and "." in text.strip(" .") and text.count(".") > 1)
+    if form == "duration":
+        return _CALENDAR.match(text) is not None
     if form == "time":
         return _RANGE.match(text) is not None
     if form != "date-time":

@@ -222,6 +222,11 @@ class TypeValues(Generic[T]):
         )
         """Some model may keep keys that it does not declare."""
         self._has_times = self.shape.has_times
+        self._has_numbers = any(
+            node.get("type") == "integer" and not node.keys().isdisjoint(("enum", "const"))
+            for node in objects_in(self.json_schema)
+        )
+        """Some choice is a number, which pydantic also makes of `true`."""
         keys = self.shape.time_keys
         renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # other keys than the schema says
         self._misreadable = misreadable(keys) if keys and not renamed else None
@@ -241,6 +246,8 @@ class TypeValues(Generic[T]):
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
         if self._has_times and self._is_misdated(text):
             return _REFUSED
+        if self._has_numbers and ("true" in text or "false" in text):
+            return None  # coercion tells numbers from booleans
         if self.shape.has_decimals and has_many_digits(text):
             return None  # the parser knows the digits
         # Each key is followed by `":`, and in valid JSON little else is; some write white space before the colon.
@@ -260,6 +267,8 @@ class TypeValues(Generic[T]):
         try:
             data = to_json(value, inf_nan_mode="constants")
         except (PydanticSerializationError, UnicodeEncodeError):
+            return None
+        if self._has_numbers and (b"true" in data or b"false" in data):
             return None
         try:
             valid = Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))

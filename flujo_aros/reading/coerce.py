@@ -18,6 +18,7 @@ from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_mis
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.fit import (
+    AS_IS,
     CONVERTS,
     contradiction,
     corrects,
@@ -231,7 +232,7 @@ class Coercion:
                 )
             elif shape.keeps(member.key):
                 value = self.value(member.node, shape.member(member.key), (path, member.key))
-                self._put(out, member.key, value, member, path, declared=False)
+                self._put(out, member.key, value, member, path, declared=isinstance(shape.additional, Shape))
             else:
                 rest.append(member)
         unknown = self._place_rest(out, rest, below, shape, path) if rest or len(self.rest) > below else 0
@@ -549,7 +550,11 @@ class Coercion:
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
-        if len(items) == 1 and (found := self._read_as(items[0], shape, path)) is not None:
+        if (
+            len(items) == 1
+            and not _is_pair(items[0], shape)
+            and (found := self._read_as(items[0], shape, path)) is not None
+        ):
             self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return found[0]
         return self._issue(path, "type", f"expected {_wanted(shape)}, found a list of {len(items)}", node)
@@ -621,6 +626,8 @@ class Coercion:
 
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
         found = read_time(node.value, shape.format or "")
+        if found is None and shape.format == "duration" and not self.drops:
+            return node.value  # a schema wants no number of days
         if found is None:
             return self._issue(path, "type", f"expected a {shape.format}, found the string {node.value[:40]!r}", node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value
@@ -716,7 +723,6 @@ class Coercion:
             None
         )
         tied = False
-        whole: list[Shape] = []
         blank = node.kind in (STRING, BARE) and shape.allows("null") and is_no_value(node.value)
         if blank and self._counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
@@ -731,8 +737,6 @@ class Coercion:
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
             risk = max((edit.risk for edit in edits), default=-1)
             score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
-            if not issues and branch.properties:
-                whole.append(branch)
             if best is None or score < best[0]:
                 best, tied = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :]), False
             elif (
@@ -748,8 +752,10 @@ class Coercion:
         if best is None:
             return self._free(node, path)
         score, value, edits, issues, names, rest = best
-        lost = {left.member.key for left in rest if left.path is path}
-        if tied or (not issues and any(key in branch.properties for key in lost for branch in whole)):
+        lost = {left.member.key for left in rest if left.path is path and left.member.node.value}
+        foreign = any(key in branch.properties for key in lost for branch in shape.branches)
+        moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative
+        if tied or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1))):
             return self._issue(path, "ambiguous", "it can be read as more than one of the alternatives", node)
         self.edits += edits
         self.issues += issues
@@ -799,6 +805,14 @@ def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
             return True
         here = here.value[0].node if here.kind == OBJECT else here.value[0]
     return False
+
+
+_PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", "v"})
+
+
+def _is_pair(node: Node, shape: Shape) -> bool:
+    """Whether an object writes one member of a map as a name and a value."""
+    return node.kind == OBJECT and not shape.properties and {fold(member.key) for member in node.value} in _PAIRS
 
 
 _WORDS: Final = {

@@ -231,6 +231,7 @@ _DENIALS: Final = (
 )
 """Keys around a list that mean the list is not the answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
+_REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
@@ -291,10 +292,14 @@ def reports_failure(member: Member) -> bool:
 
 
 def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether an undeclared member retracts something: a `correction`, or a `corrected_age` that differs from `age`."""
+    """Whether an undeclared member retracts something: a `correction`, a `corrected_age` that differs from `age`, or a
+    `note` that says so.
+    """
     value = member.node.value
     words = name_words(member.key)
     rest = [word for word in words if word not in _CORRECTED]
+    if isinstance(value, str) and _REMARKS.issuperset(words) and CORRECTS.search(value):
+        return True
     if len(rest) == len(words) or isinstance(value, bool) or value in (None, "", []):
         return False
     if not rest:

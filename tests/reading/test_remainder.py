@@ -1,7 +1,8 @@
 """What a value does not hold must be harmless: each way in which a reply says something else than its value."""
 
 import json
-from datetime import date
+from datetime import date, timedelta
+from enum import IntEnum
 from typing import Any, Literal
 
 import pytest
@@ -162,6 +163,65 @@ def test_another_word_for_a_field_is_its_name(key: str, written: str, field: str
 )
 def test_a_key_that_means_otherwise_than_a_field_is_never_its_name(key: str, written: str) -> None:
     refused(f'{{"{key}": {written}}}', Contact)
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Job(BaseModel):
+    kind: Literal["job"]
+    name: str
+    level: Level = Level.LOW
+    lasts: timedelta = timedelta(0)
+    env: dict[str, str] = {}
+    urgent: bool = False
+
+
+class Pause(BaseModel):
+    kind: Literal["pause"]
+    minutes: int
+
+
+class Dog(BaseModel):
+    name: str
+    breed: str | None = None
+
+
+class Cat(BaseModel):
+    name: str
+    indoor: bool | None = None
+
+
+class Owner(BaseModel):
+    pet: Dog | Cat
+
+
+@pytest.mark.parametrize(
+    ("text", "contract"),
+    [
+        ('{"kind": "job", "name": "x", "level": true}', Job),
+        ("{'kind': 'job', 'name': 'x', 'level': True}", Job),
+        ('{"kind": "job", "name": "x", "lasts": "P1M"}', Job),
+        ("{'kind': 'job', 'name': 'x', 'lasts': 'P1Y'}", Job),
+        ('{"kind": "job", "name": "x", "env": [{"name": "color", "value": "red"}]}', Job),
+        ('{"kind": "job", "name": "x", "note": "The name is wrong, it should be y."}', Job),
+        ('{"kind": "job", "name": "x", "minutes": 5}', Job | Pause),
+        ('{"pet": {"cat": {"name": "Tom"}}}', Owner),
+        ('{"a": 1, "a": 2}', dict[str, int]),
+    ],
+)
+def test_a_value_of_the_right_type_that_was_not_said_refuses(text: str, contract: Any) -> None:
+    refused(text, contract)
+
+
+def test_what_says_the_same_of_a_value_is_read() -> None:
+    assert value('{"kind": "job", "name": "x", "level": 2, "urgent": true, "lasts": "P1D"}', Job)["level"] == 2
+    assert value('{"kind": "job", "name": "x", "minutes": null}', Job | Pause)["name"] == "x"
+    assert value('{"kind": "job", "name": "x", "note": "as given"}', Job)["name"] == "x"
+    period = {"type": "object", "properties": {"period": {"type": "string", "format": "duration"}}}
+    assert read("{'period': 'P1M'}", period).value == {"period": "P1M"}
 
 
 def test_a_group_of_fields_is_not_taken_for_a_field_of_objects() -> None:

@@ -168,7 +168,7 @@ def _cases(rows: str, first: int | None) -> list[Case]:
             stderr_console().print(f"not applied, as only pydantic-evals can: {', '.join(file.unapplied)}")
     wrong = next((case for case in cases if case.error is not None), None)
     if wrong is not None:
-        raise UsageError(f"ROWS: row {wrong.key}: {wrong.error}")
+        raise UsageError(f"ROWS: {wrong.error}")
     if not cases:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
@@ -216,6 +216,9 @@ async def _all(
 def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
     """The reasons why the exit code is not 0."""
     missed: list[str] = []
+    unjudged = [each for each in found.results if each.verdict == "unjudged" and each.labelled]
+    if unjudged and (min_right is not None or max_wrong is not None):
+        missed.append(f"{counted(len(unjudged), 'row')} not judged, so nothing shows that the limits are met")
     if found.stopped:
         reason = without_secrets(found.stopped.replace("case", "row", 1))
         missed.append(f"stopped after {len(found.results)} of {counted(total, 'row')}: {reason}")
@@ -235,7 +238,8 @@ def _percent(share: float | None) -> str:
 
 def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, total: int) -> None:
     first = found[0]
-    console.print(_table([_row(name, each) for name, each in zip(names, found, strict=True)], console))
+    others = [verdict for verdict in ("unjudged", "unrecorded") if any(verdict in each.counts for each in found)]
+    console.print(_table([_row(name, each, others) for name, each in zip(names, found, strict=True)], console))
     for title, rows in (
         ("by trust", [_share_row("trust", each) for each in first.by_trust]),
         ("by field", [_share_row("field", each) for each in first.by_field if each.name != "$"]),
@@ -261,24 +265,24 @@ def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
         rows,
         console.width,
         figures=[name for name in rows[0] if name not in ("trust", "field", "model", "blueprint")],
-        dropped_first=("time", "tokens in + out", "calls", "unjudged", "unrecorded"),
+        dropped_first=("time", "tokens in + out", "calls"),
         folded={"blueprint": 20, "field": 20, "model": 20},
     )
 
 
-def _row(name: str, found: Evaluation) -> dict[str, Text]:
+def _row(name: str, found: Evaluation, others: Sequence[str]) -> dict[str, Text]:
     counts = {verdict.value: number for verdict, number in found.counts.items()}
     row = {"blueprint": Text(name), "rows": figure(len(found.results))}
+    known = len(found.results) - counts.get("unjudged", 0)
     for verdict in ("right", "wrong", "refused"):
         number = counts.get(verdict, 0)
-        share = f" ({_percent(number / found.judged)})" if found.judged else ""
+        share = f" ({_percent(number / known)})" if known else ""
         row[verdict] = Text(f"{number:,}{share}", style=_STYLE[verdict] if number else "dim")
-    for verdict in ("unjudged", "unrecorded"):
-        if counts.get(verdict):
-            row[verdict] = figure(counts[verdict])
+    row |= {verdict: figure(counts.get(verdict, 0)) for verdict in others}
     return {**row, **used(found.usage), "time": figure(time_words(found.seconds))}
 
 
+_NOT_RIGHT: Final = ("wrong", "refused", "unrecorded", "unjudged")
 _STYLE: Final = {"right": "green", "wrong": "red", "refused": "yellow"}
 
 
@@ -299,7 +303,7 @@ def _model_row(share: Share) -> dict[str, Text]:
 
 def _print_wrong(found: Evaluation, console: Console) -> None:
     """The rows that are not right, wrong ones first, since a refusal does no harm."""
-    bad = [each for verdict in ("wrong", "refused", "unrecorded") for each in found.results if each.verdict == verdict]
+    bad = [each for verdict in _NOT_RIGHT for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
     width = max((len(each.verdict.value) for each in bad[:_SHOWN]), default=0)

@@ -201,6 +201,9 @@ def _case(number: int, line: int, text: str) -> Case:
     except (ValueError, RecursionError) as error:
         return Case(id=number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(text))
     if not is_dict(found) or "input" not in found:
+        wrong = _without_input(found) if is_dict(found) else None
+        if wrong is not None:
+            return Case(id=found.get("id", number), error=f"line {line}: {wrong}", mark=_mark(found))
         return Case(found, id=number, mark=_mark(found))
     mark = _mark({key: value for key, value in found.items() if key not in _LABELS})
     name, context, check = found.get("id", number), found.get("context"), found.get("check")
@@ -237,6 +240,17 @@ def _unknown(keys: list[str]) -> str:
     )
 
 
+def _without_input(found: Mapping[str, Any]) -> str | None:
+    """Why an object without `input` is not the input as a whole: it holds an answer that no model must see, or its
+    input under another name. None if it is.
+    """
+    near = get_close_matches("input", [key for key in found if key not in _KEYS], 1, 0.75)
+    if not {"expected", "check"} & found.keys() and not (near and any(key in _KEYS for key in found)):
+        return None
+    meant = f"; did you mean 'input' by {near[0]!r}?" if near else ""
+    return f"no `input` beside {', '.join(map(repr, found))}{meant}; {_FORM}"
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The members of an object. Raises `ValueError` for a duplicate key, instead of silently keeping the last value."""
     found: dict[str, Any] = {}
@@ -260,7 +274,7 @@ def _finite(written: str) -> float:
 
 def _said(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
+        return f"{error.msg}, column {error.colno}; one JSON value on each line is expected"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any, Final
 from uuid import uuid4
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases
 from flujo_aros.evals.many import SAME_FAILURES, Stop, run_all
 from flujo_aros.evals.replies import PaidCalls, Replies, ReplyCache
-from flujo_aros.evals.scoring import FieldScore, Match, check_of, failed_check, score
+from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, score
 from flujo_aros.events import AskFinished, Event, observing
 from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
 from flujo_aros.json_data import is_dict
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"
     """The run ended without a value: it failed, degraded, or is waiting for a person."""
     UNJUDGED = "unjudged"
-    """The case does not say what is expected, or the judge gave no verdict."""
+    """The case does not say what is expected, its check cannot be evaluated, or the judge gave no verdict."""
     UNRECORDED = "unrecorded"
     """The run would need a reply that was not recorded."""
 
@@ -63,6 +63,8 @@ class CaseResult:
     seconds: float
     repaired: frozenset[str] = frozenset()
     """The paths of the fields that were repaired when the reply was read."""
+    labelled: bool = True
+    """Whether the case says what is expected."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -401,6 +403,7 @@ class _Evaluating:
             models,
             result.seconds,
             _repaired(result) if ended else frozenset(),
+            case.labelled or self.check is not None,
         )
 
     async def _verdict(self, case: Case, result: RunResult) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
@@ -409,15 +412,21 @@ class _Evaluating:
             return Verdict.REFUSED, str(error.get("message") or result.status.value), (), Usage()
         output = result.output
         checks = [each for each in (self.check, self.checks.get(case.key)) if each is not None]
-        failed = next((why for each in checks if (why := failed_check(each, case, output)) is not None), None)
-        if case.expected is UNLABELLED:
-            if not checks:
-                return Verdict.UNJUDGED, "nothing is expected", (), Usage()
-            return (Verdict.WRONG, failed, (), Usage()) if failed else (Verdict.RIGHT, "", (), Usage())
-        scored = score(output, case.expected, self.match)
+        if not checks and not case.labelled:
+            return Verdict.UNJUDGED, "nothing is expected", (), Usage()
+        scored = () if case.expected is UNLABELLED else score(output, case.expected, self.match)
         bad = [each for each in scored if not each.right]
-        if failed is not None:
-            return Verdict.WRONG, failed, scored, Usage()
+        unknown = ""
+        for check in checks:
+            try:
+                holds = holds_check(check, case, output)
+            except TemplateError as error:
+                unknown = unknown or str(error)
+                continue
+            if not holds:
+                return Verdict.WRONG, f"{check.source.strip()} does not hold", scored, Usage()
+        if unknown and (not bad or self.judge is not None):  # without a judge, a wrong field is wrong all the same
+            return Verdict.UNJUDGED, unknown, (), Usage()
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()
         wanted = "expected " + ("no value" if bad[0].expected is None else _short(bad[0].expected))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, TypeAlias
 
-from flujo_aros.errors import TemplateError
 from flujo_aros.evals.cases import UNLABELLED, Case
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.condition import Condition
@@ -72,11 +71,7 @@ def check_of(expression: str) -> Condition:
     return Condition(expression, where=f"check {expression!r}", names=("output", "expected", "input"))
 
 
-def failed_check(check: Condition, case: Case, output: Any) -> str | None:
-    """Why a check fails, or None if it passes."""
+def holds_check(check: Condition, case: Case, output: Any) -> bool:
+    """Whether a check holds. Raises `TemplateError` if it cannot be evaluated, e.g. for a field that does not exist."""
     expected = None if case.expected is UNLABELLED else case.expected
-    try:
-        holds = check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input})
-    except TemplateError as error:
-        return str(error)
-    return None if holds else f"{check.source.strip()} does not hold"
+    return bool(check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input}))

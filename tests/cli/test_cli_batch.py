@@ -85,6 +85,15 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
             '{"input": "a", "expected": 1, "lang": "de"}',
             "line 1: unknown key 'lang' beside `input`; a row",
         ),
+        (
+            '{"inpt": "a", "expected": {"total": 3}}',
+            "line 1: no `input` beside 'inpt', 'expected'; did you mean 'input' by 'inpt'?",
+        ),
+        (
+            '{"inputs": "a", "context": {}}',
+            "line 1: no `input` beside 'inputs', 'context'; did you mean 'input' by 'inputs'?",
+        ),
+        ('{"text": "a", "check": "output"}', "line 1: no `input` beside 'text', 'check'; a row"),
         ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
         ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' occurs twice in one object"),
         ('{"input": NaN}', "line 1 is not JSON: there is no NaN in JSON"),

@@ -161,6 +161,24 @@ def test_a_compared_blueprint_takes_the_model_that_replaces_its_own(
     assert refused.exit_code == 0
 
 
+def test_the_shares_of_a_compared_blueprint_are_of_all_rows(aros: Aros, server: ModelServer) -> None:
+    Path("strict.yaml").write_text(BLUEPRINT.replace("bug, other]", "other]"), encoding="utf-8")
+    ended = evaluated(aros, "--against", "strict.yaml")
+    assert ended.stdout.splitlines()[0].split()[:6] == ["blueprint", "rows", "right", "wrong", "refused", "unrecorded"]
+    assert re.search(r"^strict.yaml +3 +2 \(66.7 %\) +0 \(0 %\) +0 \(0 %\) +1 ", ended.stdout, re.M)
+
+
+def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, server: ModelServer) -> None:
+    ended = evaluated(aros, "--check", "output.total > 0", "--max-wrong", "0.5")
+    assert ended.exit_code == 1
+    assert "2 rows not judged, so nothing shows that the limits are met" in ended.stderr
+    assert (
+        "unjudged  row \"a\": check 'output.total > 0', column 1: there is no 'total'; known: category, urgent"
+        in ended.stdout
+    )
+    assert 'wrong     row "b": urgent is False, expected True' in ended.stdout
+
+
 def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) -> None:
     rows = "".join(json.dumps({**ROWS[2], "id": number}) + "\n" for number in range(13))
     Path("rows.jsonl").write_text(rows, encoding="utf-8")
@@ -201,8 +219,15 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
     ("rows", "words"),
     [
         ('"a"\n', "no row says what is expected"),
+        (
+            '{"inpt": "a", "expected": 1}\n',
+            "line 1: no `input` beside 'inpt', 'expected'; did you mean 'input' by 'inpt'?",
+        ),
         ("", "there are no rows in 'rows.jsonl'"),
-        ('{"input": "a", "expected": 1}\n{oops\n', "row 1: line 2 is not JSON"),
+        (
+            '{"input": "a", "expected": 1}\n{oops\n',
+            "ROWS: line 2 is not JSON: Expecting property name enclosed in double quotes, column 2; one JSON value",
+        ),
     ],
 )
 def test_rows_that_cannot_be_evaluated_are_refused_before_a_call(

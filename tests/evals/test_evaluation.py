@@ -103,6 +103,15 @@ def test_a_check_judges_alone_or_beside_what_is_expected() -> None:
         evaluate_sync(double, only, check="outptu > 3")
 
 
+def test_a_check_that_cannot_be_evaluated_is_no_wrong_answer() -> None:
+    same = Call("same", function=lambda text: {"text": text})
+    found = evaluate_sync(same, [("a", {"text": "a"}), ("b", {"text": "c"})], check="output.total > 0")
+    assert [each.verdict.value for each in found.results] == ["unjudged", "wrong"]
+    assert "there is no 'total'; known: text" in found.results[0].why
+    judge = Call("judge", function=lambda _: {"right": True})
+    assert evaluate_sync(same, [("b", {"text": "c"})], check="output.total > 0", judge=judge).right is None
+
+
 def test_a_judge_decides_about_what_differs_and_is_not_asked_about_what_is_equal() -> None:
     model = ScriptedModel('{"why": "the same city", "right": true}', '{"why": "another city", "right": false}')
     verdict = {"type": "object", "properties": {"why": {"type": "string"}, "right": {"type": "boolean"}}}

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from flujo_aros.blueprint.document import Node, read_scalar
 from flujo_aros.errors import Place, UsageError
-from flujo_aros.host import endpoint_of
+from flujo_aros.host import endpoint_of, mistaken, unowned
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.names import nearest
 
@@ -222,6 +222,8 @@ class Chosen:
     """The names in `instead` that were found in a blueprint."""
     known: set[str] = field(default_factory=set[str])
     """All agents and models that were found."""
+    no_profile: str = ""
+    """Why the profile that the caller named cannot be used."""
 
     @property
     def theirs(self) -> set[str]:
@@ -240,7 +242,15 @@ class Chosen:
         return replace(self, optional=True)
 
     def check(self) -> None:
-        """Raise `UsageError` for a name that is neither an agent nor a model of the blueprint."""
+        """Raise `UsageError` for a profile, an agent or a model that the blueprint does not have, and for a model that
+        cannot exist.
+        """
+        if self.no_profile:
+            raise UsageError(self.no_profile)
+        for name in sorted(self.theirs):
+            why = unowned(name) or mistaken(name)
+            if why is not None:
+                raise UsageError(f"--model {name!r} (in Python: models=...): {why}")
         for name in self.instead:
             if name not in self.used:
                 near = nearest(name, self.known)
@@ -270,8 +280,15 @@ class Chosen:
         if name not in known:
             if self.optional:
                 return {}
-            place = root.place if profiles is None else profiles.place
-            note(place, nearest(name, known).after(f"there is no profile {name!r}"))
+            if self.profile is not None:  # the caller is wrong, not the blueprint
+                why = (
+                    nearest(name, known).after("there is no such profile") if known else "the blueprint has no profiles"
+                )
+                self.no_profile = f"--profile {name!r} (in Python: profile={name!r}): {why}"
+            elif profiles is not None:
+                note(
+                    profiles.place, nearest(name, known).after(f"there is no profile {name!r}, which {VARIABLE} names")
+                )
             return {}
         found = known[name]
         if isinstance(found.value, str):

@@ -47,8 +47,8 @@ def load_blueprint(
     replaces the models of its agents: one name for all of them, or a mapping from the name of an agent, or of a model,
     to the model to use instead. `profile` selects one of the blueprint's `profiles`; the default is the environment
     variable AROS_PROFILE. Raises `BlueprintError` with every error of the blueprint, and `UsageError` for an allowed
-    file that does not exist or has the name of another module, and for a name in `models` that the blueprint does not
-    have.
+    file that does not exist or has the name of another module, for a `profile` or a name in `models` that the blueprint
+    does not have, and for a model in `models` that cannot exist.
     """
     if isinstance(path, str) and "\n" in path:
         raise UsageError(

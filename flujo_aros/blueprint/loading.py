@@ -602,13 +602,11 @@ class Loading:
 
     def model(self, node: Node | None) -> None:
         """Record an error if the value here cannot be the name of a model."""
-        if node is None or not isinstance(node.value, str):
-            return
+        if node is None or not isinstance(node.value, str) or node.value in self.chosen.theirs:
+            return  # `Chosen.check` judges what the caller has named
         why = mistaken(node.value)
         if why is not None:
             self.doubt(node.place, why)
-        if node.value in self.chosen.theirs:
-            return
         refused = refused_endpoint(node.value, self.environment.get(node.value, ""), self.allow)
         if refused is not None:
             self.note(node.place, refused)

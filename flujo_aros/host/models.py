@@ -32,9 +32,9 @@ def _at_endpoint(name: str, url: str) -> Model:
 
     provider, _, rest = name.removesuffix(f"@{url}").partition(":")
     served = OpenAIProvider(base_url=url, api_key=os.environ.get("OPENAI_API_KEY") or "none")
-    if provider in ("openai", "openai-chat"):
+    if rest and provider in ("openai", "openai-chat"):
         return OpenAIChatModel(rest, provider=served)
-    if provider == "openai-responses":
+    if rest and provider == "openai-responses":
         return OpenAIResponsesModel(rest, provider=served)
     raise UsageError(f"the model {name!r} has an address; write openai:NAME@URL or openai-responses:NAME@URL")
 

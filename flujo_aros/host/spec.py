@@ -106,6 +106,8 @@ def _providers() -> tuple[str, ...]:
 
 
 _ENDPOINT: Final = re.compile(r"@(https?://.+)")
+_BARE_HOST: Final = re.compile(r"localhost\b|[\w.-]+:\d|[\w-]+(?:\.[\w-]+)+/")
+"""The beginning of an address without its scheme, and not a version, as in `claude@20250514`."""
 
 _FAMILIES: Final = (
     (re.compile(r"gpt-|chatgpt-|o[134](-|$)"), "openai"),
@@ -135,6 +137,12 @@ def mistaken(name: str) -> Hint | None:
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
     provider, colon, model = name.strip().partition(":")
+    url = endpoint_of(name.strip())
+    if url is not None and not name.strip().removesuffix(f"@{url}").partition(":")[2]:
+        return Hint(f"the model {name!r} has an address, but not both a provider and a name; write openai:NAME@{url}")
+    served, _, host = model.rpartition("@")
+    if provider.startswith("openai") and served and _BARE_HOST.match(host):
+        return _instead(f"the address in the model {name!r} lacks http://", name, f"{provider}:{served}@http://{host}")
     if colon and not provider:
         return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")
     if colon and not model:

@@ -76,9 +76,18 @@ def test_a_model_that_is_named_wins_over_the_profile() -> None:
     assert models(profile="test", models={"reader": "openai:gpt-5"}) == {"local:smollm2", "openai:gpt-5"}
 
 
-def test_a_profile_that_is_not_there_is_an_error_with_its_place() -> None:
-    with pytest.raises(BlueprintError, match=r"blueprint:6:3: there is no profile 'tset'; did you mean 'test'\?"):
+def test_a_profile_that_is_not_there_is_an_error_of_the_caller() -> None:
+    with pytest.raises(UsageError, match=r"^--profile 'tset' .*: there is no such profile; did you mean 'test'\?"):
         models(profile="tset")
+
+
+def test_a_profile_of_the_environment_that_is_not_there_is_an_error_with_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AROS_PROFILE", "tset")
+    words = r"blueprint:6:3: there is no profile 'tset', which AROS_PROFILE names; did you mean 'test'\?"
+    with pytest.raises(BlueprintError, match=words):
+        models()
 
 
 def test_a_profile_of_the_environment_means_nothing_to_a_blueprint_without_profiles(
@@ -87,7 +96,7 @@ def test_a_profile_of_the_environment_means_nothing_to_a_blueprint_without_profi
     monkeypatch.setenv("AROS_PROFILE", "test")
     plain = "steps: [{name: a, agent: {model: 'openai:gpt-4o'}}]"
     assert parse_blueprint(plain).models == {"openai:gpt-4o"}
-    with pytest.raises(BlueprintError, match="there is no profile 'test'"):
+    with pytest.raises(UsageError, match=r"^--profile 'test' .*: the blueprint has no profiles$"):
         parse_blueprint(plain, profile="test")
 
 

@@ -33,3 +33,23 @@ def test_two_models_for_all_agents_are_an_error(aros: Aros) -> None:
     refused = aros("plan", "shop.yaml", "--model", "local:smollm2", "--model", "openai:gpt-4o")
     assert refused.exit_code == 2
     assert "one model for all agents" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "gpt-4o"], "--model 'gpt-4o' (in Python: models=...): the model 'gpt-4o' names no provider"),
+        (["--model", "clerk=gpt-4o"], "did you mean 'openai:gpt-4o'?"),
+        (["--model", "openai:q@127.0.0.1:1/v1"], "did you mean 'openai:q@http://127.0.0.1:1/v1'?"),
+        (["--model", "openai@http://127.0.0.1:1/v1"], "write openai:NAME@http://127.0.0.1:1/v1"),
+        (["--profile", "test"], "--profile 'test' (in Python: profile='test'): there is no such profile; known: here"),
+    ],
+)
+def test_a_wrong_choice_is_an_error_of_the_option_and_not_of_the_file(
+    aros: Aros, options: list[str], words: str
+) -> None:
+    Path("shop.yaml").write_text(SHOP)
+    refused = aros("plan", "shop.yaml", *options)
+    assert refused.exit_code == 2
+    assert words in " ".join(refused.stderr.split())
+    assert "clerk:" not in refused.stderr  # no excerpt

@@ -304,7 +304,9 @@ class Aros(AbstractCapability[Any]):
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
                 as_written = wire.contract.mode == "json" and not is_repaired(accepted, output)
-                return await handler(output if as_written else wire.text_of(accepted))
+                # A string is the text itself: as JSON, it would reach the user in quotes.
+                value = accepted.value if isinstance(accepted.value, str) else wire.text_of(accepted)
+                return await handler(output if as_written else value)
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 

@@ -691,11 +691,19 @@ def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
     return cast("ModelSettings", kept) if kept else None
 
 
+_FORMED: Final = frozenset({"enum", "const", "pattern", "format"})
+"""Keywords that give a string a form which a provider can enforce."""
+
+
 def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
-    """Whether the provider of a run enforces the schema of the contract, or could."""
+    """Whether the provider of a run enforces the schema of the contract, or could. Text of no particular form is not
+    asked for as JSON: it would only come back in quotes."""
     if sent is not None and sent.output_mode == "native":
         return "on"
-    if contract.mode != "json" or not contract.json_schema or not profile_of(model).get("supports_json_schema_output"):
+    schema = contract.json_schema
+    if contract.mode != "json" or not schema or not profile_of(model).get("supports_json_schema_output"):
+        return "no"
+    if schema.get("type") == "string" and not _FORMED.intersection(schema):
         return "no"
     try:
         schema_request(contract, "native")

@@ -6,6 +6,7 @@ import json
 import pickle
 from dataclasses import replace
 from decimal import Decimal
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel
@@ -455,3 +456,9 @@ def test_an_output_type_gives_its_value_when_it_is_called():
     """`as_output()` is typed as what gives the value, so that type checkers know the output of an agent."""
     output = Output.tagged("note", dict[str, int]).as_output()
     assert asyncio.run(output('<note>{"a": 1}</note>')) == {"a": 1}
+
+
+@pytest.mark.parametrize("reply", ["yes", "Yes."])
+def test_a_choice_of_an_agent_that_returns_text_is_the_choice_and_not_json(reply: str) -> None:
+    made = Agent(Script(reply).model, capabilities=[Aros(Literal["yes", "no"])])
+    assert asyncio.run(made.run("Go?")).output == "yes"

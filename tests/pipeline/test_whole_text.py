@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,9 +12,12 @@ from pydantic_ai import Agent, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.settings import ModelSettings
 
 from flujo_aros import (
     AgentSpec,
+    Aros,
     Call,
     Degraded,
     Output,
@@ -58,6 +63,37 @@ def test_text_that_was_cut_is_resumed(own: bool) -> None:
     step = run.step("mail")
     assert (run.status, run.output, step.outcome.origin) == (RunStatus.COMPLETED, WHOLE, "resume")
     assert ([stage.stage for stage in step.stages], step.usage.requests) == (["resume"], 2)
+
+
+@dataclass
+class Served:
+    """A source of models that gives one model for every name."""
+
+    served: Model
+
+    async def model(self, name: str) -> Model:
+        return self.served
+
+
+@pytest.mark.parametrize("way", ["step", "contract", "blueprint"])
+def test_cut_text_is_asked_for_again_as_text_even_where_a_schema_could_be_enforced(way: str) -> None:
+    asked: list[str] = []
+
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(info.model_request_parameters.output_mode)
+        first = len(asked) == 1
+        return ModelResponse(parts=[TextPart(CUT if first else WHOLE)], finish_reason="length" if first else "stop")
+
+    model = FunctionModel(reply, profile=ModelProfile(supports_json_schema_output=True))
+    settings = ModelSettings(max_tokens=12)
+    if way == "contract":
+        output = asyncio.run(Agent(model, model_settings=settings, capabilities=[Aros(str)]).run("write")).output
+    elif way == "step":
+        output = Runner(Step("mail", Agent(model, model_settings=settings))).run_sync("write").output
+    else:
+        spec = AgentSpec(model="local:x", model_settings={"max_tokens": 12})
+        output = Runner(Step("mail", spec), models=Served(model)).run_sync("write").output
+    assert (output, asked) == (WHOLE, ["text", "text"])
 
 
 class Total(BaseModel):

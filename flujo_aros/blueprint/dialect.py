@@ -109,7 +109,11 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
 
 
 def no_such_kind(kind: str) -> Hint:
-    """The error for an unknown kind of step, with what to write instead."""
+    """The error for an unknown kind of step, with what to write instead; "" is a key without a value."""
+    if not kind:
+        return Hint(
+            f"`kind` is empty; write one of {', '.join(sorted(blocks.BLOCKS))}, or leave it out for a plain step"
+        )
     if kind in REFUSED:
         return Hint(f"`kind: {kind}` is not supported; {REFUSED[kind]}")
     meant = OTHER_KINDS.get(kind.lower())

@@ -114,7 +114,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     word = node.members.get("kind")
     kind = "step" if word is None else word.plain()
     if word is not None and (not isinstance(kind, str) or kind not in _BUILDERS):  # a list or mapping is not a kind
-        loading.note(word.place, no_such_kind(kind if isinstance(kind, str) else str(kind)))
+        loading.note(word.place, no_such_kind("" if kind is None else str(kind)))
         return None
     node = with_meta(loading, node, kind)
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
@@ -184,7 +184,8 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
         step = build_step(making.loading, node, where)
         return _NOTHING if step is None else Pipeline([step], name=name or scope, body=True)
     if not nodes:
-        making.loading.note(node.place, f"{key} should be a list of steps")
+        empty = "is empty; it " if node.value in ([], {}) else ""
+        making.loading.note(node.place, f"{key} {empty}should be a list of steps")
         return _NOTHING
     steps = build_steps(making.loading, nodes, where)
     if steps is None:

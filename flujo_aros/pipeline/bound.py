@@ -60,11 +60,11 @@ class Bound:
         """In words.
 
         >>> str(Bound(7, None, {"each": 2}))
-        'at most 7 model calls, and 2 for each item of each'
+        "at most 7 model calls, and 2 for each item of step 'each'"
         >>> str(Bound(2, Decimal("0.03876")))
         'at most 2 model calls, and at most $0.0388'
         """
-        items = [f"{calls} for each item of {name}" for name, calls in self.per_item.items()]
+        items = [f"{calls} for each item of step {name!r}" for name, calls in self.per_item.items()]
         money = (
             []
             if self.cost is None or self.cost == 0

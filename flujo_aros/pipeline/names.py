@@ -151,14 +151,20 @@ _INPUT: Final = (
 
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
-    """A hint for a wrong variable of a template; common other names for the input suggest `input`.
+    """A hint for a wrong variable of a template; common other names for the input suggest `input`. A variable of only
+    some steps is suggested with the place where it exists.
 
-    >>> nearest_root("text", ["input", "context"])
-    "; did you mean 'input'?"
+    >>> nearest_root("text", ["input", "context"]), nearest_root("itm", ["input", "context"])
+    ("; did you mean 'input'?", "; did you mean 'item' (inside a map)?")
     """
     names = list(known)
     found = nearest("input" if name.lower() in _INPUT and "input" in names else name, names)
-    return Hint(found, found.suggestion and Suggestion(name, found.suggestion.meant))
+    if found.suggestion is not None:
+        return Hint(found, Suggestion(name, found.suggestion.meant))
+    variable = nearest(name, VARIABLES).suggestion
+    if variable is None:
+        return found
+    return Hint(f"; did you mean {variable.meant!r} ({VARIABLES[variable.meant]})?", variable)
 
 
 def short(text: str) -> str:

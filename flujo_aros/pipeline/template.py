@@ -658,12 +658,22 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
         return _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
     if isinstance(node, nodes.Getattr):
         never = f"{short(node.attr)} is not data; templates cannot access it" if node.attr.startswith("__") else None
-        return no_such_data(node.attr) or never
+        return no_such_data(node.attr) or never or _step_value(node, bound)
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
         return nearest(node.name, ENVIRONMENT.tests).after(f"there is no test {short(node.name)}")
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
         return nearest_root(node.name, ROOTS).after(f"there is no {short(node.name)}")
     return None
+
+
+def _step_value(node: nodes.Getattr, bound: Collection[str]) -> str | None:
+    """The error for `draft.output`, which is written `steps.draft.output`."""
+    named = node.node
+    if not isinstance(named, nodes.Name) or node.attr != "output" or named.name in {*bound, *ROOTS, *VARIABLES}:
+        return None
+    if nearest(named.name, ROOTS).suggestion is not None:  # a misspelt variable
+        return None
+    return f"there is no {short(named.name)}; the value of a step is `steps.{named.name}.output`"
 
 
 def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Name, tuple[str | int, ...]]]:

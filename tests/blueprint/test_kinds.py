@@ -170,7 +170,12 @@ def test_a_callables_schema_is_a_check_on_its_value():
             "  - {name: s, uses: agents.a, max_loops: 3}",
             "unknown key 'max_loops' here; in a step of kind: loop it belongs under `loop:`",
         ),
-        ("  - {kind: loop, name: s, loop: {body: []}}", "t.yaml:3:40: loop.body should be a list of steps"),
+        (
+            "  - {kind: loop, name: s, loop: {body: []}}",
+            "t.yaml:3:40: loop.body is empty; it should be a list of steps",
+        ),
+        ("  - {kind: loop, name: s, loop: {body: text}}", "t.yaml:3:40: loop.body should be a list of steps"),
+        ("  - {kind: , name: s}", "t.yaml:3:12: `kind` is empty; write one of agree, cache, "),
         ("  - {kind: loop, name: s, loop: {body: [{name: b, uses: agents.b}]}}", "there is no agent 'b'"),
         ("  - {kind: loop, name: s, loop: {bdy: []}}", "t.yaml:3:34: unknown key 'bdy'; did you mean 'body'?"),
         ("  - {kind: parallel, name: s, branches: {x: [3]}}", "a step is a mapping"),

@@ -428,7 +428,7 @@ def test_the_bound_counts_calls_repairs_retries_loops_and_branches():
 
 def test_the_bound_of_a_map_is_per_item_and_limits_bound_it():
     each = Map("each", agent_step("a", processing=Processing(enforcement="validate")), iterable_input="input")
-    assert str(bound(Pipeline([each]))) == "at most 0 model calls, and 1 for each item of each"
+    assert str(bound(Pipeline([each]))) == "at most 0 model calls, and 1 for each item of step 'each'"
     assert bound(Pipeline([each]), StepLimits(max_requests=7)).calls == 7
     dear = Map("each", priced("a"), iterable_input="input")
     assert bound(Pipeline([dear]), StepLimits(max_requests=7, max_cost=Decimal(2))).cost == Decimal(2)

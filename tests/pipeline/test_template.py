@@ -75,6 +75,9 @@ def test_it_renders(source: str, text: str):
     ("source", "message"),
     [
         ("{{ imput }}", "there is no 'imput'; did you mean 'input'?"),
+        ("{{ itm.text }}", "there is no 'itm'; did you mean 'item' (inside a map)?"),
+        ("{{ draft.output }}", "there is no 'draft'; the value of a step is `steps.draft.output`"),
+        ("{{ previus_step.output }}", "there is no 'previus_step'; did you mean 'previous_step'?"),
         ("{{ previous_step.nmae }}", "there is no 'nmae'; did you mean 'name'?"),
         ("{{ steps.a.output.itmes }}", "there is no 'itmes'; did you mean 'items'?"),
         ("{{ context.usr }}", "there is no 'usr'; did you mean 'user'?"),

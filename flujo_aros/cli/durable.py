@@ -27,7 +27,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
 from flujo_aros.pipeline.modules import use_folder
-from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
 
@@ -182,7 +182,8 @@ def worker_command(
 
     def report(event: Event) -> None:
         if isinstance(event, RunFinished):
-            status = "left for other workers" if engine.leaves(event.run_id) else event.status
+            left = event.status == RunStatus.CANCELLED.value and engine.leaves(event.run_id)
+            status = "left for other workers" if left else event.status
             say(f"{status}  run {event.run_id} of {event.pipeline}")
 
     for signum in (signal.SIGTERM, signal.SIGINT):

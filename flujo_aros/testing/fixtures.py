@@ -14,7 +14,7 @@ ScriptModel = Callable[..., ScriptedModel]
 
 @pytest.fixture
 def script_model() -> Iterator[ScriptModel]:
-    """Creates scripted models; the test fails if it leaves one of their replies unused."""
+    """Creates scripted models; the test fails if it leaves one of their replies unused, or makes a call without one."""
     made: list[ScriptedModel] = []
 
     def make(*replies: object, **options: object) -> ScriptedModel:
@@ -22,6 +22,8 @@ def script_model() -> Iterator[ScriptModel]:
         return made[-1]
 
     yield make
+    for model in made:
+        assert model.unanswered is None, model.unanswered  # noqa: S101 - a fixture judges
     unused = sum(model.left for model in made)
     assert not unused, f"{unused} scripted replies were never asked for"  # noqa: S101 - a fixture judges
 

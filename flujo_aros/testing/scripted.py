@@ -69,6 +69,8 @@ class ScriptedModel(FunctionModel):
         self._then = then
         self._ended: FinishReason | None = None
         self.asked: list[Asked] = []
+        self.unanswered: str | None = None
+        """The error of the first call that had no reply, which a pipeline records as the failure of a step."""
 
     async def model(self, name: str) -> Self:  # noqa: ARG002 - the signature of a `ModelSource`
         """Return this model for every name in a pipeline: `Runner(pipeline, models=ScriptedModel(...))`."""
@@ -125,6 +127,7 @@ class ScriptedModel(FunctionModel):
         reply = self._replies[at] if at < len(self._replies) else self._then
         if reply is None:
             message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{asked.prompt}"
+            self.unanswered = self.unanswered or message
             raise AssertionError(message)
         if callable(reply):
             reply = reply(asked.prompt)

@@ -166,10 +166,7 @@ def test_a_worker_takes_over_from_a_dead_one_and_drains(shop: Path) -> None:
     assert calls(shop) == ["up", "risky", "risky"]
 
 
-def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path) -> None:
-    (shop / "shop.py").write_text(
-        SHOP
-        + """
+WAIT = """
 import time
 def wait(text):
     note("wait")
@@ -177,7 +174,10 @@ def wait(text):
         time.sleep(0.1)
     return text
 """
-    )
+
+
+def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP + WAIT)
     (shop / "waits.yaml").write_text(BLUEPRINT.replace("shop:risky", "shop:wait"))
     aros(shop, "submit", "waits.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
     words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite", "--grace", "600"]
@@ -202,6 +202,25 @@ def wait(text):
         other.send_signal(signal.SIGTERM)
     assert aros(shop, "status", "order-1").stdout.startswith("completed")
     assert calls(shop) == ["up", "wait", "wait"]
+
+
+def test_a_run_that_completes_while_its_worker_drains_is_reported_as_completed(shop: Path) -> None:
+    (shop / "shop.py").write_text(SHOP + WAIT)
+    (shop / "waits.yaml").write_text(BLUEPRINT.replace("shop:risky", "shop:wait"))
+    aros(shop, "submit", "waits.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py"]
+    with subprocess.Popen(words, cwd=shop, stderr=subprocess.PIPE, text=True) as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not ((shop / "calls.log").exists() and "wait" in calls(shop)):
+            time.sleep(0.2)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.stderr is not None
+        while "draining" not in worker.stderr.readline():
+            pass
+        (shop / "go").touch()
+        _, said = worker.communicate(timeout=60)
+    assert "completed  run order-1" in said
+    assert "left for other workers" not in said
 
 
 def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:

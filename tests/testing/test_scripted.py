@@ -1,6 +1,7 @@
 """A scripted model answers in order, streams, fails as told, and remembers what it was asked."""
 
 import asyncio
+import sys
 
 import pytest
 from pydantic import BaseModel
@@ -8,7 +9,7 @@ from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ToolCallPart
 
-from flujo_aros import Aros, OutputError, UsageError
+from flujo_aros import Aros, OutputError, Runner, RunStatus, Step, UsageError
 from flujo_aros.testing import ScriptedModel, ScriptedModels, cut
 
 pytest_plugins = ["flujo_aros.testing.fixtures"]
@@ -92,3 +93,12 @@ def test_the_fixture_makes_models(script_model, aros_events):
     output = ran(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]), "x")
     assert output == Item(name="pen")
     assert [event.trust for event in aros_events if type(event).__name__ == "ReadFinished"] == ["lossless"]
+
+
+def test_the_fixture_fails_a_test_whose_pipeline_asked_more_than_the_script_has():
+    making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__()
+    model = next(making)("no JSON at all")
+    run = Runner(Step("ask", Agent(model, output_type=NativeOutput(Item)))).run_sync("which pen?")
+    assert run.status is RunStatus.FAILED
+    with pytest.raises(AssertionError, match=r"call 2 has no reply in a script of 1; it was asked:\n(?s:.*)which pen"):
+        next(making, None)

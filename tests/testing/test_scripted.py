@@ -100,5 +100,5 @@ def test_the_fixture_fails_a_test_whose_pipeline_asked_more_than_the_script_has(
     model = next(making)("no JSON at all")
     run = Runner(Step("ask", Agent(model, output_type=NativeOutput(Item)))).run_sync("which pen?")
     assert run.status is RunStatus.FAILED
-    with pytest.raises(AssertionError, match=r"call 2 has no reply in a script of 1; it was asked:\n(?s:.*)which pen"):
+    with pytest.raises(pytest.fail.Exception, match="call 2 has no reply in a script of 1; it was asked:"):
         next(making, None)

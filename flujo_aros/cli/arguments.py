@@ -32,6 +32,7 @@ from flujo_aros.pipeline.modules import (
     use_file,
     use_folder,
 )
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:
@@ -427,6 +428,8 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
 
 
 def _schema_file(name: str) -> dict[str, Any] | bool:
+    if name.endswith(SUFFIX):
+        raise UsageError(f"--schema {name!r} is a Python file: name the type in it, as {name}:Type")
     text = file_text(name, "--schema")
     try:
         schema = json.loads(text.removeprefix("\ufeff"))
@@ -462,7 +465,8 @@ def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> A
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            message = f"{option} {module}:{name}: {getattr(found, '__name__', module)!r} has no attribute {part!r}"
-            raise UsageError(message)
+            known = nearest(part, (each for each in dir(found) if not each.startswith("_")))
+            where = f"{option} {module}:{name}: {getattr(found, '__name__', module)!r}"
+            raise UsageError(f"{where} has no attribute {part!r}{known}")
         found = getattr(found, part)
     return found

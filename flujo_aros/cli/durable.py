@@ -19,7 +19,7 @@ from rich.table import Table
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli import arguments as args
-from flujo_aros.cli.execute import allowing, asked, execute, finish, journal
+from flujo_aros.cli.execute import allowing, execute, finish, journal, question_with
 from flujo_aros.cli.plan import load_to_run
 from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.screen import Text, new_mask, print_json, print_lines, say, stderr_console, stdout_console, worded
@@ -73,7 +73,7 @@ def question_of(result: RunResult, db: str, allowed: str = "") -> str:
     """What a paused run asks, and how to answer it; empty for one that has ended. `allowed` is as in `keep_paused`."""
     if result.paused is None:
         return ""
-    return "\n".join([*asked(result.paused), "", f"continue with:   {resume_hint(result.run_id, db)}{allowed}"])
+    return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")
 
 
 def document_of(blueprint: Path, choice: args.Choice = args.Choice()) -> dict[str, Any]:

@@ -208,10 +208,14 @@ def keep_paused(
     if result.paused is None:
         return ""
     file = save_paused(result, blueprint, state, **more)
-    command = f"continue with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
-    example = example_answer(result.paused.input_schema or {})
+    return question_with(result.paused, f"aros resume {shlex.quote(str(file))} --answer TEXT{allowed}")
+
+
+def question_with(paused: PausedRun, command: str) -> str:
+    """The question of a paused run, the command that answers it, and an example of an answer if one is known."""
+    example = example_answer(paused.input_schema or {})
     known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
-    return "\n".join([*asked(result.paused), "", command, *known])
+    return "\n".join([*asked(paused), "", f"continue with:   {command}", *known])
 
 
 def save_paused(

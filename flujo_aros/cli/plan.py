@@ -500,6 +500,10 @@ class Format(StrEnum):
     svg = "svg"
 
 
+_FORMATS: Final = {".svg": Format.svg, **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), Format.mermaid)}
+"""The format of a file, by its suffix."""
+
+
 def graph_command(
     blueprint: Path = args.BLUEPRINT,
     *,
@@ -518,9 +522,11 @@ def graph_command(
 
     Example: aros graph triage.yaml -o triage.svg
     """
+    form = format or (Format.mermaid if output is None else _FORMATS.get(output.suffix))
+    if form is None:
+        raise UsageError(f"--output {str(output)!r}: give a name in {', '.join(_FORMATS)}, or say --format")
     plan = plan_of(load(blueprint, args.Modules(["*", *modules.allow], modules.folders)).pipeline)
-    named = Format.svg if output is not None and output.suffix == ".svg" else Format.mermaid
-    drawn = svg(plan) if (format or named) is Format.svg else mermaid(plan)
+    drawn = svg(plan) if form is Format.svg else mermaid(plan)
     if output is None:
         typer.echo(drawn, nl=False)
         return

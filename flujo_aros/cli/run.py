@@ -302,9 +302,8 @@ def resume_command(
         state = _state_of(str(state)) or state
         db = None if state.exists() else known_db()
         if db is None and not state.exists() and not state.suffix:
-            raise UsageError(
-                f"STATE: there is no paused run {str(state)!r} in {PAUSED}; give its state file, or --db for a database"
-            )
+            missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
+            raise UsageError(f"STATE: {missing} in {PAUSED}; give its state file, or --db for a database")
     if db is not None:
         result, question = _resume_durably(str(state), answer, db, modules, deps, as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)

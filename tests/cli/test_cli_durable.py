@@ -121,6 +121,14 @@ def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
     assert "is not waiting for an answer" in twice.stderr
 
 
+def test_a_durable_question_shows_an_answer_that_fits(shop: Path) -> None:
+    schema = "{type: object, properties: {go: {type: boolean}}, required: [go]}"
+    (shop / "asks.yaml").write_text(f"{BLUEPRINT}{ASKS}    input_schema: {schema}\n")
+    example = """for example:  --answer '{"go": true}'"""
+    assert example in run(shop, "asks.yaml").stderr
+    assert example in aros(shop, "resume", "last", "--answer", "yes", "--allow", "./shop.py").stderr
+
+
 def test_a_fork_keeps_what_came_before_its_step(shop: Path) -> None:
     first = json.loads(run(shop, "shop.yaml", "--json").stdout)
     changed = (shop / "shop.yaml").read_text().replace("{{ previous_step }}", "new {{ previous_step }}")

@@ -95,6 +95,14 @@ def test_a_file_that_cannot_be_written_is_one_sentence(aros: Aros, claims: str, 
     assert "cannot write" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["x.png", "x.pdf", "x"])
+def test_a_format_that_is_not_drawn_is_refused(aros: Aros, claims: str, tmp_path: Path, name: str) -> None:
+    result = aros("graph", claims, "-o", str(tmp_path / name))
+    assert (result.exit_code, (tmp_path / name).exists()) == (2, False)
+    assert "give a name in .svg, .mmd, .mermaid, .md, .txt, or say --format" in result.stderr
+    assert aros("graph", claims, "-o", str(tmp_path / name), "--format", "mermaid").exit_code == 0
+
+
 def test_an_invalid_blueprint_ends_with_4(aros: Aros, tmp_path: Path) -> None:
     path = tmp_path / "b.yaml"
     path.write_text("steps: [{name: a, ues: x}]\n", encoding="utf-8")

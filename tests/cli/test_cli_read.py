@@ -95,6 +95,18 @@ def test_explanation_marks_the_wrong_places(aros: Aros, order_schema: str) -> No
     assert "$.priority" in result.stdout
 
 
+def test_a_python_file_as_schema_needs_its_type(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import pydantic\nclass Order(pydantic.BaseModel):\n    qty: int\n")
+    bare = aros("read", "--schema", "./shop.py", text=CLEAN)
+    assert bare.stderr == "error: --schema './shop.py' is a Python file: name the type in it, as ./shop.py:Type\n"
+    assert "; did you mean 'Order'?" in aros("read", "--schema", "./shop.py:Ordr", text=CLEAN).stderr
+
+
+def test_a_reply_above_the_allowed_risk_is_told_how_to_allow_it(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--risk", "lossless", text=CLEAN.replace(",", "", 1))
+    assert "If such repairs are fine, allow them: `--risk inferred`" in result.stderr
+
+
 @pytest.mark.parametrize("schema", [("./shop.py:Order",), ("shop:Order", "--path", ".")])
 def test_schema_may_be_a_type_of_a_file_or_folder_that_is_named(
     aros: Aros, tmp_path: Path, schema: tuple[str, ...]

@@ -89,6 +89,7 @@ from flujo_aros.recovery import (
     Way,
     advance,
     form_prompt,
+    has_form,
     read_first,
     read_reply,
 )
@@ -151,8 +152,9 @@ async def _reported(run: Run, ask: Ask, call: Call, limits: UsageLimits | None) 
     fault: str | None = "interrupted"
     finish: str | None = None
     run.calls += 1
+    prompt = ask.prompt or text_of(call.messages, for_records=True)  # without a prompt, the question is asked again
     started = AskStarted(
-        stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=ask.prompt, capture=run.capture
+        stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=prompt, capture=run.capture
     )
     with span(started) as finish_ask:
         try:
@@ -656,7 +658,7 @@ def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessa
     last = conversation[-1]
     instructed = last.instructions if isinstance(last, ModelRequest) else None
     # The question alone does not contain the output format: pydantic-ai sends it next to the messages.
-    form = form_prompt(ask.contract) if not ask.prompt and not ask.enforced and ask.contract.json_schema else None
+    form = form_prompt(ask.contract) if not ask.prompt and not ask.enforced and has_form(ask.contract) else None
     instructions = "\n\n".join(filter(None, (instructed, form))) or None
     messages = [*conversation]
     for index, text in enumerate(ask.said):  # replies of the model and, between them, recovery prompts
@@ -691,19 +693,11 @@ def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
     return cast("ModelSettings", kept) if kept else None
 
 
-_FORMED: Final = frozenset({"enum", "const", "pattern", "format"})
-"""Keywords that give a string a form which a provider can enforce."""
-
-
 def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
-    """Whether the provider of a run enforces the schema of the contract, or could. Text of no particular form is not
-    asked for as JSON: it would only come back in quotes."""
+    """Whether the provider of a run enforces the schema of the contract, or could."""
     if sent is not None and sent.output_mode == "native":
         return "on"
-    schema = contract.json_schema
-    if contract.mode != "json" or not schema or not profile_of(model).get("supports_json_schema_output"):
-        return "no"
-    if schema.get("type") == "string" and not _FORMED.intersection(schema):
+    if contract.mode != "json" or not has_form(contract) or not profile_of(model).get("supports_json_schema_output"):
         return "no"
     try:
         schema_request(contract, "native")

@@ -37,6 +37,7 @@ from flujo_aros.recovery.plan import (
     Way,
     advance,
     ends_by_itself,
+    has_form,
     read_reply,
 )
 from flujo_aros.recovery.prompts import (
@@ -88,6 +89,7 @@ __all__ = [
     "fenced",
     "form_prompt",
     "grounded",
+    "has_form",
     "is_continuation",
     "joined",
     "keeping",

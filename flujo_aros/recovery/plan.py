@@ -137,6 +137,22 @@ class Reply:
     """Why it ended, as reported by the provider."""
 
 
+_FORMS: Final = frozenset({"enum", "const", "pattern", "format"})
+
+
+def has_form(contract: Contract[Any]) -> bool:
+    """Whether replies have a form to describe or enforce.
+
+    A string without one is the text itself: asked for as JSON, it would only come back in quotes.
+
+    >>> from flujo_aros import Output
+    >>> has_form(Output.json({"type": "string"})), has_form(Output.json({"enum": ["yes", "no"]}))
+    (False, True)
+    """
+    schema = contract.json_schema
+    return bool(schema) and (schema.get("type") != "string" or bool(_FORMS.intersection(schema)))
+
+
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
     """The input of a plan: the contract to satisfy, and facts that only the driver knows.
@@ -167,7 +183,7 @@ class Task(Generic[T]):
     @property
     def enforces(self) -> bool:
         """Whether the provider can be asked to enforce the schema of the contract."""
-        return self.native in ("can", "on") and bool(self.contract.json_schema)
+        return self.native in ("can", "on") and has_form(self.contract)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from flujo_aros import (
     bound,
     check,
 )
+from flujo_aros.events import AskStarted, Event, observing
 
 CUT = "Dear Ann, I hope this mail finds you well and that "
 REST = "well and that the boat is ready."
@@ -81,19 +82,28 @@ def test_cut_text_is_asked_for_again_as_text_even_where_a_schema_could_be_enforc
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked.append(info.model_request_parameters.output_mode)
+        assert info.instructions is None, "a question for text names no format"
         first = len(asked) == 1
         return ModelResponse(parts=[TextPart(CUT if first else WHOLE)], finish_reason="length" if first else "stop")
 
     model = FunctionModel(reply, profile=ModelProfile(supports_json_schema_output=True))
     settings = ModelSettings(max_tokens=12)
-    if way == "contract":
-        output = asyncio.run(Agent(model, model_settings=settings, capabilities=[Aros(str)]).run("write")).output
-    elif way == "step":
-        output = Runner(Step("mail", Agent(model, model_settings=settings))).run_sync("write").output
-    else:
-        spec = AgentSpec(model="local:x", model_settings={"max_tokens": 12})
-        output = Runner(Step("mail", spec), models=Served(model)).run_sync("write").output
+    prompts: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, AskStarted):
+            prompts.append(event.prompt)
+
+    with observing(hear):
+        if way == "contract":
+            output = asyncio.run(Agent(model, model_settings=settings, capabilities=[Aros(str)]).run("write")).output
+        elif way == "step":
+            output = Runner(Step("mail", Agent(model, model_settings=settings))).run_sync("write").output
+        else:
+            spec = AgentSpec(model="local:x", model_settings={"max_tokens": 12})
+            output = Runner(Step("mail", spec), models=Served(model)).run_sync("write").output
     assert (output, asked) == (WHOLE, ["text", "text"])
+    assert prompts == ["write", "write"]
 
 
 class Total(BaseModel):

@@ -10,10 +10,11 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
@@ -288,9 +289,13 @@ def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
+_DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
+"""Keywords that may declare properties in addition to `properties`."""
 _KNOWN: Final = CONSTRAINING | ANNOTATING
 _CLOSE: Final = 0.8
 """How similar to a keyword a key must be to count as misspelt; any other key is an annotation."""
+_MOST_UNDECLARED: Final = 50
+"""How many names of a schema's `required` are compared with its properties, which takes long."""
 
 
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
@@ -311,10 +316,16 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
     """Errors in a schema that validators ignore, each with its place.
 
     Validators ignore a keyword that they do not know, such as `propertys`. A schema without any keyword that
-    constrains a value accepts everything.
+    constrains a value accepts everything. A property that is required under a misspelt name is a second property, of
+    any type.
     """
     misspelt = False
-    for _, part in parts_of(schema):
+    parts = [part for _, part in parts_of(schema)]
+    for each, optional in islice(_undeclared(parts), _MOST_UNDECLARED):
+        meant = nearest(str(each.value), optional)
+        if meant.suggestion is not None and get_close_matches(str(each.value), [meant.suggestion.meant], 1, _CLOSE):
+            yield each.place, meant.after(f"{short(str(each.value))} is required but not in `properties`")
+    for part in parts:
         for word in part.members:
             near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
             if near:
@@ -328,6 +339,20 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
             "it out if any text is acceptable"
         )
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"
+
+
+def _undeclared(parts: Sequence[Node]) -> Iterator[tuple[Node, Collection[str]]]:
+    """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
+    declared = {name for part in parts if "properties" in part.members for name in part.members["properties"].members}
+    for part in parts:
+        members = part.members
+        if not {"required", "properties"} <= members.keys() or _DECLARING & members.keys():
+            continue
+        if "additionalProperties" in members and members["additionalProperties"].value is not False:
+            continue
+        required = members["required"].elements
+        optional = members["properties"].members.keys() - {str(each.value) for each in required}
+        yield from ((each, optional) for each in required if str(each.value) not in declared)
 
 
 M = TypeVar("M")

@@ -126,6 +126,10 @@ def test_a_link_that_leads_out_of_the_folder_is_named_with_where_it_leads(tmp_pa
         ("{type: object, propertys: {a: {type: integer}}}", "did you mean 'properties'?"),
         ("{type: object, properties: {a: {type: string, maxlength: 3}}}", "did you mean 'maxLength'?"),
         ("{type: array, items: {anyOf: [{typ: string}]}}", "'typ' is not a keyword"),
+        (
+            "{type: object, properties: {kind: {type: string}}, required: [knd]}",
+            "3:107: 'knd' is required but not in `properties`; did you mean 'kind'?",
+        ),
         ("{}", "3:45: this schema accepts every value, since it is empty; write `type: object` with `properties`"),
         ("{title: Order, example: 1}", "accepts every value, since it says only 'title', 'example'; write"),
     ],
@@ -140,6 +144,23 @@ steps: [{{name: s, uses: agents.reader}}]
     assert said in refused(text, tmp_path)
     reported = said.partition(": ")[2] if said.startswith("3:") else said
     assert any(reported in each.message for each in lint_text(text).findings)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "{type: object, properties: {kind: {type: string}}, required: [knd], additionalProperties: {type: string}}",
+        "{type: object, properties: {kind: {type: string}}, required: [knd], patternProperties: {'^k': {}}}",
+        "{type: object, properties: {kind: {type: string}}, required: [knd], allOf: [{required: [kind]}]}",
+        "{type: object, properties: {kind: {type: string}, of: {properties: {knd: {type: string}}}}, required: [knd]}",
+        "{type: object, properties: {item: {type: string}}, required: [item, items]}",
+        "{type: object, properties: {kind: {type: string}}, required: [colour]}",
+        "{allOf: [{properties: {kind: {type: string}}}, {required: [knd]}]}",
+    ],
+)
+def test_a_required_name_that_may_be_intended_is_none(schema: str) -> None:
+    text = f'agents: {{r: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.r}}]\n'
+    assert parse_blueprint(text).steps
 
 
 def test_properties_called_like_a_misspelt_keyword_and_notes_of_ones_own_are_none_of_it() -> None:

@@ -247,7 +247,7 @@ class Chosen:
         """
         if self.no_profile:
             raise UsageError(self.no_profile)
-        for name in sorted(self.theirs):
+        for name in sorted(self.theirs) if self.every or self.instead else ():
             why = unowned(name) or mistaken(name)
             if why is not None:
                 raise UsageError(f"--model {name!r} (in Python: models=...): {why}")

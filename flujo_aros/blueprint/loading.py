@@ -320,20 +320,23 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
     any type.
     """
     misspelt = False
-    parts = [part for _, part in parts_of(schema)]
-    for each, optional in islice(_undeclared(parts), _MOST_UNDECLARED):
-        meant = nearest(str(each.value), optional)
-        if meant.suggestion is not None and get_close_matches(str(each.value), [meant.suggestion.meant], 1, _CLOSE):
-            yield each.place, meant.after(f"{short(str(each.value))} is required but not in `properties`")
-    for part in parts:
-        for word in part.members:
+    parts: list[dict[str, Node]] = []
+    for _, part in parts_of(schema):
+        members = part.members
+        parts.append(members)
+        for word in members:
             near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
             if near:
                 misspelt = True
                 words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
                 yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0]))
-    if not misspelt and not CONSTRAINING & schema.members.keys():
-        said = f"it says only {', '.join(map(short, schema.members))}" if schema.members else "it is empty"
+    for each, optional in islice(_undeclared(parts), _MOST_UNDECLARED):
+        meant = nearest(str(each.value), optional)
+        if meant.suggestion is not None and get_close_matches(str(each.value), [meant.suggestion.meant], 1, _CLOSE):
+            yield each.place, meant.after(f"{short(str(each.value))} is required but not in `properties`")
+    members = parts[0]
+    if not misspelt and not CONSTRAINING & members.keys():
+        said = f"it says only {', '.join(map(short, members))}" if members else "it is empty"
         cure = (
             "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
             "it out if any text is acceptable"
@@ -341,18 +344,22 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"
 
 
-def _undeclared(parts: Sequence[Node]) -> Iterator[tuple[Node, Collection[str]]]:
+def _undeclared(parts: Sequence[Mapping[str, Node]]) -> Iterator[tuple[Node, Collection[str]]]:
     """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
-    declared = {name for part in parts if "properties" in part.members for name in part.members["properties"].members}
-    for part in parts:
-        members = part.members
-        if not {"required", "properties"} <= members.keys() or _DECLARING & members.keys():
+    declared: set[str] = set()
+    closed: list[tuple[Sequence[Node], Collection[str]]] = []
+    for members in parts:
+        if "properties" not in members:
             continue
-        if "additionalProperties" in members and members["additionalProperties"].value is not False:
-            continue
-        required = members["required"].elements
-        optional = members["properties"].members.keys() - {str(each.value) for each in required}
-        yield from ((each, optional) for each in required if str(each.value) not in declared)
+        names = members["properties"].keys
+        declared.update(names)
+        more = members.get("additionalProperties")
+        if "required" in members and not _DECLARING & members.keys() and (more is None or more.value is False):
+            closed.append((members["required"].elements, names))
+    for required, beside in closed:
+        for each in required:
+            if str(each.value) not in declared:
+                yield each, set(beside) - {str(other.value) for other in required}
 
 
 M = TypeVar("M")

@@ -137,7 +137,7 @@ def mistaken(name: str) -> Hint | None:
     if "{{" in name or "{%" in name:
         return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
     provider, colon, model = name.strip().partition(":")
-    url = endpoint_of(name.strip())
+    url = endpoint_of(name.strip()) if "@" in name else None
     if url is not None and not name.strip().removesuffix(f"@{url}").partition(":")[2]:
         return Hint(f"the model {name!r} has an address, but not both a provider and a name; write openai:NAME@{url}")
     served, _, host = model.rpartition("@")

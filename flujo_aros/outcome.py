@@ -430,7 +430,8 @@ _WHAT_TO_DO = {
 
 
 def _repair_line(repair: Repair) -> str:
-    return f"{repair.path}  {repair.code} ({repair.risk.name.lower()})  {repair.before!r} -> {repair.after!r}"
+    read_as = "" if repair.after == repair.before else f" -> {repair.after!r}"  # a key without quotes stays what it is
+    return f"{repair.path}  {repair.code} ({repair.risk.name.lower()})  {repair.before!r}{read_as}"
 
 
 def _issue_line(issue: Issue) -> str:

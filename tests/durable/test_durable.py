@@ -34,6 +34,7 @@ from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
 # Threads of the engine may hold a connection when a test ends.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "tests.durable.program")

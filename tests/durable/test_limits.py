@@ -14,6 +14,8 @@ from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import Store
 from flujo_aros.host import CallMade, PerMinute
 
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 class Minute:
     """Two workers with one database, and a clock that moves only while somebody sleeps."""

@@ -17,6 +17,7 @@ from flujo_aros.durable import Durable
 from flujo_aros.durable.liveness import FileLocks, _key
 
 # Threads of the engine may hold a connection when a test ends.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @contextmanager

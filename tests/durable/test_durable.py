@@ -33,9 +33,6 @@ from flujo_aros.durable.store import Ending, RunRow, Store
 from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
-# Threads of the engine may hold a connection when a test ends.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "tests.durable.program")
 
@@ -504,7 +501,8 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
         status = await recording.finish(ledger.result)
         return status, broken_laws(store.run("run-1"), store.steps("run-1"), [], [])
 
-    assert asyncio.run(main(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}"))) == ("completed", [])
+    with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store:
+        assert asyncio.run(main(store)) == ("completed", [])
 
 
 async def _never(key: str, make: object, keep: object) -> dict[str, object]:

@@ -37,9 +37,6 @@ from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import violations
 from tests.durable.steps import shop
 
-# Threads of the engine may hold a connection when a test ends.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture(scope="module")
 def temporal_server() -> Iterator[str]:

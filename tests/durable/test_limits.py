@@ -1,8 +1,11 @@
 """Limits per minute that all workers share: reserved before a call, settled after it, and never passed."""
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -14,16 +17,13 @@ from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import Store
 from flujo_aros.host import CallMade, PerMinute
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 class Minute:
     """Two workers with one database, and a clock that moves only while somebody sleeps."""
 
-    def __init__(self, folder: Path, limit: PerMinute) -> None:
+    def __init__(self, store: Store, limit: PerMinute) -> None:
         self.now = 1000.0
-        self.store = Store(f"sqlite:///{folder / 'runs.sqlite'}")
-        self.workers = [SharedLimits(self.store, {"openai": limit}, self.sleep, lambda: self.now) for _ in range(2)]
+        self.workers = [SharedLimits(store, {"openai": limit}, self.sleep, lambda: self.now) for _ in range(2)]
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -38,46 +38,59 @@ class Minute:
         return times
 
 
-def test_requests_of_all_workers_together_wait_for_the_minute(tmp_path: Path) -> None:
-    times = asyncio.run(Minute(tmp_path, PerMinute(requests=3)).begun(7))
+Minutes = Callable[[PerMinute], Minute]
+
+
+@pytest.fixture
+def minute(tmp_path: Path) -> Iterator[Minutes]:
+    """Makes minutes of a limit, each with a database of its own."""
+    with ExitStack() as stores:
+
+        def made(limit: PerMinute) -> Minute:
+            store = Store(f"sqlite:///{tmp_path / f'{uuid4()}.sqlite'}")
+            return Minute(stores.enter_context(closing(store)), limit)
+
+        yield made
+
+
+def test_requests_of_all_workers_together_wait_for_the_minute(minute: Minutes) -> None:
+    times = asyncio.run(minute(PerMinute(requests=3)).begun(7))
     assert times[:3] == [0, 0, 0]
     assert 60 <= times[3] == times[5] < 62
     assert times[6] >= 120
 
 
-def test_tokens_that_were_really_used_take_the_place_of_the_estimate(tmp_path: Path) -> None:
+def test_tokens_that_were_really_used_take_the_place_of_the_estimate(minute: Minutes) -> None:
     limit = PerMinute(tokens=1000, reply_tokens=400)  # with 400 characters of prompt: 500 reserved for each call
-    assert asyncio.run(Minute(tmp_path, limit).begun(2))[1] == 0
-    (tmp_path / "small").mkdir()
-    small = asyncio.run(Minute(tmp_path / "small", limit).begun(6, Usage(1, 50, 50)))
+    assert asyncio.run(minute(limit).begun(2))[1] == 0
+    small = asyncio.run(minute(limit).begun(6, Usage(1, 50, 50)))
     assert small == [0] * 6
-    (tmp_path / "large").mkdir()
-    large = asyncio.run(Minute(tmp_path / "large", limit).begun(2, Usage(1, 900, 50)))
+    large = asyncio.run(minute(limit).begun(2, Usage(1, 900, 50)))
     assert large[1] >= 60
 
 
-def test_cost_waits_for_the_minute_by_what_calls_have_cost(tmp_path: Path) -> None:
-    minute = Minute(tmp_path, PerMinute(cost=Decimal("0.05")))
-    times = asyncio.run(minute.begun(3, Usage(1, 1, 1, Decimal("0.02"))))
+def test_cost_waits_for_the_minute_by_what_calls_have_cost(minute: Minutes) -> None:
+    made = minute(PerMinute(cost=Decimal("0.05")))
+    times = asyncio.run(made.begun(3, Usage(1, 1, 1, Decimal("0.02"))))
     assert times[:2] == [0, 0]
     assert times[2] >= 60
 
 
-def test_a_call_that_is_larger_than_the_limit_goes_alone_instead_of_waiting_for_ever(tmp_path: Path) -> None:
-    times = asyncio.run(Minute(tmp_path, PerMinute(tokens=10)).begun(2))
+def test_a_call_that_is_larger_than_the_limit_goes_alone_instead_of_waiting_for_ever(minute: Minutes) -> None:
+    times = asyncio.run(minute(PerMinute(tokens=10)).begun(2))
     assert times[0] == 0
     assert times[1] >= 60
 
 
-def test_a_provider_without_limits_waits_for_nobody(tmp_path: Path) -> None:
-    minute = Minute(tmp_path, PerMinute(requests=1))
+def test_a_provider_without_limits_waits_for_nobody(minute: Minutes) -> None:
+    made = minute(PerMinute(requests=1))
 
     async def main() -> None:
         for _ in range(5):
-            await minute.workers[0].reserve("anthropic:claude", 10)
+            await made.workers[0].reserve("anthropic:claude", 10)
 
     asyncio.run(main())
-    assert minute.now == 1000.0
+    assert made.now == 1000.0
 
 
 @pytest.mark.parametrize("text", ["openai", "openai:", ":requests=1", "openai:rps=3", "openai:requests=x"])

@@ -16,9 +16,6 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 from flujo_aros.durable import Durable
 from flujo_aros.durable.liveness import FileLocks, _key
 
-# Threads of the engine may hold a connection when a test ends.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @contextmanager
 def locked_by_another(durable: Durable) -> Generator[None]:

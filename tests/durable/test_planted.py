@@ -24,9 +24,6 @@ from flujo_aros.durable import Durable
 from flujo_aros.durable.serializer import JsonSerializer, RefusedRow, refuse_pickles
 from tests.durable.steps import steps
 
-# Threads of the engine may hold a connection when a test ends.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "tests.durable.program")
 DECODED = {

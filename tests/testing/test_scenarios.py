@@ -1,6 +1,8 @@
 """Random pipelines against a faulty provider obey the laws; the page quotes what the script has printed."""
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as opened:
+        yield opened
 
 
 def test_a_hundred_scenarios_obey_the_laws(store: Store) -> None:

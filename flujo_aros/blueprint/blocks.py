@@ -461,7 +461,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     # a blueprint, and a body with its own name
     "version": "The version of the language.",
     "name": "Its name in reports. Default: that of the file.",
-    "description": "What it is for, in words.",
+    "description": "What it is for.",
     "agents": "Agents by the NAME in `uses: agents.NAME`.",
     "steps": "The steps, in order.",
     # an agent
@@ -576,8 +576,8 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "contested": "What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest.",
     "stop": "Kinds of events that end the run, or a function of each event, package.module:name.",
     "turns": "How many turns are played.",
-    "repetition": "From which share of known words a line counts as repeated.",
-    "drift": "From which distance to the persona a line is asked for again.",
+    "repetition": "The share of words already said from which a line counts as repeated.",
+    "drift": "The distance from the persona from which an agent is asked for another line.",
     "reflection": "Whether agents form beliefs.",
     "EnsembleBlock.completion_signal": "The string by which an agent ends the run.",
 }

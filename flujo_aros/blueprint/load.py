@@ -18,7 +18,7 @@ from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem, read_text, told_of
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, after_name, problem, read_text
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
@@ -244,7 +244,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     try:
         text = read_text(file)
     except BlueprintError as error:
-        loading.note(node.place, f"the imported blueprint {node.value!r} {told_of(error)}")
+        loading.note(node.place, f"the imported blueprint {node.value!r} {after_name(error)}")
         return None
     inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient, chosen=loading.chosen.of_import())
     inspected = _inspect(text, inner, (*files, file))

@@ -623,7 +623,7 @@ class Loading:
             text = read_text(file)
             schema = json.loads(text) if file.suffix == ".json" else parse_document(text, name).plain()
         except BlueprintError as error:
-            self.note(place, f"the schema {name!r} {told_of(error)}")
+            self.note(place, f"the schema {name!r} {after_name(error)}")
         except (ValueError, RecursionError) as error:
             self.note(place, f"the schema {name!r} is not valid JSON: {error}")
         else:
@@ -694,7 +694,7 @@ class Loading:
         try:
             text = read_text(file)
         except BlueprintError as error:
-            self.note(place, f"the prompt {block.from_file!r} {told_of(error)}")
+            self.note(place, f"the prompt {block.from_file!r} {after_name(error)}")
             return None
         filled = self._filled(text, block.variables, node) if block.variables else text
         left = next((each for each in _VARIABLE.finditer(filled) if not _TEMPLATED.match(each[0])), None)
@@ -772,7 +772,7 @@ def read_text(file: Path) -> str:
         raise BlueprintError(str(file), [not_utf8(error.object, error.start)]) from error
 
 
-def told_of(error: BlueprintError) -> str:
+def after_name(error: BlueprintError) -> str:
     """The message of `read_text` about a file, to follow its name."""
     words = error.findings[0].message
     return f"is {words}" if words.startswith("not ") else words

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -51,7 +51,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remainder import Names, Placement, is_distinctive, place
+from flujo_aros.reading.remainder import Placement, place
 from flujo_aros.reading.scalars import (
     Amount,
     Company,
@@ -246,16 +246,12 @@ class Coercion:
         written: dict[str, list[str]] = {}
         for key, name in shape.keys.items():
             written.setdefault(name, []).append(key)
-        near = self._near(rest, empty, written)
-        if near is None:
+        if len(rest) * len(empty) > _MOST_COMPARED:
             words = f"{len(rest)} undeclared keys are too many to compare with {len(empty)} fields without a value"
             self._issue(path, "no_known_key", words, rest[0].node)
             return len(rest)
         fits, own = partial(self._fits, shape=shape), name_words(shape.note)
-        places = [
-            place(member, empty, names, written, fits, own) if empty else Placement()
-            for member, names in zip(rest, near, strict=True)
-        ]
+        places = [place(member, empty, written, fits, own) if empty else Placement() for member in rest]
         taken = [where.name for where in places if where.name]
         ignored = 0
         for member, where in zip(rest, places, strict=True):
@@ -283,21 +279,6 @@ class Coercion:
         if empty:
             self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
-
-    @staticmethod
-    def _near(
-        rest: list[Member], empty: dict[str, Shape], written: Mapping[str, Sequence[str]]
-    ) -> Sequence[Iterable[str]] | None:
-        """The empty fields that each of the other keys is compared with, or None if there are too many."""
-        if len(rest) * len(empty) <= _MOST_COMPARED:
-            return [empty] * len(rest)
-        distinctive = sum(map(is_distinctive, empty.values()))
-        if (len(rest) + len(empty)) > _MOST_COMPARED or len(rest) * distinctive > _MOST_COMPARED:
-            return None
-        real = {key: name for name in empty for key in (name, *written.get(name, ()))}
-        names = Names(real)
-        near = [{real[key]: None for key in names.near(member.key)} for member in rest]
-        return None if sum(map(len, near)) > _MOST_COMPARED else near
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
         """Whether a value can be read as the value of a field; nothing is logged."""

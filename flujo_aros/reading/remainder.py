@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cache, lru_cache, partial
-from itertools import combinations, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
@@ -243,7 +243,8 @@ def _names_the_same(mine: set[str], its: set[str]) -> bool:
 
 
 def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> Likeness:
-    if fold(key) == fold(name) and fold(key):
+    written, named = fold(key), fold(name)
+    if written == named and written:
         return Likeness.SURE
     if not mine or not its or len(key) > 80:
         return Likeness.NONE
@@ -255,23 +256,21 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
     less, more = set(mine) - set(its), set(its) - set(mine)
     if _contrast(less, more):
         return Likeness.LIKE
-    if _is_typo(key, name, mine, its):
+    if _is_typo(written, named, mine, its):
         return Likeness.SURE
     shared = set(mine) & set(its)
     if shared and units[0] - shared and (units[1] - shared or not more):
         return Likeness.LIKE  # another unit
-    if _names_the_same(set(mine), set(its)) or (
-        len(name) > 3 and fold(key) in {fold(name) + end for end in _COMPOUNDS}
-    ):
+    if _names_the_same(set(mine), set(its)) or (len(name) > 3 and _added(written, named) in _COMPOUNDS):
         return Likeness.SURE
     if shared and not less and more.isdisjoint(_LIMITING) and shared - (_GENERIC | _UNITS - {"hour", "minute"}):
         return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
     if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
         return Likeness.LIKE
-    if _is_negation(key, name) or _is_negation(name, key):
+    if not _NEGATIONS.isdisjoint((_put_before(written, named), _put_before(named, written))):
         return Likeness.LIKE
     akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
-    akin = akin or (_initials(mine) == fold(name) or fold(key) == _initials(its))
+    akin = akin or _initials(mine) == named or written == _initials(its)
     return Likeness.LIKE if akin else Likeness.NONE
 
 
@@ -293,12 +292,18 @@ def _initials(words: Sequence[str]) -> str:
 _LEAST_INITIALS: Final = 3
 
 
-def _is_negation(key: str, name: str) -> bool:
-    """Whether a key is a field's name with a negating word before it: `uninsured`, `not_insured`."""
-    return any(fold(key) == prefix + fold(name) for prefix in _NEGATIONS)
+def _added(long: str, short: str) -> str:
+    """What a name has after another one; empty if it does not begin with that."""
+    return long[len(short) :] if long.startswith(short) else ""
+
+
+def _put_before(long: str, short: str) -> str:
+    """What a name has before another one; empty if it does not end with that."""
+    return long[: len(long) - len(short)] if long.endswith(short) else ""
 
 
 _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
+"""Before the name of a field they turn it into the opposite: `uninsured`, `not_insured`."""
 
 
 def _are_akin(one: str, two: str) -> bool:
@@ -336,18 +341,21 @@ def _are_synonyms(mine: set[str], its: set[str]) -> bool:
     return any(one & group and two & group for group in _SYNONYMS)
 
 
-def _is_typo(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> bool:
+def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) -> bool:
     """Whether a typo turns one name into the other, in one of the words or in the whole."""
     if len(mine) == len(its):
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if len(odd) == 1 and _slipped(*odd[0]):
             return True
-    return _slipped(fold(key), fold(name), least=5)
+    return _slipped(written, named, least=5)
 
 
 def _slipped(one: str, two: str, least: int = 3) -> bool:
     short, long = sorted((one, two), key=len)
-    if len(long) - len(short) > 2 or len(short) < least or any(long == prefix + short for prefix in _OPPOSITES):
+    if len(long) - len(short) > 2 or len(short) < least or _put_before(long, short) in _OPPOSITES:
+        return False
+    most = 1 if len(long) < _LONG else 2
+    if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two of the letters
         return False
     distance = _distance(one, two)
     swapped = len(one) == len(two) and sorted(one) == sorted(two)
@@ -355,7 +363,7 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
         return len(long) > 4 and one[0] == two[0]
     if one[0] != two[0] and not swapped:  # a lost first letter, but not one more: `iphone`, `phone`
         return len(long) > 5 and distance == 1 and len(one) < len(two)
-    return distance <= (1 if len(long) < _LONG else 2)
+    return distance <= most
 
 
 def _distance(one: str, two: str) -> int:
@@ -371,50 +379,6 @@ def _distance(one: str, two: str) -> int:
             row.append(cost)
         before, last = last, row
     return last[-1]
-
-
-class Names:
-    """Field names indexed by what a similar key must share with them, for objects with too many pairs to compare."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._by_trait: dict[object, list[str]] = {}
-        for name in names:
-            for trait in _traits(name):
-                self._by_trait.setdefault(trait, []).append(name)
-
-    def near(self, key: str) -> list[str]:
-        """Every name that `likeness` matches to a key, and some more."""
-        found = (name for trait in _traits(key) for name in self._by_trait.get(trait, ()))
-        return list(dict.fromkeys(found))
-
-
-def _traits(name: str) -> set[object]:
-    """Features of a name of which similar names share at least one: a word, a root, a synonym, most letters."""
-    words, folded = words_of(name), fold(name)
-    traits: set[object] = {folded[len(prefix) :] for prefix in ("", *_NEGATIONS) if folded.startswith(prefix)}
-    traits |= {_initials(words)} - {""}
-    for word in words:
-        traits |= {word, word[:_LEAST_ROOT]}
-        traits |= {("short for", word[: _LEAST_ROOT - 1])} if len(word) == 3 or len(word) > 2 * _LEAST_ROOT else set()
-        traits |= {("abbreviation", *_abbreviation(word))} if len(word) > 2 and word.isalpha() else set()
-        traits |= {("synonym", group) for group, synonyms in enumerate(_SYNONYMS) if word in synonyms}
-        traits |= {("antonym", *pair) for pair in _ANTONYMS if word in pair}
-    for each in {folded, *words}:
-        traits |= _misspellings(each)
-    return traits
-
-
-def _misspellings(word: str) -> set[object]:
-    """Features shared by two words that differ by one typo, or by two if they are long."""
-    found: set[object] = {word}
-    if len(word) < _LONG:
-        found |= {word[:at] + word[at + 1 :] for at in range(len(word))}
-    if _LONG - 2 <= len(word) <= 2 * _LONG:
-        kept = (combinations(range(len(word)), len(word) - lost) for lost in (1, 2))
-        found |= {"".join(word[at] for at in places) for each in kept for places in each}
-    if len(word) >= 2 * _LONG - 3:  # two typos leave three consecutive letters unchanged
-        found |= {(word[at : at + 3],) for at in range(len(word) - 2)}
-    return found
 
 
 _LONG: Final = 8
@@ -435,21 +399,21 @@ class Placement(NamedTuple):
 def place(
     member: Member,
     empty: Mapping[str, Shape],
-    near: Iterable[str],
     written: Mapping[str, Sequence[str]],
     fits: Callable[[Node, str], bool],
     own: Iterable[str] = (),
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `near` those of them whose names may be like its key, `written`
-    the keys that stand for each. `fits` says whether a value can be read as that of a field, `own` are words for the
-    object itself. The name decides first, then the contents of the value.
+    `empty` are the declared fields without a value, `written` the keys that stand for each. `fits` says whether a value
+    can be read as that of a field, `own` are words for the object itself. The name decides first, then the contents of
+    the value.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
+    near: Iterable[str] = empty
     if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
-        near = [name for name in near if empty[name].allows("boolean")]
+        near = [name for name, shape in empty.items() if shape.allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
     core = _core(member, own)
     for name in found if core else ():
@@ -522,12 +486,6 @@ def _holds_a_number(node: Node, shape: Shape) -> bool:
 def _says(node: Node, name: str) -> bool:
     """Whether a string is the name of a field, as in `{"status": "delivered"}`."""
     return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
-
-
-def is_distinctive(shape: Shape) -> bool:
-    """Whether the values of a field are distinctive enough to be recognized under any key."""
-    parts = (shape, *shape.branches)
-    return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
 
 _WHETHER: Final = frozenset((word,) for word in _stems("is are has have had was with needs uses"))

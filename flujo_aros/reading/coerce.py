@@ -261,7 +261,7 @@ class Coercion:
             elif self.drops and empty and path is None and reports_failure(member):
                 words = f"{member.key!r} says that this is not an answer"
                 self._issue((path, member.key), "ambiguous", words, member.node)
-            elif where.name and taken.count(where.name) == 1 and not (self.bent and self._is_bent(member.node)):
+            elif where.name and taken.count(where.name) == 1 and not self._is_bent_member(member, path):
                 self.names[id(member)] = where.name
                 self._edit(
                     "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)
@@ -528,6 +528,11 @@ class Coercion:
         if self.bent[index] <= node.end:
             return True
         return self.bent[index] < node.end + _NEAR and not self.text[node.end : self.bent[index]].strip()
+
+    def _is_bent_member(self, member: Member, path: Path) -> bool:
+        """Whether a repaired bracket makes it unclear which object a member belongs to; a last scalar is the root's."""
+        at_end = path is None and member.node.kind not in (OBJECT, ARRAY)
+        return bool(self.bent) and not at_end and self._is_bent(member.node)
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from functools import cache, lru_cache, partial
 from itertools import islice, pairwise
@@ -101,43 +102,56 @@ _ANTONYMS: Final = tuple(
     )
 )
 """Pairs of words with opposite or contrasting meanings: names that differ by them are different fields."""
+_CONFUSED: Final = _stems(
+    "actor factor altitude attitude latitude band brand case cause clause phase phrase cast cost change charge charger"
+    " command comment content context contact contract count county country course curse currency current currently"
+    " defect detect effect affect even event form from gain indent intent leader lender lesson lessor level logic login"
+    " mean min man main maker marker market mode model native negative office officer older order origin original part"
+    " party path patch person plan plane plant position positive process processor procedure product producer"
+    " production published publisher quality quantity range rate region religion relation router route score store"
+    " story shift shirt skirt stage state start star site suite stack stock topic trail train trial unity unit value"
+    " valve verse version valuation variation weight height wind win device invoice"
+)
+"""Words that look like a typo of one another, although each names something in the same schemas."""
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
 """Suffixes appended to a name without a separator: `lineno`, `hostname`."""
 _OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
 _GROUPS: Final = (
     "tag=label keyword category topic violation",
     "location=venue place site address city room",
-    "assignee owner responsible assigned agent handler",
+    "assignee=assigned_to owner responsible assigned agent handler",
     "variant option version model",
     "attribute=property feature spec specification trait characteristic param parameter",
     "participant=attendee member guest invitee people passenger pax traveller traveler",
-    "rating star score review grade mark probability likelihood",
+    "rating=star score review grade mark probability likelihood",
     "note=comment=remark memo annotation hint",
-    "suggestion fix recommendation proposal advice replacement solution",
+    "suggestion=recommendation=advice=fix proposal replacement solution",
+    "first_name=given_name=forename",
+    "last_name=surname=family_name",
     "email=mail",
-    "phone=tel=telephone mobile cell",
+    "phone=tel=telephone mobile=cell=mobile_phone=cell_phone",
     "language=lang locale idiom",
-    "due deadline expiry expiration expire",
-    "price cost amount rate fee charge total sum",
+    "due_date=payment_due=due deadline expiry=expiration=expire=valid_until",
+    "price cost amount rate fee charge total=grand_total=total_amount=total_price sum",
     "zip=postcode=postal=plz=zipcode",
     "birth=dob=birthday=birthdate born",
     "summary abstract overview synopsis",
     "description=desc detail body explanation",
     "title subject headline heading",
-    "url=link=href=uri website homepage web",
+    "url=link=href=uri website=homepage web",
     "image=picture=photo=img avatar",
-    "visit appointment follow followup next checkup",
+    "visit appointment follow_up=next_visit=next_appointment follow followup next checkup",
     "start=begin from since",
     "end=finish until till stop",
     "quantity=qty count amount piece unit units",
     "company employer business organization=organisation=org firm vendor supplier seller",
-    "role position job occupation",
+    "role position job occupation=profession=job_title",
     "shipping=delivery ship",
     "billing invoice payment",
     "duration length minute hour time elapsed",
     "retry attempt try repeat",
     "timeout deadline limit",
-    "region zone area country state",
+    "region zone area country state province county",
     "enabled active on",
     "reason rationale why cause explanation",
     "severity level priority urgency importance",
@@ -147,7 +161,7 @@ _GROUPS: Final = (
     "allergy allergen intolerance",
     "medication=medicine=drug prescription",
     "skill ability competence competency expertise technology",
-    "author=writer creator by",
+    "author=writer=created_by=written_by creator by",
     "sentiment tone mood polarity",
     "source origin provenance reference",
     "notification alert reminder",
@@ -160,7 +174,7 @@ _GROUPS: Final = (
     "trace correlation request",
     "recurr recurring repeat periodic",
     "tls ssl https secure",
-    "unit uom measure",
+    "unit=uom measure",
     "host server hostname address",
     "remote homeoffice wfh telework",
     "file path filename filepath",
@@ -194,12 +208,35 @@ _GROUPS: Final = (
     "kg=kilogram",
     "km=kilometer=kilometre",
     "percent=pct",
+    "street=street_address",
+    "publication=published",
+    "headcount employee staff",
+    "id=identifier",
 )
 """Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
-_SYNONYMS: Final = tuple(_stems(group.replace("=", " ")) for group in _GROUPS)
+
+
+def _stems_of(name: str) -> str:
+    return " ".join(map(_stem, name.split("_")))
+
+
 _SAME: Final = {
-    _stem(word): _stem(same.split("=")[0]) for group in _GROUPS for same in group.split() for word in same.split("=")
-}
+    _stems_of(name): _stems_of(same.split("=")[0])
+    for group in _GROUPS for same in group.split() for name in same.split("=")
+}  # fmt: skip
+_SYNONYMS: Final = tuple(frozenset(_stems_of(same.split("=")[0]) for same in group.split()) for group in _GROUPS)
+
+
+def _meaning(words: Sequence[str]) -> frozenset[str]:
+    """The words of a name, with one word or phrase for all that mean the same: `surname`, `last_name`."""
+    found: set[str] = set()
+    at = 0
+    while at < len(words):
+        pair = " ".join(words[at : at + 2])
+        known = pair in _SAME
+        found.add(_SAME[pair] if known else _SAME.get(words[at], words[at]))
+        at += 2 if known and " " in pair else 1
+    return frozenset(found)
 
 
 _ELIDED: Final = expression(r"(?<![^\W_])[dlDL]['’]")
@@ -228,14 +265,16 @@ def likeness(key: str, name: str) -> Likeness:
     mine, its = words_of(key), words_of(name)
     found = _spelled_like(key, name, mine, its)
     if found is not Likeness.SURE and mine and its:
-        one, two = {_SAME.get(word, word) for word in mine}, {_SAME.get(word, word) for word in its}
-        units = one & _UNITS == two & _UNITS
-        if units and (one == two or _names_the_same(one, two)) and not _contrast(one - two, two - one):
+        one, two = _meaning(mine), _meaning(its)
+        units = one & _UNITS, two & _UNITS
+        if units[0] == units[1] and (one == two or _names_the_same(one, two)) and not _contrast(one - two, two - one):
             return Likeness.SAME
+        if all(units) and units[0] != units[1] and (one - _UNITS) & two:
+            return Likeness.LIKE
     return found
 
 
-def _names_the_same(mine: set[str], its: set[str]) -> bool:
+def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
     """Whether two names differ by words alone that tell no field from another: `phoneNumber` and `phone`."""
     less, more = mine - its, its - mine
     linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
@@ -252,7 +291,7 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
         return Likeness.SURE
     units = set(mine) & _UNITS, set(its) & _UNITS
     if all(units) and units[0] != units[1]:
-        return Likeness.LIKE if (set(mine) - _UNITS) & set(its) else Likeness.NONE
+        return Likeness.NONE
     less, more = set(mine) - set(its), set(its) - set(mine)
     if _contrast(less, more):
         return Likeness.LIKE
@@ -267,9 +306,9 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
         return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
     if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
         return Likeness.LIKE
-    if not _NEGATIONS.isdisjoint((_put_before(written, named), _put_before(named, written))):
-        return Likeness.LIKE
-    akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
+    akin = not _NEGATIONS.isdisjoint((_put_before(written, named), _put_before(named, written)))
+    akin = akin or _are_synonyms(_meaning(mine), _meaning(its))
+    akin = akin or any(_are_akin(one, two) or _slipped(one, two) for one in less for two in more)
     akin = akin or _initials(mine) == named or written == _initials(its)
     return Likeness.LIKE if akin else Likeness.NONE
 
@@ -279,7 +318,7 @@ _COMPOUNDS: Final = word_set("name no num nr number")
 """What a name may end with and still be the same: `hostname`, `lineno`."""
 
 
-def _contrast(one: set[str], two: set[str]) -> bool:
+def _contrast(one: AbstractSet[str], two: AbstractSet[str]) -> bool:
     """Whether two sets of words hold opposites."""
     return any((a in one and b in two) or (b in one and a in two) for a, b in _ANTONYMS)
 
@@ -336,18 +375,31 @@ _VOWELS: Final = frozenset("aeiou")
 _LEAST_ROOT: Final = 4
 
 
-def _are_synonyms(mine: set[str], its: set[str]) -> bool:
+def _are_synonyms(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
     one, two = mine - _NEUTRAL or mine, its - _NEUTRAL or its
     return any(one & group and two & group for group in _SYNONYMS)
 
 
 def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) -> bool:
     """Whether a typo turns one name into the other, in one of the words or in the whole."""
+    if any(map(str.isdigit, set(mine) ^ set(its))):
+        return False  # `line_1`, `line_2`
     if len(mine) == len(its):
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
+        if any(_are_words(one, two) for one, two in odd):
+            return False
         if len(odd) == 1 and _slipped(*odd[0]):
             return True
     return _slipped(written, named, least=5)
+
+
+def _are_words(one: str, two: str) -> bool:
+    """Whether two similar words both name something, so that neither is a typo: `latitude`, `altitude`."""
+    short, long = sorted((one, two), key=len)
+    if len(short) == 1 or len(long) == 2:
+        return sorted(short) != sorted(long)  # `created_at`, `created_by`
+    roles = long in (short + "er", short + "or") or {one[-2:], two[-2:]} in ({"er", "ee"}, {"or", "ee"})
+    return roles or (one in _CONFUSED and two in _CONFUSED)
 
 
 def _slipped(one: str, two: str, least: int = 3) -> bool:
@@ -585,6 +637,7 @@ _QUOTED_LINE: Final = expression(r"^[ \t]*>[^\n]*", re.M)
 _OPEN_FENCE: Final = expression(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
 _SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
+_CLOSING_TAG: Final = expression(r"</[\w:-]{1,60}\s{0,9}>|<\|[\w ]{1,60}\|>")
 _QUOTED: Final = expression(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
 _NUMBER: Final = expression(r"-?\d[\d.,]*")
 _NEAR: Final = 300
@@ -620,7 +673,7 @@ def is_compared(text: str, start: int, floor: int) -> bool:
     True
     """
     label = label_before(text, start, floor)
-    alone = not has_words(_OPEN_FENCE.sub("", text[floor:start]).replace(label, "", 1))
+    alone = not has_words(_CLOSING_TAG.sub("", _OPEN_FENCE.sub("", text[floor:start])).replace(label, "", 1))
     return alone and phrases.COMPARED.search(label) is not None and phrases.OWNS.search(label) is None
 
 

@@ -165,6 +165,50 @@ def test_a_key_that_means_otherwise_than_a_field_is_never_its_name(key: str, wri
     refused(f'{{"{key}": {written}}}', Contact)
 
 
+class Party(BaseModel):
+    """Names that are similar and mean something else."""
+
+    last_name: str | None = None
+    employer: str | None = None
+    created_by: str | None = None
+    line_2: str | None = None
+    altitude: float | None = None
+    quantity: str | None = None
+    contact: str | None = None
+    temperature_c: float | None = None
+    due_date: date | None = None
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "field"),
+    [
+        ("surname", '"Li"', "last_name"),
+        ("family_name", '"Li"', "last_name"),
+        ("payment_due", '"2026-05-01"', "due_date"),
+        ("employr", '"Acme"', "employer"),
+        ("qauntity", '"5"', "quantity"),
+    ],
+)
+def test_a_name_of_two_words_may_mean_the_same_as_another(key: str, written: str, field: str) -> None:
+    assert value(f'{{"{key}": {written}}}', Party)[field] == json.loads(written)
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("employee", '"Li"'),
+        ("created_at", '"2026-05-01"'),
+        ("line_1", '"Main St"'),
+        ("latitude", "54.3"),
+        ("quality", '"high"'),
+        ("contract", '"C-1"'),
+        ("temp_f", "68"),
+    ],
+)
+def test_a_word_that_resembles_the_name_of_a_field_is_no_typo_of_it(key: str, written: str) -> None:
+    refused(f'{{"{key}": {written}}}', Party)
+
+
 class Level(IntEnum):
     LOW = 1
     HIGH = 2
@@ -235,6 +279,10 @@ def test_a_group_of_fields_is_not_taken_for_a_field_of_objects() -> None:
 
 def test_another_word_for_a_field_is_not_its_name_where_its_end_is_missing() -> None:
     refused('{"host": "db1", "tags": ["x"', Contact, truncated=False)
+
+
+def test_another_word_for_a_field_is_its_name_where_only_the_last_brace_is_missing() -> None:
+    assert value('{"host": "db1", "tel": "123"', Contact, truncated=False)["phone"] == "123"
 
 
 def test_a_key_beside_its_field_is_ignored() -> None:
@@ -367,6 +415,7 @@ def test_an_answer_that_the_words_before_it_disown_is_not_the_last_word(text: st
     [
         f"{GOOD}\n\nFor comparison, the previous record was:\n{OTHER}",
         f"{GOOD}\n\nThe original input:\n{OTHER}",
+        f"<answer>\n{GOOD}\n</answer>\n\nThe original input:\n{OTHER}",
         f"{GOOD}\n\n(An incorrect answer would be {OTHER})",
         f"Ergebnis: {GOOD}\nZum Vergleich das alte: {OTHER}",
         f"Résultat : {GOOD}\nAncienne version : {OTHER}",

@@ -27,7 +27,8 @@ from pydantic_ai import (
     ToolOutput,
 )
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.output import OutputContext
+from pydantic_ai.output import OutputContext, OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
 from flujo_aros.contract import (
@@ -251,6 +252,15 @@ def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_conte
         return Wire(compile_contract(schema))
 
     return _once((id(schema), id(like), id(wanted), has_function, with_context), (schema, like, wanted), make)
+
+
+def wire_of(asked: ToolDefinition | OutputObjectDefinition, wanted: Contract[Any] | None) -> Wire:
+    """The contract of an output, as far as its definition in a request determines it. `wanted`: see `host_wire`."""
+    if isinstance(asked, ToolDefinition):
+        output = OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=asked)
+    else:
+        output = OutputContext(mode="native", output_type=None, object_def=asked, has_function=False)
+    return host_wire(output, wanted, with_context=True)
 
 
 _ANY: Final[JsonSchema] = {}

@@ -10,14 +10,13 @@ from typing import Any, Final, cast, get_args
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.host.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
 from flujo_aros.host.models import wants_output
-from flujo_aros.host.output import Wire, host_wire
+from flujo_aros.host.output import wire_of
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
@@ -61,7 +60,7 @@ class CallsMeant:
         accepted = [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
         if len(accepted) == 1:
             tool, outcome = accepted[0]
-            args = self._wire(tool).text_of(outcome)
+            args = wire_of(tool, self.wanted).text_of(outcome)
         elif not accepted and (len(read_as) == 1 or self.truncated) and self._is_ours(*read_as[0]):
             tool, args = tools[0], text
         else:
@@ -124,12 +123,7 @@ class CallsMeant:
         return isinstance(outcome, Rejected) and self.ours(self._contract(tool), outcome)
 
     def _contract(self, tool: ToolDefinition) -> Contract[Any]:
-        return self._wire(tool).contract
-
-    def _wire(self, tool: ToolDefinition) -> Wire:
-        # The output context of a call of this tool, as far as its definition determines it.
-        called = OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
-        return host_wire(called, self.wanted, with_context=True)
+        return wire_of(tool, self.wanted).contract
 
 
 def _call_of(name: str, call: ToolCallPart) -> ToolCallPart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,13 +31,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
+from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.faults import PROVIDER_FAULTS
+from flujo_aros.host.output import wire_of
 from flujo_aros.host.request import FirstCall, check_limits, in_some_form, price
 from flujo_aros.host.response import written_in
 from flujo_aros.host.run import Exchange, Run, Viewer
@@ -395,13 +397,14 @@ def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> Mode
 class PartsWatched:
     """Watches the events of one stream. Each text, each tool call and each thought is a separate text.
 
-    `runaway`: stop a part that repeats itself without end. `contract`: stop an answer that can no longer satisfy it; an
-    answer is a text, or the arguments of one of `tools`.
+    `runaway`: stop a part that repeats itself without end. `doomed`: stop an answer that can no longer satisfy its
+    contract, `wanted` or else the one of the output that the host has requested with `form`.
     """
 
     runaway: bool
-    contract: Contract[Any] | None
-    tools: Collection[str]
+    doomed: bool
+    wanted: Contract[Any] | None
+    form: ModelRequestParameters
     _parts: dict[int, Runaway] = field(default_factory=dict[int, Runaway])
     _answers: dict[int, StreamReader[Any]] = field(default_factory=dict[int, StreamReader[Any]])
 
@@ -409,8 +412,9 @@ class PartsWatched:
         """The index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             self._parts[event.index] = Runaway()
-            if self.contract is not None and self._answers_in(event.part):
-                self._answers[event.index] = StreamReader(self.contract)
+            contract = self._contract(event.part) if self.doomed else None
+            if contract is not None:
+                self._answers[event.index] = StreamReader(contract)
             words = words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
             words = words_of(event.delta)
@@ -426,17 +430,23 @@ class PartsWatched:
         runs_away = self.runaway and part.issue is not None
         return event.index if runs_away or (answer is not None and answer.doomed is not None) else None
 
-    def _answers_in(self, part: object) -> bool:
-        return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self.tools)
+    def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
+        """The contract of the answer that a part holds, or None if it holds none or nothing is known of it."""
+        asked: ToolDefinition | OutputObjectDefinition | None = None
+        if isinstance(part, TextPart):
+            if self.wanted is not None:
+                return self.wanted
+            asked = self.form.output_object
+        elif isinstance(part, BaseToolCallPart):
+            asked = next((tool for tool in self.form.output_tools if tool.name == part.tool_name), None)
+        return None if asked is None else wire_of(asked, self.wanted).contract
 
 
 def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
     """A listener that ends useless replies early, as far as the settings ask for that."""
     if stops is None or not exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
         return None
-    tools = [tool.name for tool in form.output_tools]
-    contract = exchange.wanted if stops.stop_doomed else None
-    return PartsWatched(stops.stop_runaway, contract, tools)
+    return PartsWatched(stops.stop_runaway, stops.stop_doomed, exchange.wanted, form)
 
 
 def words_of(piece: object) -> str:

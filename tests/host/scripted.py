@@ -15,12 +15,14 @@ class Script:
     A reply is a text, a `ToolCallPart`, a `ModelResponse`, or an error to raise.
     """
 
-    def __init__(self, *replies, finish="stop", profile=PROFILE, settings=None):
+    def __init__(self, *replies, finish="stop", profile=PROFILE, settings=None, name=None):
         self.replies = list(replies)
         self.finish = finish
         self.requests = []
         self.infos = []
-        self.model = FunctionModel(self.answer, stream_function=self.stream, profile=profile, settings=settings)
+        self.model = FunctionModel(
+            self.answer, stream_function=self.stream, profile=profile, settings=settings, model_name=name
+        )
 
     @property
     def calls(self):

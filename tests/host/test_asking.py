@@ -22,7 +22,7 @@ from flujo_aros.host import Run, RunOptions, ask_model, native_of, recording, ru
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 
 from .matrix import Item
-from .scripted import OneModel, Script
+from .scripted import PROFILE, OneModel, Script
 
 GOOD = '{"name": "pen", "qty": 3}'
 BAD = '{"name": "pen", "qty": "it is 3"}'
@@ -289,13 +289,34 @@ def test_a_call_that_is_cancelled_is_counted_and_its_stage_told():
 def test_a_ladder_counts_what_its_calls_cost():
     def priced(text):
         usage = RequestUsage(input_tokens=1000, output_tokens=200)
-        return ModelResponse(parts=[TextPart(text)], usage=usage, model_name="gpt-4o", provider_name="openai")
+        return ModelResponse(parts=[TextPart(text)], usage=usage, provider_name="openai")
 
-    script = Script(priced(BAD), *[priced("no")] * 6)
+    script = Script(priced(BAD), *[priced("no")] * 6, name="gpt-4o")
     with pytest.raises(OutputError) as caught:
         asyncio.run(agent(script, LlmRepair(attempts=5), max_cost=Decimal("0.000001")).run("x"))
-    known = caught.value.usage.cost
-    assert script.calls == (2 if known else 6), "a call whose price is not known counts as nothing"
+    assert caught.value.usage.cost == pytest.approx(Decimal("0.009"))
+    assert script.calls == 2
+
+
+def test_a_call_whose_price_is_not_known_counts_as_nothing():
+    script = Script(BAD, *["no"] * 6)
+    with pytest.raises(OutputError):
+        asyncio.run(agent(script, LlmRepair(attempts=5), max_cost=Decimal("0.000001")).run("x"))
+    assert script.calls == 6
+
+
+def test_a_cost_that_the_provider_reports_is_not_calculated_again():
+    usage = RequestUsage(input_tokens=1000, output_tokens=200, cost=Decimal("0.5"))
+    script = Script(ModelResponse([TextPart(GOOD)], usage=usage, provider_name="openai"), name="gpt-4o")
+    assert asyncio.run(agent(script).run("x")).usage.cost == Decimal("0.5")
+
+
+@pytest.mark.parametrize("profile", [PLAIN, PROFILE])
+def test_a_question_that_is_asked_once_more_brings_the_schema_of_its_answer(profile):
+    cut = ModelResponse(parts=[TextPart(GOOD[:-8])], finish_reason="length")
+    script = Script(cut, GOOD, profile=profile)
+    assert asyncio.run(agent(script, Resume()).run("x", model_settings={"max_tokens": 10})).output.qty == 3
+    assert "qty" in str(script.infos[1].model_request_parameters.output_object or script.infos[1].instructions)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from pydantic_ai import Agent, NativeOutput
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, UserPromptPart
@@ -399,6 +399,32 @@ def test_the_stop_can_be_switched_off(monkeypatch):
     watched(script, ladder=Ladder(stages=()))
     current_settings.cache_clear()
     assert script.taken >= len(AGAIN)
+
+
+@pytest.mark.parametrize("mode", [PromptedOutput, NativeOutput, ToolOutput])
+@pytest.mark.parametrize(("doomed", "ends_early"), [("true", True), ("false", False)])
+def test_a_stream_with_a_field_that_nothing_behind_it_can_repair_is_ended_if_wanted(
+    monkeypatch, mode, doomed, ends_early
+):
+    text = '{"qty": "several", "name": "' + " ".join(map(str, range(9_000))) + '"}'
+    taken = 0
+
+    async def stream(messages, info):
+        nonlocal taken
+        if mode is ToolOutput:
+            yield {0: DeltaToolCall("final_result", "", tool_call_id="c")}
+        for taken in range(0, len(text), 50):
+            piece = text[taken : taken + 50]
+            yield {0: DeltaToolCall(json_args=piece)} if mode is ToolOutput else piece
+
+    monkeypatch.setenv("AROS_STREAMING__STOP_DOOMED", doomed)
+    current_settings.cache_clear()
+    model = FunctionModel(stream_function=stream, profile=Script().model.profile)
+    made = Agent(model, output_type=mode(Item), capabilities=[Aros(ladder=Ladder(stages=()))])
+    _, result = watched(Script(), None, None, agent=made)
+    current_settings.cache_clear()
+    assert isinstance(result.outcome, Rejected)
+    assert (taken < 1_000) is ends_early
 
 
 @dataclass

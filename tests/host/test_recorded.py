@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -94,3 +94,54 @@ def test_an_error_of_the_provider_is_replayed_as_it_was_raised(error: Exception)
 
     asyncio.run(main())
     assert asked == [1]
+
+
+class Streamed:
+    """A model that streams three words, and counts how often it is asked and whether it is closed."""
+
+    def __init__(self, *, opens: bool = True) -> None:
+        self.asked = 0
+        self.closed = 0
+        self.opens = opens
+        self.model = RecordedModel(FunctionModel(stream_function=self.stream, model_name="m"))
+
+    async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        self.asked += 1
+        try:
+            if not self.opens:
+                await asyncio.Event().wait()
+            for word in ("one ", "two ", "three"):
+                yield word
+        finally:
+            self.closed += 1
+
+    async def text(self, tape: Tape, *, whole: bool = True) -> str:
+        question = [ModelRequest.user_text_prompt("x")]
+        with recorded_by(tape):
+            async with self.model.request_stream(question, None, ModelRequestParameters()) as stream:
+                async for _ in stream:
+                    if not whole:
+                        break
+            return stream.get().text or ""
+
+
+def test_a_stream_is_recorded_once_it_was_read_and_is_replayed_without_the_model() -> None:
+    async def main() -> None:
+        tape, streamed = Tape(), Streamed()
+        assert await streamed.text(tape) == "one two three"
+        assert await streamed.text(tape) == "one two three"
+        assert (streamed.asked, streamed.closed) == (1, 1)
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_cancelled_before_it_opens_is_not_recorded_and_leaves_no_call_behind() -> None:
+    async def main() -> None:
+        tape, streamed = Tape(), Streamed(opens=False)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(streamed.text(tape), 0.05)
+        assert tape.kept is None
+        assert (streamed.asked, streamed.closed) == (1, 1)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())

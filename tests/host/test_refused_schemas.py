@@ -125,7 +125,16 @@ def test_one_of_several_output_tools_is_found_in_words_too():
     model = ScriptedModel(TOO_LARGE, GOOD)
     agent = Agent(model, output_type=[ToolOutput(Item), ToolOutput(Place)], capabilities=[Aros()])
     assert asyncio.run(agent.run("x")).output == PEN
+    assert '"anyOf"' in model.asked[1].prompt
     assert "street" in model.asked[1].prompt
+
+
+def test_a_single_output_tool_is_described_in_words_as_it_was():
+    model = ScriptedModel(TOO_LARGE, GOOD)
+    output = ToolOutput(Item, name="order", description="One line of the order.")
+    assert asyncio.run(Agent(model, output_type=output, capabilities=[Aros()]).run("x")).output == PEN
+    assert '"anyOf"' not in model.asked[1].prompt
+    assert "One line of the order." in model.asked[1].prompt
 
 
 def test_what_is_wrong_with_the_words_goes_up_the_ladder_without_the_schema():

@@ -45,7 +45,7 @@ def test_a_field_reports_its_votes_and_who_dissents() -> None:
     assert made.fields["$.total"].trust is Trust.CLEAN
 
 
-def test_a_tie_is_contested_and_there_is_no_value() -> None:
+def test_a_tie_is_contested_and_has_no_value() -> None:
     made = agree([order("Ada"), order("Bob")], Order, need=1)
     assert made.value is None
     assert made.contested == ("$.customer",)
@@ -106,7 +106,7 @@ def test_what_differs_in_meaning_is_not_the_same(one: Any, other: Any) -> None:
     assert agree([{"a": one}, {"a": other}], ANY).contested == ("$.a",)
 
 
-def test_a_choice_is_compared_as_it_stands() -> None:
+def test_a_choice_is_compared_as_written() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": ["x", "X"]}}}
     assert agree([{"a": "x"}, {"a": "X"}], schema).contested == ("$.a",)
 
@@ -170,7 +170,7 @@ def test_a_value_made_up_lowers_every_field() -> None:
     assert agree([made_up, order()], Order).fields["$.customer"].trust is Trust.SYNTHESIZED
 
 
-def test_an_agreed_whole_that_breaks_the_contract_is_no_value() -> None:
+def test_an_agreed_value_that_violates_the_contract_is_not_a_value() -> None:
     class Span(BaseModel):
         first: int
         last: int
@@ -239,7 +239,7 @@ def paid(currency: str | None, total: float = 307.02, **more: Any) -> dict[str, 
     return {"seller": "harbour paints ltd", "currency": currency, "total": total, **more}
 
 
-def test_a_value_that_the_source_does_not_state_is_no_vote_however_many_give_it() -> None:
+def test_a_value_that_the_source_does_not_state_has_no_vote_however_many_readings_give_it() -> None:
     made = agree([paid("USD"), paid("USD"), paid("USD")], Paid, source=BILL)
     field = made.fields["$.currency"]
     assert (made.value, made.contested, made.surely_contested) == (None, ("$.currency",), ("$.currency",))
@@ -249,7 +249,7 @@ def test_a_value_that_the_source_does_not_state_is_no_vote_however_many_give_it(
     assert agree([paid("USD"), paid("USD"), paid("USD")], Paid).contested == ()
 
 
-def test_those_whose_value_the_source_states_decide_against_more_who_made_theirs_up() -> None:
+def test_readings_whose_value_the_source_states_outvote_more_that_made_theirs_up() -> None:
     made = agree([paid("USD"), paid("USD"), paid("EUR"), paid("USD"), paid("EUR")], Paid, source=BILL)
     field = made.fields["$.currency"]
     assert (field.value, field.votes, field.of, field.dissent, field.made_up) == ("EUR", 2, 2, (), 3)

@@ -61,7 +61,7 @@ def _named(page: Path) -> str:
         if python_blocks(page)
     ],
 )
-def test_python_blocks_run_and_print_what_stands_under_them(page: Path) -> None:
+def test_python_blocks_run_and_print_what_the_page_shows(page: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem.replace("-", "_")}
     for block in python_blocks(page):
         printed = io.StringIO()
@@ -122,7 +122,7 @@ def test_every_repair_code_of_the_reader_has_an_example_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example_is_read_with_the_repair_that_it_stands_for(code: str) -> None:
+def test_example_is_read_with_its_repair(code: str) -> None:
     example = EXAMPLES[code]
     outcome = read(example.text, example.contract, **example.options)
     assert isinstance(outcome, Accepted), outcome.explain()

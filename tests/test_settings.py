@@ -79,7 +79,7 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
         ("AROS_REPAIR__ATTEMPTS", "1", "there is no setting 'repair.attempts'"),
     ],
 )
-def test_a_mistake_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):
+def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=words.replace(".", r"\.")):
         read_settings()
@@ -94,7 +94,7 @@ def test_a_mistake_in_the_environment_is_one_sentence_that_names_the_place(monke
         ("aros.toml", "enabled = 'perhaps'\n", "enabled is 'perhaps'"),
     ],
 )
-def test_a_mistake_in_a_file_is_one_sentence_too(empty_folder, file, text, words):
+def test_an_error_in_a_file_is_one_sentence_too(empty_folder, file, text, words):
     (empty_folder / file).write_text(text)
     with pytest.raises(UsageError, match=words.replace(".", r"\.")):
         read_settings()

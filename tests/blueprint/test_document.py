@@ -89,11 +89,11 @@ def test_anchors_and_merge_keys_work():
         ("a: {<<: 3}", "t.yaml:1:9: `<<` takes a mapping or a list of mappings"),
     ],
 )
-def test_a_mistake_names_its_place(text: str, message: str):
+def test_an_error_names_its_place(text: str, message: str):
     assert findings(text).startswith(message)
 
 
-def test_all_mistakes_are_reported_at_once():
+def test_all_errors_are_reported_at_once():
     assert len(findings("a: 1\na: 2\nb: !x 1\nc: .inf").splitlines()) == 3
 
 
@@ -122,7 +122,7 @@ def test_no_document_takes_the_reader_down(text: str):
     assert time.process_time() - started < 20  # a bound on hanging, not a measure
 
 
-def test_a_node_knows_where_it_and_its_keys_stand():
+def test_a_node_knows_its_place_and_those_of_its_keys():
     root = parse_document("steps:\n  - name: a\n    uses: b\n", "t.yaml")
     value, key = root.at(["steps", 0, "uses"]), root.key_at(["steps", 0, "uses"])
     assert [(place.line, place.column, place.path) for place in (value, key)] == [

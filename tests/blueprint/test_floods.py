@@ -44,7 +44,7 @@ MANY: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", MANY)
-def test_after_a_hundred_mistakes_the_rest_is_not_looked_at(what: str) -> None:
+def test_after_a_hundred_errors_the_rest_is_not_checked(what: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(MANY[what])
     assert len(caught.value.findings) <= MAX_FINDINGS + 3
@@ -59,7 +59,7 @@ def test_after_a_hundred_mistakes_the_rest_is_not_looked_at(what: str) -> None:
     assert MAX_FINDINGS <= len(errors) <= 2 * MAX_FINDINGS + 3
 
 
-def test_a_hundred_mistakes_are_told_as_fifty_and_a_number() -> None:
+def test_a_hundred_errors_are_reported_as_fifty_and_a_count() -> None:
     text = "steps:\n" + "".join(f"  - {{name: s{n}, ussse: x}}\n" for n in range(99))
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(text)
@@ -99,7 +99,7 @@ def test_what_is_said_of_a_very_long_text_stays_short(what: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["prompt", "import"])
-def test_a_name_that_no_file_can_have_is_a_mistake(key: str, tmp_path: Path) -> None:
+def test_a_name_that_no_file_can_have_is_an_error(key: str, tmp_path: Path) -> None:
     name = json.dumps("a\0b")
     text = {
         "prompt": f"steps: [{{name: s, agent: {{model: m, system_prompt: {{from_file: {name}}}}}}}]",
@@ -122,7 +122,7 @@ def test_a_path_in_the_context_is_only_so_deep() -> None:
         parse_blueprint(text % ".".join("a" * 65))
 
 
-def test_of_many_wrong_stages_the_first_are_told() -> None:
+def test_of_many_wrong_stages_the_first_are_reported() -> None:
     stages = ", ".join(f"retyr{n}" for n in range(1000))
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(f"steps: [{{name: s, agent: {{model: 'openai:x'}}, processing: {{stages: [{stages}]}}}}]")

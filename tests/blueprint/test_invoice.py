@@ -28,7 +28,7 @@ SUMS = {
 
 
 class Clerks:
-    """A source of models that answers each agent as it was told to; a list is answered one by one."""
+    """A source of models that answers each agent as scripted; a list is answered item by item."""
 
     def __init__(self, sums: list[Any]) -> None:
         self.sums = list(sums)

@@ -220,7 +220,7 @@ def test_nested_steps_may_speak_of_the_steps_before_what_holds_them():
     assert len(parse_blueprint(HEAD + text).steps) == 2
 
 
-def test_keys_of_flujo_that_change_nothing_here_are_warnings_and_unknown_ones_mistakes():
+def test_keys_of_flujo_without_effect_are_warnings_and_unknown_ones_errors():
     text = "  - {name: s, uses: agents.a, plugins: [x], config: {execution_mode: sync}}"
     warnings = parse_blueprint(HEAD + text, source="t.yaml").warnings
     assert [line.split(": ", 1)[0] for line in warnings] == ["t.yaml:3:31", "t.yaml:3:54"]
@@ -280,7 +280,7 @@ def test_an_imported_blueprint_has_agents_of_its_own(folder: Path):
     assert loaded == Import("run", kid, alias="kid", input_to="both", outputs=(OutputMapping("output.value", "n"),))
 
 
-def test_a_mistake_in_an_imported_blueprint_names_both_places(folder: Path):
+def test_an_error_in_an_imported_blueprint_names_both_places(folder: Path):
     (folder / "kid.yaml").write_text("steps:\n  - {name: in, uses: agents.none}\n")
     with pytest.raises(
         BlueprintError, match=r"main\.yaml:1:16: in the imported blueprint .*kid\.yaml:2:22: there is no"
@@ -288,7 +288,7 @@ def test_a_mistake_in_an_imported_blueprint_names_both_places(folder: Path):
         load_blueprint(parent(folder, "{kid: ./kid.yaml}"))
 
 
-def test_an_import_that_is_not_there_outside_or_in_a_circle_is_a_mistake(folder: Path):
+def test_an_import_that_is_missing_outside_or_circular_is_an_error(folder: Path):
     with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml' does not exist"):
         load_blueprint(parent(folder, "{kid: gone.yaml}"))
     with pytest.raises(

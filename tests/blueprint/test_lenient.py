@@ -39,7 +39,7 @@ def test_numbers_and_truth_in_quotes_are_taken_with_a_warning(option: str, warni
 
 
 @pytest.mark.parametrize("option", ["config: {max_retries: soon}", "updates_context: maybe", "retries: 2.5"])
-def test_what_stands_for_no_number_stays_a_mistake(option: str):
+def test_what_is_not_a_number_remains_an_error(option: str):
     with pytest.raises(BlueprintError):
         strict(f"  - {{name: s, uses: agents.a, {option}}}")
 
@@ -126,12 +126,12 @@ def test_a_name_that_can_be_none_is_put_right():
     assert "asks nothing; write a `message`" in pipeline.warnings[1]
 
 
-def test_what_may_not_be_imported_stays_a_mistake():
+def test_what_may_not_be_imported_remains_an_error():
     with pytest.raises(BlueprintError, match="not allowed"):
         parse_blueprint(f"{HEAD}  - {{name: s, uses: 'os:system'}}", lenient=True)
 
 
-def test_kinds_that_are_not_run_stay_mistakes_with_their_line():
+def test_kinds_that_are_not_run_remain_errors_with_their_line():
     with pytest.raises(BlueprintError, match="3:12: `kind: tree_search` is not supported"):
         lenient("  - {kind: tree_search, name: s}")
 

@@ -132,11 +132,11 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ),
     ],
 )
-def test_a_mistake_names_its_place_and_what_to_write(lines: str, message: str):
+def test_an_error_names_its_place_and_what_to_write(lines: str, message: str):
     assert any(line.startswith(f"t.yaml:{message}") for line in mistakes(one_step(lines)))
 
 
-def test_all_mistakes_of_a_file_are_reported_at_once_in_order():
+def test_all_errors_of_a_file_are_reported_at_once_in_order():
     text = (
         "agents:\n"
         "  a: {model: 3, output_schema: {type: nonsense}}\n"
@@ -166,7 +166,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once_in_order():
         ("version: '9'\nsteps: [{name: a, agent: {model: m}}]", "t.yaml:1:10: this version is not supported"),
     ],
 )
-def test_a_file_that_is_no_blueprint_says_why(text: str, message: str):
+def test_a_file_that_is_not_a_blueprint_says_why(text: str, message: str):
     assert mistakes(text)[0].startswith(message)
 
 
@@ -274,7 +274,7 @@ def test_loading_a_hostile_blueprint_imports_opens_and_starts_nothing():
     assert done.stdout.strip() == "[]"
 
 
-def test_what_parts_share_may_stand_under_a_key_of_its_own():
+def test_shared_parts_may_be_under_a_key_of_their_own():
     text = """
 x-defaults: &defaults {uses: flujo.builtins.echo, retries: 2}
 steps:
@@ -285,7 +285,7 @@ steps:
     assert ([step.retries for step in pipeline.steps], pipeline.warnings) == ([2, 0], ())
 
 
-def test_a_number_of_a_choice_may_stand_in_quotes():
+def test_a_number_of_a_choice_may_be_quoted():
     text = "agents: {a: {model: m}}\nsteps: [{name: s, uses: agents.a, processing: {coercion: {tolerant_level: '1'}}}]"
     (warning,) = parse_blueprint(text).warnings
     assert warning.endswith("processing.coercion.tolerant_level is a number; write 1 without quotes")
@@ -308,7 +308,7 @@ def test_an_agent_described_in_a_step_has_the_name_of_the_step() -> None:
         ("if", "write `kind: conditional`"),
     ],
 )
-def test_what_a_kind_is_called_elsewhere_is_said_in_the_words_of_here(kind: str, hint: str) -> None:
+def test_what_other_tools_call_a_kind_is_answered_with_its_name_here(kind: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(f"there is no kind of step '{kind}'; {hint}")):
         parse_blueprint(f"steps: [{{name: s, kind: {kind}}}]")
 
@@ -345,13 +345,13 @@ def test_what_is_written_as_in_other_tools_says_what_to_write_here(step: str, hi
         parse_blueprint(f"steps: [{{name: s, {step}}}]")
 
 
-def test_the_bare_name_of_an_agent_is_told_how_to_be_written() -> None:
+def test_the_bare_name_of_an_agent_is_answered_with_how_to_write_it() -> None:
     blueprint = 'agents: {clerk: {model: "test"}}\nsteps: [{name: s, uses: clerk}]'
     with pytest.raises(BlueprintError, match=r"not 'clerk'; did you mean agents\.clerk\?"):
         parse_blueprint(blueprint)
 
 
-def test_a_template_that_calls_the_input_otherwise_is_shown_its_name() -> None:
+def test_a_template_that_gives_the_input_another_name_is_shown_the_right_one() -> None:
     blueprint = 'agents: {a: {model: "test"}}\nsteps: [{name: s, uses: agents.a, input: "Read {{ text }}"}]'
     with pytest.raises(BlueprintError, match=r"there is no 'text'; did you mean 'input'"):
         parse_blueprint(blueprint)

@@ -44,7 +44,7 @@ from flujo_aros.blueprint.load import parse_blueprint
         ),
     ],
 )
-def test_a_model_without_its_provider_is_a_mistake_with_its_place(text: str, message: str) -> None:
+def test_a_model_without_its_provider_is_an_error_with_its_place(text: str, message: str) -> None:
     whole = text if "steps" in text else f"{text}\nsteps: [{{name: s, uses: agents.a}}]"
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(whole)
@@ -58,7 +58,7 @@ def test_a_lenient_blueprint_with_such_a_model_loads_and_is_refused_before_anyth
         Runner(pipeline).run_sync("x")
 
 
-def test_a_model_that_nobody_can_have_is_refused_before_any_step_runs() -> None:
+def test_a_model_that_does_not_exist_is_refused_before_any_step_runs() -> None:
     ran: list[str] = []
     pipeline = Call("first", ran.append) >> Step("s", AgentSpec(model="my-model"))
     with pytest.raises(UsageError, match="step 's': the model 'my-model' names no provider; write PROVIDER:my-model"):

@@ -33,7 +33,7 @@ def test_every_setting_of_pydantic_ai_is_known() -> None:
         ("{stop_sequences: end}", "model_settings.stop_sequences should be a list, not 'end'"),
     ],
 )
-def test_a_setting_that_no_model_has_is_a_mistake(settings: str, message: str, of_step: bool) -> None:
+def test_an_unknown_model_setting_is_an_error(settings: str, message: str, of_step: bool) -> None:
     assert reported(settings, of_step=of_step) == [message]
 
 

@@ -66,7 +66,7 @@ def test_python_refuses_a_wrong_value_of_it(option: str, value: object, words: s
         paced(pase=1)
 
 
-def test_a_blueprint_with_a_wrong_value_of_it_is_refused_where_it_stands() -> None:
+def test_a_blueprint_with_a_wrong_value_is_refused_at_its_place() -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(TEXT % ", pause: 0", allow=["builtins"])
     (problem,) = caught.value.findings

@@ -10,7 +10,7 @@ def found(text: str) -> list[tuple[int, int, str]]:
     return [(each.place.line, each.place.column, each.message) for each in findings if each.place is not None]
 
 
-def test_a_template_inside_an_object_is_where_it_stands() -> None:
+def test_a_template_inside_an_object_has_its_own_place() -> None:
     text = """\
 steps:
   - name: pack
@@ -26,7 +26,7 @@ steps:
     assert "did you mean 'input'" in message
 
 
-def test_a_mistake_in_a_schema_is_told_once_and_where_it_stands() -> None:
+def test_an_error_in_a_schema_is_reported_once_and_at_its_place() -> None:
     text = """\
 agents:
   a:

@@ -35,7 +35,7 @@ def test_other_braces_in_a_prompt_are_its_own(written: str) -> None:
     assert warnings(f"'{written}'") == ()
 
 
-def test_a_variable_of_a_prompt_file_that_nobody_gives_is_warned_of(tmp_path: Path) -> None:
+def test_a_variable_of_a_prompt_file_that_is_never_set_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("Be {{ tone }} about {{ topic }} for {{ context.who }}.")
     reported = warnings("{from_file: p.md, variables: {tone: kind}}", tmp_path)
     literal, missing = (each.partition(": ")[2] for each in reported)

@@ -1,4 +1,4 @@
-"""What is no YAML, and what a new user writes: told in words that name the cure, at the place of the mistake."""
+"""What is not YAML, and what a new user writes: errors that name the fix, at the place of the error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
         ),
     ],
 )
-def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int], words: str) -> None:
+def test_what_is_not_yaml_is_reported_with_its_fix(text: str, place: tuple[int, int], words: str) -> None:
     (problem,) = inspect_blueprint(text).findings
     where, message = problem.place, problem.message
     assert where is not None

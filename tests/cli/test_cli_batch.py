@@ -61,7 +61,7 @@ def test_each_row_is_a_line_with_the_document_of_its_run(aros: Aros, shop: Path)
     assert list(results()[0])[:4] == ["row", "run_id", "blueprint", "status"]
 
 
-def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -> None:
+def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) -> None:
     ended = batch(aros, '"bad"', "{not json", '{"input": "x", "context": 3}', '"good"', extra=("--concurrency", "2"))
     assert ended.exit_code == 1
     assert "1 completed, 3 failed; results in out.jsonl" in ended.stderr
@@ -123,13 +123,13 @@ def test_half_a_character_in_a_row_stops_nothing(aros: Aros, shop: Path) -> None
     assert sorted(map(str, results())) == ["1", "\ud83d"]
 
 
-def test_a_file_that_is_one_array_is_said_to_be_one(aros: Aros, shop: Path) -> None:
+def test_a_file_that_is_one_array_is_reported_as_one(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "[", '  {"input": "a"}', "]")
     assert ended.exit_code == 2
     assert "this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
 
 
-def test_a_file_without_rows_is_said_to_be_one(aros: Aros, shop: Path) -> None:
+def test_a_file_without_rows_is_reported_as_one(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "")
     assert ended.exit_code == 0
     assert "there are no rows" in ended.stderr
@@ -153,7 +153,7 @@ def rows_in_output() -> list[Any]:
     return [json.loads(line)["row"] for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_what_failed_is_told_at_the_end_and_runs_again_when_asked(aros: Aros, shop: Path) -> None:
+def test_failed_rows_are_reported_at_the_end_and_run_again_on_request(aros: Aros, shop: Path) -> None:
     rows = ('"a"', '"bad"', '"c"')
     first = batch(aros, *rows, extra=("--concurrency", "1"))
     assert "1 row did not complete: the same command with --retry-failed runs it again" in first.stderr
@@ -328,7 +328,7 @@ def test_equal_failures_in_a_row_stop_the_batch_which_continues_with_the_rest(ar
 
 
 @pytest.mark.parametrize("extra", [("--max-same-failures", "0"), ("--max-same-failures", "13")])
-def test_equal_failures_stop_nothing_when_told_not_to(aros: Aros, shop: Path, extra: tuple[str, ...]) -> None:
+def test_equal_failures_stop_nothing_if_so_configured(aros: Aros, shop: Path, extra: tuple[str, ...]) -> None:
     batch(aros, *['"bad"'] * 12, '"good"', extra=("--concurrency", "1", *extra))
     assert len(results()) == 13
 

@@ -167,7 +167,7 @@ def test_a_clean_blueprint_has_no_output(aros: Aros, tmp_path: Path) -> None:
 
 
 def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
-    """What is left is told; what was written is two lines."""
+    """What is left is reported; what was written is two lines."""
     result = aros("lint", "b.yaml", "--fix")
     assert result.exit_code == 1
     assert "V-C1" in result.stdout

@@ -84,7 +84,7 @@ def test_without_a_journal_one_sentence_says_what_to_do(
     assert ended.stdout == ""
 
 
-def test_a_time_that_is_none_is_wrong_usage(aros: Aros) -> None:
+def test_an_invalid_time_is_wrong_usage(aros: Aros) -> None:
     ended = aros("runs", "--since", "yesterday")
     assert ended.exit_code == 2
     assert "--since 'yesterday'" in ended.stderr

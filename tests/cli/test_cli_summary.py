@@ -93,7 +93,7 @@ def test_the_table_reports_what_a_step_was_made_from_where_that_is_not_clean() -
     assert row(text, "total")[1] == "inferred"
 
 
-def test_repairs_are_told_in_plain_words() -> None:
+def test_repairs_are_described_in_plain_words() -> None:
     text = report(TRIAGE)
     assert "fence: ```json set aside" in text
     assert '$.priority  enum case: "High" read as "high"' in text
@@ -147,13 +147,13 @@ def failed(name: str, why: str, **more: Any) -> StepResult[Any]:
     return StepResult(name, "step", StepStatus.FAILED, None, Usage(), 1, 0.1, error=why, **more)
 
 
-def test_what_failed_because_of_a_nested_step_is_told_once() -> None:
+def test_a_failure_caused_by_a_nested_step_is_reported_once() -> None:
     text = report(failed("fan", "step 'fan/a' failed: no luck", caused_by="fan/a"), failed("fan/a", "no luck"))
     assert text.count("no luck") == 1
     assert "fan/a failed" in text
 
 
-def test_an_excused_failure_is_told_apart_and_names_who_goes_on() -> None:
+def test_an_excused_failure_is_distinguished_and_names_what_goes_on() -> None:
     text = report(TRIAGE, failed("fan/a", "no luck", excused_by="fan"))
     assert "Excused\n  fan/a failed, fan continues: no luck" in text
     assert "fan/a failed\n" not in text

@@ -119,7 +119,7 @@ def test_the_address_that_is_printed_leaves_its_key_in_a_cookie(ui: Served) -> N
     assert ui.server.key in ui.server.address
 
 
-def test_the_key_sends_nobody_to_another_server(ui: Served) -> None:
+def test_the_key_redirects_to_no_other_server(ui: Served) -> None:
     location = ui.get(f"//evil.example/?key={ui.server.key}", key=None).headers["location"]
     assert re.match(r"/(?!/)", location)
 
@@ -181,7 +181,7 @@ def test_a_port_that_is_taken_is_said_and_the_usual_one_is_replaced(aros: Aros) 
 
 
 class Waiting:
-    """A run that goes on until it is told to end."""
+    """A run that continues until it is stopped."""
 
     def __init__(self, file: Path) -> None:
         self.end, self.began = threading.Event(), threading.Event()

@@ -26,7 +26,7 @@ class Order(BaseModel):
     fast: bool = False
 
 
-def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> None:
+def test_an_object_is_described_field_by_field_without_json_schema() -> None:
     assert answer_words(Order.model_json_schema()) == [
         "answer with an object:",
         '  kind     "new" or "again", required',
@@ -61,7 +61,7 @@ def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> 
         ({"not": {"type": "string"}}, "any JSON value"),
     ],
 )
-def test_what_is_no_object_is_told_in_a_line(schema: dict[str, Any], words: str) -> None:
+def test_what_is_not_an_object_is_described_in_one_line(schema: dict[str, Any], words: str) -> None:
     assert answer_words(schema) == [f"answer with {words}"]
 
 
@@ -112,12 +112,12 @@ def test_no_example_is_better_than_one_that_says_nothing_or_is_refused(schema: d
     assert example_answer(schema) is None
 
 
-def test_a_schema_that_holds_itself_is_told_to_a_depth() -> None:
+def test_a_recursive_schema_is_described_to_a_limited_depth() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}
     assert len(answer_words({"$defs": {"N": node}, "$ref": "#/$defs/N"})) < 8
 
 
-def test_lists_of_lists_without_end_are_told_to_a_depth() -> None:
+def test_endlessly_nested_lists_are_described_to_a_limited_depth() -> None:
     (line,) = answer_words({"type": "array", "items": {"$ref": "#"}})
     assert line == "answer with a list, each a list, each a list, each a list, each any JSON value"
 

@@ -136,7 +136,7 @@ def test_an_alias_of_a_key_gives_the_real_name(key: str) -> None:
     assert value_of(read(json.dumps({key: 3}), aliased(aliases=["amount", "how_many"]))) == {"qty": 3}
 
 
-def test_one_alias_may_stand_without_a_list() -> None:
+def test_a_single_alias_needs_no_list() -> None:
     """`aliases: amount` is a list of one."""
     assert value_of(read('{"amount": 3}', aliased(aliases="amount"))) == {"qty": 3}
 
@@ -163,7 +163,7 @@ def test_aliases_and_descriptions_of_choices_give_the_real_choice(word: str, lev
     assert value_of(read(json.dumps({"v": word}), {"properties": {"v": LEVEL}, "required": ["v"]})) == {"v": level}
 
 
-def test_hints_stand_on_pydantic_fields_too() -> None:
+def test_hints_work_on_pydantic_fields_too() -> None:
     """`json_schema_extra` carries the hints into a model."""
     from pydantic import Field
 
@@ -224,7 +224,7 @@ def test_an_instruction_asks_for_the_schema() -> None:
     assert "JSON" in Output.json({}).instruction()
 
 
-def test_a_tool_call_written_as_text_is_no_block() -> None:
+def test_a_tool_call_written_as_text_is_not_a_block() -> None:
     """What stands in the markup of a call was not said to the user."""
     contract = Output.block("plan", ["next_step"])
     call = '<tool_call>{"plan": "a", "next_step": "b"}</tool_call>'

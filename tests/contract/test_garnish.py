@@ -1,4 +1,4 @@
-"""What is only garnish in an event is cleaned and told; nobody is asked again because of it."""
+"""What is only garnish in an event is cleaned and reported; no model is asked again because of it."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def event_in(text: str, contract: Any = VERDICT) -> Accepted[Any]:
 
 
 @pytest.mark.parametrize(("given", "kept"), SCORES, ids=[json.dumps(given) for given, _ in SCORES])
-def test_scores_that_are_none_are_left_out_and_told(given: object, kept: object) -> None:
+def test_invalid_scores_are_left_out_and_reported(given: object, kept: object) -> None:
     outcome = event_in(ruled(winner="p1", scores=given))
     assert (outcome.value.winner, outcome.value.scores) == ("p1", kept)
     assert bool(outcome.repairs) == (given not in (None, {}))
@@ -59,7 +59,7 @@ def test_no_call_is_made_for_garnish(given: object, kept: object) -> None:
     assert (result.output.scores, model.calls) == (kept, 1)
 
 
-def test_what_was_dropped_is_told_with_its_place() -> None:
+def test_what_was_dropped_is_reported_with_its_place() -> None:
     outcome = event_in(ruled(winner="p1", scores={"p1": "high", "p2": 3}))
     assert [(r.code, r.risk, r.path, r.before) for r in outcome.repairs] == [
         ("cleaned", Risk.LOSSY, "$.scores.p1", "high")
@@ -68,14 +68,14 @@ def test_what_was_dropped_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("kind", [["npc.thought", "x"], {"name": "npc.thought"}, {}, [], 5, None, True])
-def test_a_kind_that_is_no_text_is_a_wrong_kind(kind: object) -> None:
+def test_a_kind_that_is_not_a_string_is_a_wrong_kind(kind: object) -> None:
     outcome = event_in(json.dumps({"kind": kind, "text": "x"}), SAID)
     assert outcome.value.kind == "npc.said"
     assert "fallback-kind" in [repair.code for repair in outcome.repairs]
 
 
 @pytest.mark.parametrize("more", [{"scores": [1]}, {"scores": "high"}, {"winner": {"a": 1}}, {"winner": ["a", "b"]}])
-def test_a_verdict_that_nobody_asked_for_is_garnish(more: dict[str, Any]) -> None:
+def test_a_verdict_that_was_not_asked_for_is_garnish(more: dict[str, Any]) -> None:
     outcome = event_in(json.dumps({"kind": "npc.said", "text": "x", **more}), SAID)
     assert outcome.value.model_dump(exclude_unset=True) == {"kind": "npc.said", "text": "x"}
     assert outcome.repairs[0].code == "cleaned"
@@ -97,7 +97,7 @@ def test_a_winner_in_a_wrapping_is_named(winner: object) -> None:
 
 
 @pytest.mark.parametrize("winner", [{"id": "p1", "name": "p2"}, {}, [], ["p1", "p2"], {"name": None}, 5, "nobody", ""])
-def test_a_winner_that_names_nobody_is_asked_about_once_and_then_left_open(winner: object) -> None:
+def test_an_unknown_winner_is_asked_about_once_and_then_left_open(winner: object) -> None:
     wrong = ruled(winner=winner, scores={"p1": "high", "p2": 99})
     model = ScriptedModel(wrong, wrong)
     result = Runner(Step("judge", agent=Agent(model), contract=VERDICT)).run_sync("Who wins?")
@@ -105,7 +105,7 @@ def test_a_winner_that_names_nobody_is_asked_about_once_and_then_left_open(winne
     assert (event.winner, event.is_no_contest, event.scores, model.calls) == (None, True, {"p2": 10.0}, 2)
 
 
-def test_a_winner_is_not_settled_by_an_answer_that_is_no_event() -> None:
+def test_an_answer_that_is_not_an_event_does_not_settle_a_winner() -> None:
     model = ScriptedModel(ruled(winner="nobody"), '{"kind": "judge.ruled"}')
     result = Runner(Step("judge", agent=Agent(model), contract=VERDICT)).run_sync("Who wins?")
     assert (result.output.text, result.output.is_no_contest, model.calls) == ("Well.", True, 2)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in the garnish of an event is cleaned and told; only kind, text and winner are asked about."""
+"""Any error in the garnish of an event is cleaned and reported; only kind, text and winner are asked about."""
 
 import asyncio
 import json
@@ -76,7 +76,7 @@ def slips() -> list[Any]:
 
 
 @pytest.mark.parametrize(("contract", "key", "written", "kept"), slips())
-def test_a_slip_in_garnish_is_cleaned_and_told(contract: Any, key: str, written: str, kept: Any) -> None:
+def test_an_error_in_garnish_is_cleaned_and_reported(contract: Any, key: str, written: str, kept: Any) -> None:
     outcome = event_in(f'{{{HEAD}, "{key}": {written}}}', contract)
     event = outcome.value.model_dump(exclude_unset=True)
     assert (event["kind"], event["text"], event["winner"]) == ("judge.ruled", "Well.", "p1")
@@ -89,7 +89,7 @@ def test_a_slip_in_garnish_is_cleaned_and_told(contract: Any, key: str, written:
 
 @pytest.mark.parametrize("way", ["sync", "async", "stream", "agent"])
 @pytest.mark.parametrize("name", ["NaN", "a whole number beyond floats", "a value left out", "nested without end"])
-def test_nobody_is_asked_about_a_slip_in_garnish(name: str, way: str) -> None:
+def test_an_error_in_garnish_causes_no_further_call(name: str, way: str) -> None:
     written, kept = SCORES[name]
     model = ScriptedModel(f'{{{HEAD}, "scores": {written}}}')
     if way == "sync":
@@ -107,7 +107,7 @@ def test_nobody_is_asked_about_a_slip_in_garnish(name: str, way: str) -> None:
     assert (event.winner, event.scores, model.calls) == ("p1", {} if kept is GONE else kept, 1)
 
 
-def test_what_was_left_out_is_told_with_its_place_and_its_words() -> None:
+def test_what_was_left_out_is_reported_with_its_place_and_its_words() -> None:
     text = f'{{{HEAD}, "scores": {{"p2": 3, "p1": }}, "mood": "calm"}}'
     outcome = event_in(text, ASKED)
     cleaned = [repair for repair in outcome.repairs if repair.code == "cleaned"]
@@ -159,7 +159,7 @@ def test_what_counts_is_never_guessed(text: str) -> None:
 
 
 @pytest.mark.parametrize("winner", ["NaN", "Infinity", "1e999"])
-def test_a_winner_that_is_no_number_even_is_asked_about(winner: str) -> None:
+def test_a_winner_that_is_not_even_a_number_is_asked_about(winner: str) -> None:
     wrong = f'{{"kind": "judge.ruled", "text": "Well.", "winner": {winner}, "scores": {{"p1": NaN}}}}'
     outcome = read(wrong, VERDICT)
     assert isinstance(outcome, Rejected)

@@ -79,7 +79,7 @@ def test_a_lone_word_between_tags_is_a_text() -> None:
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", " \u200d\n"])
-def test_what_nobody_sees_is_no_payload(unseen: str) -> None:
+def test_what_is_hidden_from_readers_is_not_a_payload(unseen: str) -> None:
     outcome = read(f"<note>{unseen}</note>", NOTE)
     assert isinstance(outcome, Rejected)
     assert outcome.issues[0].code == "empty_payload"
@@ -159,7 +159,7 @@ PROSE = {
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_prose_is_the_text_of_an_event_whatever_stands_in_it(text: str) -> None:
+def test_prose_is_the_text_of_an_event_whatever_it_contains(text: str) -> None:
     outcome = read(text, SAID)
     assert isinstance(outcome, Accepted), outcome.explain()
     assert (outcome.value.text, outcome.value.is_raw_fallback) == (PROSE[text], True)
@@ -192,7 +192,7 @@ def test_a_short_example_of_your_own_is_an_echo_only_word_for_word() -> None:
     assert read('{"kind": "npc.said", "text": "Aye!"}', contract).value.text == "Aye!"
 
 
-def test_an_echo_that_was_set_aside_is_told() -> None:
+def test_an_echo_that_was_set_aside_is_reported() -> None:
     echo = f'{{"kind": "npc.said", "text": "{EXAMPLE}"}}'
     outcome = read(f'{echo}\n{{"kind": "npc.thought", "text": "Mine."}}', SAID)
     assert isinstance(outcome, Accepted)

@@ -30,7 +30,7 @@ def test_a_model_that_holds_a_list_of_itself_is_read():
     assert outcome.value.trees[0].children[0].weight == 1.5
 
 
-def test_a_key_that_stands_twice_deep_inside_it_is_still_found():
+def test_a_key_that_occurs_twice_deep_inside_is_still_found():
     outcome = read('{"trees": [{"children": [{"name": "oak", "name": "ash"}]}]}', Wood)
     assert not (isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN)
 

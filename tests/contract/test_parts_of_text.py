@@ -39,7 +39,7 @@ def test_retries_are_a_whole_number(retries):
         Output.tagged("result", Item, max_retries=retries)
 
 
-def test_retries_are_no_part_of_what_is_read():
+def test_retries_are_not_part_of_what_is_read():
     assert Output.tagged("r", Item, max_retries=3).fingerprint == Output.tagged("r", Item).fingerprint
 
 
@@ -125,7 +125,7 @@ def test_an_echo_of_the_prompt_says_nothing(text):
     assert outcome.reason is Reason.ECHOED_SCHEMA
 
 
-def test_the_whole_instruction_repeated_is_no_event():
+def test_a_repeated_instruction_is_not_an_event():
     for contract in (SAID, RULED):
         assert isinstance(read(contract.instruction(), contract), Rejected)
 
@@ -144,7 +144,7 @@ def test_an_example_of_your_own_is_known_too():
     assert read("A short, moody line.", contract).reason is Reason.ECHOED_SCHEMA
 
 
-def test_prose_that_was_cut_is_no_event():
+def test_prose_that_was_cut_is_not_an_event():
     assert read("The bell sued the", SAID, truncated=True).reason is Reason.TRUNCATED
     assert read("The bell sued the tower.", SAID, truncated=False).value.is_raw_fallback
 
@@ -182,7 +182,7 @@ def test_a_check_without_a_cast_is_inert():
     assert read(ruled(winner="anyone", scores={"x": 99}), contract).value.winner == "anyone"
 
 
-def test_what_a_check_cleans_is_told():
+def test_what_a_check_cleans_is_reported():
     contract = replace(RULED, checks=(scores_of(["p1", "p2"]),))
     outcome = read(ruled(mood="calm", scores={"p1": 12, "ghost": 5, "p2": -3}), contract)
     assert outcome.value.scores == {"p1": 10.0, "p2": 0.0}

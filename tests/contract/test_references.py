@@ -36,7 +36,7 @@ def test_a_schema_that_asks_for_itself_at_one_place_leaves_the_verdict_to_the_va
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_prose_is_no_answer_to_a_schema_that_says_nothing(name: str) -> None:
+def test_prose_is_not_an_answer_to_a_schema_that_says_nothing(name: str) -> None:
     assert isinstance(read("I have looked at it.", ENDLESS[name]), Rejected)
 
 

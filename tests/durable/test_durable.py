@@ -279,7 +279,7 @@ def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
 
 
-def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_one_sentence(tmp_path: Path) -> None:
     database = tmp_path / "runs.sqlite"
     database.write_text("not a database at all, but a text that is long enough to be looked at by SQLite")
     with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match="not a database"):
@@ -443,7 +443,7 @@ def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_what_stands_around_a_recovered_step_is_kept_after_a_second_crash(program: Killed) -> None:
+def test_what_surrounds_a_recovered_step_is_kept_after_a_second_crash(program: Killed) -> None:
     assert program.run("fan").returncode == -9
     assert program.run("after").returncode == -9
     result = json.loads(program.run().stdout)
@@ -539,7 +539,7 @@ def test_a_parked_run_goes_on_in_a_program_that_runs_it_with_its_version(tmp_pat
         assert (row.status, row.takeovers, violations(durable.store, "r")) == ("completed", 0, [])
 
 
-def test_a_worker_takes_over_the_runs_of_the_dead_and_of_nobody_else(tmp_path: Path) -> None:
+def test_a_worker_takes_over_the_runs_of_dead_workers_only(tmp_path: Path) -> None:
     async def main() -> None:
         with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
             durable.prepare()

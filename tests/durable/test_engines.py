@@ -170,7 +170,7 @@ def test_a_pause_waits_for_its_answer_and_goes_on(url: str) -> None:
     asyncio.run(main())
 
 
-def test_an_agent_whose_calls_need_an_approval_waits_twice_and_asks_its_model_once_for_each_turn(url: str) -> None:
+def test_an_agent_whose_calls_need_an_approval_waits_twice_and_asks_its_model_once_per_turn(url: str) -> None:
     asked: list[int] = []
     done: list[int] = []
 

@@ -82,7 +82,7 @@ def test_a_call_that_is_larger_than_the_limit_goes_alone_instead_of_waiting_for_
     assert times[1] >= 60
 
 
-def test_a_provider_without_limits_waits_for_nobody(minute: Minutes) -> None:
+def test_a_provider_without_limits_never_waits(minute: Minutes) -> None:
     made = minute(PerMinute(requests=1))
 
     async def main() -> None:

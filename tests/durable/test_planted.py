@@ -142,7 +142,7 @@ def test_a_planted_pickle_runs_no_code_and_no_run_stays_pending(
         durable.launch(["default"])
         try:
             notes = asyncio.run(ended(durable))
-        except ArosError as error:  # of a row of ours: whoever asks for the run is told
+        except ArosError as error:  # of a row of ours: raised to whoever asks for the run
             notes = {"killed": str(error)}
         for read in (
             lambda: DBOS.get_event("killed", "k", timeout_seconds=0),

@@ -21,7 +21,7 @@ from flujo_aros.events import TextDelta
 
 
 class Models:
-    """One model for every name, which says what it is told to."""
+    """One model for every name, which gives the scripted reply."""
 
     def __init__(self, reply):
         self.reply = reply
@@ -56,7 +56,7 @@ def test_a_step_with_one_call_costs_two_statements_of_ours_and_one_of_the_engine
     assert (three - one, call, calls) == (4, 1, 3)
 
 
-def test_a_step_whose_call_takes_its_time_is_seen_from_outside_before_it_is_answered(tmp_path: Path) -> None:
+def test_a_step_whose_call_is_slow_is_visible_from_outside_before_it_is_answered(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
     seen: list[str] = []
 

@@ -112,7 +112,7 @@ def test_no_kind_comes_from_an_agent_that_was_not_granted() -> None:
     assert result.output["stats"]["agents"]["actor"]["corrected_kinds"] == 2
 
 
-def test_when_nobody_is_due_the_run_ends_in_quiet() -> None:
+def test_when_no_agent_is_due_the_run_ends_quietly() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, log = played([alone], Talker(), turns=9)
     assert result.output["reason"] == "quiet"
@@ -179,14 +179,14 @@ def test_a_verdict_in_prose_is_a_verdict_without_a_winner() -> None:
     assert (verdict["actor"], verdict["text"], verdict["winner"]) == ("judge", "Both of them did well today.", None)
 
 
-def test_an_agent_that_reflects_still_answers_what_it_has_heard() -> None:
+def test_an_agent_that_reflects_still_answers_what_it_has_received() -> None:
     fox = manifest("fox", ["owl.said"], ["fox.said"], memory={"reflection_threshold": 3})
     owl = manifest("owl", ["run.started", "user.injected"], ["owl.said"])
     _, log = played([owl, fox], Talker("owl.said"), turns=9, inject={3: "Again!"})
     assert [kind for _, actor, kind in kinds(log) if actor == "fox"] == ["fox.said", "agent.reflected", "fox.said"]
 
 
-def test_the_user_is_heard_between_turns() -> None:
+def test_what_the_user_says_is_received_between_turns() -> None:
     alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"])
     model = Talker()
     _, log = played([alone], model, turns=5, inject={4: "A storm comes up."})
@@ -194,7 +194,7 @@ def test_the_user_is_heard_between_turns() -> None:
     assert "A storm comes up." in model.asked[-1].prompt
 
 
-def test_what_others_put_into_the_log_is_heard_at_the_next_turn() -> None:
+def test_what_others_append_to_the_log_is_received_at_the_next_turn() -> None:
     log = EventLog()
     alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"], schedule={"tick_every": 1})
 
@@ -268,7 +268,7 @@ def test_a_line_that_is_being_reworded_may_wait_too(refunded: Callable[[], list[
     assert (fox["requests"], ended.usage.requests) == (4, 6)
 
 
-def test_what_the_user_says_while_a_turn_waits_does_not_change_whose_turn_it_is(
+def test_what_the_user_says_while_a_turn_waits_does_not_change_the_turn(
     refunded: Callable[[], list[str]],
 ) -> None:
     log = EventLog()
@@ -288,7 +288,7 @@ def test_a_run_in_which_everybody_fails_is_given_up() -> None:
     assert len(log) == 5
 
 
-def test_a_run_in_which_nobody_has_said_anything_is_no_success() -> None:
+def test_a_run_in_which_no_agent_has_said_anything_is_not_a_success() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
@@ -342,7 +342,7 @@ def test_manifest_agent_emits_reflection() -> None:
     assert result.output["stats"]["agents"]["owl"]["reflections"] == 1
 
 
-def test_a_belief_stands_in_place_of_the_memories_it_rests_on() -> None:
+def test_a_belief_replaces_the_memories_it_is_based_on() -> None:
     owl = manifest(
         "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 4}
     )
@@ -431,7 +431,7 @@ def test_a_transcript_and_beliefs_are_in_the_report_and_agents_and_turns_in_aros
     assert [f"owl, turn {turn}" in shown for turn in (1, 2, 3, 4)] == [True] * 4
 
 
-def test_a_blueprint_says_the_same_and_its_mistakes_have_a_place() -> None:
+def test_a_blueprint_defines_the_same_and_its_errors_have_a_place() -> None:
     text = """
 version: "0.1"
 agents: {small: {model: "local:m"}}
@@ -591,7 +591,7 @@ def test_a_line_that_has_drifted_is_reworded() -> None:
     assert "does not sound like you" in model.asked[1].prompt
 
 
-def test_usage_is_told_by_agent_and_model() -> None:
+def test_usage_is_reported_by_agent_and_model() -> None:
     result, _ = played([WHISPERER, ACTOR], Talker("world.observed"), turns=2)
     plain = result.output["stats"]
     assert plain["agents"]["actor"]["requests"] == 1
@@ -822,7 +822,7 @@ def test_what_the_conductor_says_of_turns_cannot_be_granted(kind: str) -> None:
         read_manifest({"name": "owl", "persona": "An owl.", "subscribes_to": ["run.started"], "may_emit": [kind]})
 
 
-def test_a_kind_that_nobody_emits_is_a_warning_at_its_place() -> None:
+def test_a_kind_that_no_agent_emits_is_a_warning_at_its_place() -> None:
     yaml = """
 version: "0.1"
 agents: {small: {model: m}}
@@ -846,7 +846,7 @@ steps:
     )
 
 
-def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
+def test_a_manifest_can_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "owl.yaml"
     file.write_text("name: owl\npersona: An owl.\nsubscribes_to: [run.started]\nmay_emit: [agent.spoke]\n")
     assert read_manifest(str(file)).memory.window == 8
@@ -854,7 +854,7 @@ def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
         read_manifest(tmp_path / "none.yaml")
 
 
-def test_a_profile_that_nobody_has_is_refused() -> None:
+def test_an_unknown_profile_is_refused() -> None:
     with pytest.raises(UsageError, match="no profile 'fast'"):
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
 
@@ -899,7 +899,7 @@ def test_a_blueprint_with_several_agents_does_not_guess_which_one_its_cast_runs_
         parse_blueprint(CAST_ONLY.replace("AGENTS", "{small: {model: m}, large: {model: n}}").replace("MORE", ""))
 
 
-def test_what_is_no_profile_or_manifest_is_refused() -> None:
+def test_what_is_not_a_profile_or_manifest_is_refused() -> None:
     owl = manifest("owl", ["run.started"], ["a.b"])
     with pytest.raises(UsageError, match="a profile of an ensemble is an AgentSpec or the name of a model, not 3"):
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]

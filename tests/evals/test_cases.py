@@ -78,7 +78,7 @@ def test_what_is_written_as_a_dataset_is_read_back(tmp_path: Path, suffix: str) 
         ("cases: [", "cannot be read"),
     ],
 )
-def test_what_is_no_dataset_is_said_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_what_is_not_a_dataset_is_reported_with_its_place(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "rows.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=words):

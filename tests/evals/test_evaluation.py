@@ -103,7 +103,7 @@ def test_a_check_judges_alone_or_beside_what_is_expected() -> None:
         evaluate_sync(double, only, check="outptu > 3")
 
 
-def test_a_check_that_cannot_be_evaluated_is_no_wrong_answer() -> None:
+def test_a_check_that_cannot_be_evaluated_is_not_a_wrong_answer() -> None:
     same = Call("same", function=lambda text: {"text": text})
     found = evaluate_sync(same, [("a", {"text": "a"}), ("b", {"text": "c"})], check="output.total > 0")
     assert [each.verdict.value for each in found.results] == ["unjudged", "wrong"]

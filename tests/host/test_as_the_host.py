@@ -205,7 +205,7 @@ def test_an_output_function_with_more_than_one_argument_gets_each_of_them() -> N
     assert asyncio.run(agent.run("Go.")).output == "Quay 2"
 
 
-def test_a_value_that_only_its_class_refuses_is_no_answer_beside_one_that_it_takes() -> None:
+def test_a_value_that_only_its_class_refuses_is_not_an_answer_beside_one_that_it_accepts() -> None:
     class Place(BaseModel):
         street: str
 

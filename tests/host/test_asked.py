@@ -63,7 +63,7 @@ async def test_the_model_is_asked_just_as_by_the_output_mode_of_the_host(mode, t
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["native", "prompted", "tool"])
-async def test_a_value_that_is_no_object_comes_out_of_its_envelope(mode):
+async def test_a_value_that_is_not_an_object_comes_out_of_its_envelope(mode):
     scripted = Scripted('{"response": [{"name": "pen"}]}')
     outcome = await outcome_of(scripted, mode, list[Line])
     assert isinstance(outcome, Accepted)
@@ -81,7 +81,7 @@ async def test_a_value_that_is_no_object_comes_out_of_its_envelope(mode):
         (int, "3", 3, Trust.CLEAN),
     ],
 )
-async def test_a_value_that_is_no_object_needs_no_envelope(mode, like, reply, value, trust):
+async def test_a_value_that_is_not_an_object_needs_no_envelope(mode, like, reply, value, trust):
     scripted = Scripted(reply)
     outcome = await outcome_of(scripted, mode, like)
     assert isinstance(outcome, Accepted)
@@ -97,7 +97,7 @@ async def test_a_list_in_an_object_of_another_name_is_asked_for_again():
 
 
 @pytest.mark.anyio
-async def test_a_clean_reply_is_taken_as_it_stands():
+async def test_a_clean_reply_is_accepted_as_written():
     text = '{"number": 1,   "lines": []}'
     outcome = await outcome_of(Scripted(text), "native", Order)
     assert isinstance(outcome, Accepted)

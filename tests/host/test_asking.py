@@ -102,7 +102,7 @@ def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
         (Script(GOOD), Ask("x", "escalate", 1, CONTRACT, model="nowhere:model"), "nowhere:model"),
     ],
 )
-def test_what_cannot_be_asked_is_told_and_no_call(script, ask, words):
+def test_what_cannot_be_asked_is_reported_without_a_call(script, ask, words):
     heard = []
     with observing(heard.append):
         reply = asked(script, ask)
@@ -129,7 +129,7 @@ def test_a_named_model_comes_from_the_resolver():
     assert (main.calls, other.calls) == (0, 1)
 
 
-def test_a_model_that_the_resolver_does_not_have_is_told():
+def test_a_model_that_the_resolver_does_not_have_is_reported():
     async def resolve(name):
         message = f"no {name} here"
         raise UsageError(message)
@@ -253,7 +253,7 @@ def test_the_usage_of_all_stages_and_of_the_run_is_the_sum_over_the_model_calls(
     assert record.spent.input_tokens == sum(costly.used)
 
 
-def test_a_call_that_is_cancelled_is_counted_and_its_stage_told():
+def test_a_cancelled_call_is_counted_and_its_stage_reported():
     started = asyncio.Event()
 
     async def answer(messages, info):

@@ -102,7 +102,7 @@ def test_arguments_written_as_text_become_the_call_that_was_meant():
     result, record = run(Agent(script.model, output_type=ToolOutput(Item), capabilities=[Aros()]))
     assert result.output == PEN
     assert script.calls == 1
-    assert record.outcome.repairs, "the record still tells what the model really wrote"
+    assert record.outcome.repairs, "the record still shows what the model really wrote"
     (made,) = result.all_messages()[1].tool_calls
     assert json.loads(made.args) == {"name": "pen", "qty": 3}
 
@@ -321,7 +321,7 @@ def test_a_structured_dict_is_held_to_its_schema():
     ],
     ids=["int", "list", "dict", "date", "decimal"],
 )
-def test_values_that_are_no_objects_travel_in_the_envelope_of_the_host(mode, like, payload, value):
+def test_values_that_are_not_objects_travel_in_the_envelope_of_the_host(mode, like, payload, value):
     agent = Agent(output_type=MODES[mode](like), capabilities=[Aros()])
     for text, calls in ((f'{{"response": {payload}}}', 1), (f"Sure: {{'response': {payload},}}", 1)):
         script = Script(written(mode, text))
@@ -491,6 +491,6 @@ def test_an_agent_spec_may_name_it():
     assert run(Agent.from_spec({"model": "test", "capabilities": ["Aros"]}, custom_capability_types=[Aros]))[0].output
 
 
-def test_a_ladder_that_is_none_is_refused_where_it_is_written():
+def test_what_is_not_a_ladder_is_refused_where_it_is_written():
     with pytest.raises(UsageError, match="it must be a Ladder"):
         Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

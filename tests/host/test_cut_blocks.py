@@ -73,7 +73,7 @@ def test_prose_that_stays_cut_degrades_and_nothing_is_made_up(first: str, live: 
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("finish", ["length", "stop"])
 @pytest.mark.parametrize("first", [f"{BLOCK}\n{ENDLESS}", ENDLESS])
-def test_prose_that_repeats_itself_to_the_end_is_no_success(first: str, finish: str, live: bool) -> None:
+def test_prose_that_repeats_itself_to_the_end_is_not_a_success(first: str, finish: str, live: bool) -> None:
     run, _ = ran(Part(first, finish=finish), Part(first, finish=finish), live=live)
     assert reason_of(run) is Reason.TRUNCATED
 
@@ -100,7 +100,7 @@ def test_the_rest_that_lacks_the_block_gets_one_behind_all_of_the_prose(live: bo
 
 
 @pytest.mark.parametrize("broken", [f"{BLOCK}\n{CUT}", CUT])
-def test_prose_that_an_error_broke_off_is_no_success(broken: str) -> None:
+def test_prose_that_an_error_broke_off_is_not_a_success(broken: str) -> None:
     part = Part(f"{broken} and more", error=ModelHTTPError(503, "m"), shown=len(broken))
     run, shown = ran(part, part, live=True)
     assert isinstance(run.outcome, Degraded)

@@ -133,7 +133,7 @@ def test_with_spans_or_without_a_run_comes_to_the_same(replies, name, native, st
 
 
 @pytest.mark.anyio
-async def test_the_run_is_told_under_the_id_that_the_host_knows_it_by():
+async def test_the_run_is_reported_under_the_id_that_the_host_gave_it():
     heard = []
     source = Scripted([REPLIES[0]], native=True)
     with observing(heard.append):
@@ -160,7 +160,7 @@ async def test_an_agent_that_a_check_runs_has_a_record_of_its_own():
 
 
 @pytest.mark.anyio
-async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
+async def test_a_blank_that_represents_silence_is_never_shown():
     shown = []
 
     async def live(event):
@@ -209,7 +209,7 @@ async def test_a_plain_reply_that_a_filter_ended_is_refused_in_our_words():
 
 
 @pytest.mark.anyio
-async def test_the_reading_of_a_reply_is_told_as_no_call_of_a_tool():
+async def test_reading_a_reply_is_not_reported_as_a_tool_call():
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))

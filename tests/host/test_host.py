@@ -1,4 +1,4 @@
-"""What `Aros` tells beside the value, and how it lives with the rest of the host."""
+"""What `Aros` reports beside the value, and how it works with the rest of the host."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ def run(made, **options):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_trust_and_repairs_stand_in_the_metadata_of_the_run(mode):
+def test_trust_and_repairs_are_in_the_metadata_of_the_run(mode):
     result = run(agent(reply(MESSY, mode), mode=mode))
     reported = result.metadata["aros"]
     assert (reported["outcome"], reported["trust"], reported["origin"], reported["calls"]) == (
@@ -219,7 +219,7 @@ def test_no_span_holds_what_a_model_wrote_unless_content_is_on():
             assert "pen" not in reported
 
 
-def test_aros_stands_inside_of_instrumentation_wherever_it_is_written():
+def test_aros_is_inside_of_instrumentation_wherever_it_is_written():
     for order in ([Aros(), Instrumentation()], [Instrumentation(), Aros()]):
         found = []
         made = agent(reply(GOOD), capabilities=order)
@@ -240,7 +240,7 @@ def test_aros_stands_inside_of_instrumentation_wherever_it_is_written():
         ({"bufer_stream": True}, "bufer_stream"),
     ],
 )
-def test_a_mistake_in_an_agent_spec_is_told_with_its_place(options, words):
+def test_an_error_in_an_agent_spec_is_reported_with_its_place(options, words):
     spec = {"model": "test", "capabilities": [{"Aros": options}]}
     with pytest.raises(ValueError, match="Aros") as caught:
         Agent.from_spec(spec, custom_capability_types=[Aros])
@@ -310,7 +310,7 @@ def test_an_empty_reply_ends_in_an_output_error_that_keeps_the_error_of_the_host
     assert caught.value.usage.requests == made.model.calls == 2
 
 
-def test_a_degraded_output_is_told_in_the_record():
+def test_a_degraded_output_is_reported_in_the_record():
     with recording() as record, pytest.raises(OutputError):
         run(agent(reply(BAD), capabilities=[Aros(ladder=Ladder(stages=(Degrade(),)))]))
     assert record.outcome.trust is Trust.DEGRADED

@@ -132,7 +132,7 @@ class Provider:
 
 @dataclass
 class Heard:
-    """What observers were told."""
+    """What observers received."""
 
     asks: list[AskFinished] = field(default_factory=list[AskFinished])
     stages: list[StageFinished] = field(default_factory=list[StageFinished])
@@ -173,7 +173,7 @@ REPLIES = st.lists(
 
 
 Emitted: TypeAlias = list[Usage | RunUsage]
-"""What a run itself says that it has used: one, unless it is broken off where there is nobody to be told."""
+"""What a run itself says that it has used: one, unless it is broken off where nothing observes it."""
 
 
 async def run(case: Case, provider: Provider, reported: Emitted) -> None:
@@ -258,7 +258,9 @@ def bare(usage: Usage) -> tuple[int, int, int, int]:
 
 @settings(max_examples=150, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES, REPLIES, st.sampled_from([None, None, None, 3, 2, 1, 0]))
-def test_no_call_more_than_allowed_and_none_untold(case: Case, replies: list[Said], stop_at: int | None) -> None:
+def test_no_call_exceeds_the_limit_and_none_goes_unreported(
+    case: Case, replies: list[Said], stop_at: int | None
+) -> None:
     async def go() -> tuple[Provider, Heard, Emitted]:
         provider, heard = Provider(replies, stop_at), Heard()
         with observing(heard):
@@ -269,7 +271,7 @@ def test_no_call_more_than_allowed_and_none_untold(case: Case, replies: list[Sai
     assert len(climbing) <= case.ladder.max_calls
     assert not climbing or (case.ladder.max_cost != Decimal(0) and case.ladder.deadline != 0)
     assert case.most is None or len(provider.used) <= case.most
-    assert len(heard.asks) == len(provider.used), "each call is told once"
+    assert len(heard.asks) == len(provider.used), "each call is reported once"
     assert sum(stage.calls for stage in heard.stages) >= len(climbing)
     if "stream" not in case.way and "live" not in case.way:
         assert bare(Usage.total(ask.usage for ask in heard.asks)) == bare(Usage.total(provider.used))

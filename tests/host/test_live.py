@@ -104,7 +104,7 @@ def test_a_block_is_appended_openly():
     assert seen(pieces) == result.outcome.text == 'On it.\n\n{"plan": "a"}'
 
 
-def test_words_before_a_call_of_a_tool_are_no_answer():
+def test_words_before_a_tool_call_are_not_an_answer():
     script = Script()
 
     async def stream(messages, info):
@@ -164,7 +164,7 @@ def test_without_a_listener_nothing_is_streamed():
     st.sampled_from([REPAIR, None, Ladder(stages=(Degrade(),))]),
 )
 def test_what_was_shown_is_what_is_returned(replies, contract, ladder):
-    """The law of streams, over scripted replies: the pieces told to a person make the text of the outcome."""
+    """The law of streams, over scripted replies: the pieces shown to a person make the text of the outcome."""
     script = Script(*replies, *[ModelHTTPError(500, "m", "down")] * 8)
     pieces, result = watched(script, contract, ladder)
     if not isinstance(result.outcome, Rejected):
@@ -182,7 +182,7 @@ def test_settings_of_the_step_win_over_those_of_the_agent():
     assert script.infos[0].model_settings == {"temperature": 0.1, "seed": 1}
 
 
-def test_a_history_stands_before_the_prompt():
+def test_a_history_precedes_the_prompt():
     script = Script(GOOD)
     history = [ModelRequest(parts=[UserPromptPart("earlier")]), ModelResponse(parts=[TextPart("yes")])]
     run(script, history=history)
@@ -271,7 +271,7 @@ def test_a_stage_may_name_another_model_of_the_source():
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
-def test_every_call_of_a_run_is_told_the_agents_own_ones_too(streamed):
+def test_every_call_of_a_run_is_reported_including_the_agents_own(streamed):
     heard = []
 
     script = Script(call(BAD), GOOD)
@@ -295,7 +295,7 @@ def test_every_call_of_a_run_is_told_the_agents_own_ones_too(streamed):
     assert next(e.prompt for e in heard if isinstance(e, AskStarted)) == "hello"
 
 
-def test_a_call_that_fails_is_told_with_its_fault():
+def test_a_failed_call_is_reported_with_its_error():
     heard = []
     with observing(heard.append):
         run(Script(ModelHTTPError(503, "m", "down")))

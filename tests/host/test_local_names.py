@@ -134,7 +134,7 @@ def test_what_is_not_installed_is_one_sentence_with_the_command(tmp_path, missin
         ("local:qwen", "there is no local model 'local:qwen'; known: local:smollm2. A file is"),
     ],
 )
-def test_a_name_that_is_not_known_is_told_with_the_nearest_one(tmp_path, monkeypatch, name, words):
+def test_an_unknown_name_is_reported_with_the_nearest_one(tmp_path, monkeypatch, name, words):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocalModelError) as caught:
         find_weights(name)

@@ -75,7 +75,7 @@ def test_however_the_parent_ends_while_loading_no_server_is_left(parent, sign):
 
 
 def test_the_server_ends_when_its_stdin_does_and_writes_one_line_of_report():
-    """The sign that works on every system, also where the kernel does not tell children of their parent's death."""
+    """The sign that works on every system, even if the kernel does not notify children of their parent's death."""
     order = {"name": "m", "weights": str(find_weights("local:smollm2")), "key": "k", "threads": 1, "context": 256}
     with subprocess.Popen(
         [sys.executable, "-P", str(SERVER_FILE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

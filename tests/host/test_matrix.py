@@ -1,4 +1,4 @@
-"""Every failure in every output mode, shape and way to run: it recovers, or the reason is told, at the fewest calls."""
+"""Every failure in every output mode, shape and way to run recovers, or the reason is reported, at the fewest calls."""
 
 import sys
 

@@ -134,7 +134,7 @@ def test_a_secret_of_the_environment_leaves_with_no_repair_prompt(monkeypatch: p
         "The key: we must go",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_what_is_not_a_secret_stays(text: str) -> None:
     assert labelled_values(text) == ()
     assert Vault(text, labelled=True).hide(text) == text
 
@@ -146,7 +146,7 @@ def test_a_long_list_beside_a_secret_hides_it_from_nobody(*, first: bool) -> Non
     assert secrets_among({**own, **rows} if first else {**rows, **own}) == ("hunter2",)
 
 
-def test_names_that_say_nothing_hide_nothing() -> None:
+def test_names_without_meaning_hide_nothing() -> None:
     plain = {"sort_key": "name", "token_count": "1200", "password": "", "monkey": "banana1", "api_key": None}
     assert secrets_among(plain) == ()
 
@@ -156,7 +156,7 @@ def test_a_short_secret_is_hidden_as_a_word_only() -> None:
     assert Vault(text, labelled=True).hide(text) == "pin: [secret-1], in all 12345, and \\n[secret-1] once more"
 
 
-def test_a_secret_is_hidden_wherever_else_it_stands() -> None:
+def test_a_secret_is_hidden_wherever_else_it_occurs() -> None:
     text = "password: hunter2. I wrote hunter2 to Ann, and hunter2hunter2."
     vault = Vault(text, labelled=True)
     assert "hunter2" not in vault.hide(text)

@@ -350,7 +350,7 @@ def counted(tokens, body):
 LONG = "one more line of a long document\n" * 2_000
 
 
-def test_a_prompt_that_ollama_has_cut_without_a_word_is_told_with_the_outcome():
+def test_a_prompt_that_ollama_has_cut_silently_is_reported_with_the_outcome():
     replies = [counted(4096, chat(GOOD))]
     agent = Agent(ollama(replies, []), output_type=PromptedOutput(Item), capabilities=[Aros()])
     reported = asyncio.run(agent.run(LONG)).metadata["aros"]
@@ -372,7 +372,7 @@ def test_a_prompt_that_was_counted_plausibly_is_not_called_cut(tokens):
     assert "prompt_cut" not in asyncio.run(agent.run(LONG)).metadata["aros"]
 
 
-def test_a_mode_that_does_not_suit_the_model_is_told_once_it_has_cost_a_call():
+def test_a_mode_that_does_not_suit_the_model_is_reported_once_it_has_cost_a_call():
     easy, _ = run(openai_chat, chat(GOOD))
     assert "better_mode" not in easy.metadata["aros"]
     hard, _ = run(openai_chat, chat('{"name": "pen", "qty": "it is 3"}'), chat(GOOD))

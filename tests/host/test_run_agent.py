@@ -96,7 +96,7 @@ def test_prompt_settings_and_words_reach_the_model():
     assert script.infos[0].model_settings == {"temperature": 0.1, "max_tokens": 50, "seed": 3}
 
 
-def test_a_repair_is_told_with_its_stage_calls_and_usage():
+def test_a_repair_is_reported_with_its_stage_calls_and_usage():
     used = RequestUsage(input_tokens=100, output_tokens=10)
     replies = [ModelResponse(parts=[TextPart(text)], usage=used, finish_reason="stop") for text in (BAD, GOOD)]
     result = run(Script(*replies))

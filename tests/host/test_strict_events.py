@@ -53,7 +53,7 @@ def test_a_kind_outside_of_the_grant_is_the_fallback(mode: Any, named: bool) -> 
 @every_mode
 @with_and_without
 @pytest.mark.parametrize(("given", "kept"), [(5, "5"), (True, "true"), (1.5, "1.5")])
-def test_a_number_where_a_text_is_wanted_is_written_as_one_and_told(
+def test_a_number_where_a_string_is_wanted_is_converted_and_reported(
     mode: Any, named: bool, given: Any, kept: str
 ) -> None:
     event, trust, calls = asked(SAID, mode, named, json.dumps({**FULL, "mood": given}))

@@ -414,7 +414,7 @@ def test_whatever_is_counted_is_counted_once():
         run(Script('{"name": 1}'), Output.json(Item), usage_limits=UsageLimits(request_limit=1))
 
 
-def test_an_outcome_of_a_text_output_is_told():
+def test_an_outcome_of_a_text_output_is_reported():
     script = Script(GOOD)
     with recording() as record:
         result = run(script, None, ASK, output=RESULT.as_output())

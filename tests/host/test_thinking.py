@@ -77,7 +77,7 @@ def test_the_history_holds_the_answer_once():
 @pytest.mark.parametrize(
     ("contract", "said"), [(WANTED, GOOD), (Output.event(["said"]), '{"kind": "said", "text": "Aye."}')]
 )
-def test_words_in_the_thinking_are_no_answer(contract, said):
+def test_words_in_the_thinking_are_not_an_answer(contract, said):
     outcome = run(thinking("let me see"), said, contract=contract, ladder=Ladder(stages=(Retry(),))).outcome
     assert outcome.origin == "retry"
 

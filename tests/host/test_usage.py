@@ -1,4 +1,4 @@
-"""What each call has used is told where it was made, and adds up to the whole, streamed or not, however a run ends."""
+"""What each call has used is reported where it was made, and adds up, streamed or not, however a run ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def said(text: str, tokens: int) -> ModelResponse:
 
 
 class Heard:
-    """What observers were told of the calls of one run."""
+    """What observers received about the calls of one run."""
 
     def __init__(self) -> None:
         self.asks: list[AskFinished] = []

@@ -78,14 +78,14 @@ def test_select_and_ignore_take_codes_and_their_beginnings() -> None:
     assert codes(text, select=("V-A6",), ignore=("V-A",)) == ["V-A6"]
 
 
-def test_a_code_that_is_no_rule_is_an_error() -> None:
+def test_an_unknown_rule_code_is_an_error() -> None:
     """A typing mistake must not switch the linter off."""
     with pytest.raises(UsageError, match=r"there is no rule 'V-8A'; did you mean"):
         Options(select=("V-8A",))
 
 
 def test_a_baseline_hides_what_was_there_wherever_it_has_moved(tmp_path: Path) -> None:
-    """New findings are told, the same one once more is new as well."""
+    """New findings are reported; another of a known kind is new as well."""
     file, baseline = tmp_path / "b.yaml", tmp_path / "baseline.json"
     file.write_text(HEAD + STEP)
     write_baseline(baseline, ((each.path, finding) for each, finding in lint_files([file]).findings))
@@ -99,7 +99,7 @@ def test_a_baseline_hides_what_was_there_wherever_it_has_moved(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"findings": [{}]}', '{"findings": [1]}'])
-def test_a_file_that_is_no_baseline_is_an_error(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_baseline_is_an_error(text: str, tmp_path: Path) -> None:
     """It says what to do."""
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(UsageError, match=r"is not a baseline: .*; --update-baseline writes a new one"):
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_baseline_is_an_error(text: str, tmp_path: Path) -> No
 
 
 def test_imported_blueprints_are_linted_and_fixed_once(tmp_path: Path) -> None:
-    """A child that two blueprints import is told of under its own name."""
+    """A child that two blueprints import is reported under its own name."""
     (tmp_path / "child.yaml").write_text(HEAD + STEP)
     parent = "imports: {c: ./child.yaml}\nsteps:\n  - {name: run, uses: imports.c}\n"
     for name in ("one", "two"):
@@ -207,7 +207,7 @@ def test_an_alias_is_not_edited() -> None:
     assert linted.findings == ()
 
 
-def test_merged_keys_are_told_from_own_ones() -> None:
+def test_merged_keys_are_distinguished_from_own_ones() -> None:
     """A step that takes its keys from another mapping by `<<` gets a key of its own."""
     text = HEAD.replace("steps:", "x: &d {uses: agents.typed}\nsteps:").replace("x: &d", "config: &d")
     text += "  - <<: *d\n    name: a\n"
@@ -215,6 +215,6 @@ def test_merged_keys_are_told_from_own_ones() -> None:
     assert after == text + "    processing:\n      structured_output: openai_json\n"
 
 
-def test_a_mistake_in_an_agent_is_not_followed_by_others_about_its_steps() -> None:
+def test_an_error_in_an_agent_is_not_followed_by_others_about_its_steps() -> None:
     text = HEAD.replace("output_schema:", "output_shema:") + STEP + "    updates_context: true\n"
     assert [finding.code for finding in lint_text(text).findings] == ["V-B1"]

@@ -287,7 +287,7 @@ def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any], words
         Agree("bill", **options)
 
 
-def test_the_votes_are_told_to_observers_and_shown_in_the_report(tmp_path: Path) -> None:
+def test_the_votes_are_emitted_to_observers_and_shown_in_the_report(tmp_path: Path) -> None:
     heard: list[Any] = []
     with Journal(tmp_path / "runs.sqlite") as journal:
         step = Agree("bill", reading=reading(), wordings=3)

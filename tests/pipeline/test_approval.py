@@ -106,7 +106,7 @@ def test_an_approved_call_runs_and_the_agent_goes_on(answer: Any) -> None:
     assert len(model.seen) == 2
 
 
-def test_a_denied_call_does_not_run_and_the_model_is_told_why() -> None:
+def test_a_denied_call_does_not_run_and_the_model_is_given_the_reason() -> None:
     done: list[Any] = []
     pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done))])
     run = resumed(pipeline, Runner(pipeline).run_sync("x"), {"approve": False, "message": "too much"})

@@ -36,7 +36,7 @@ def test_a_call_is_refused_once_a_limit_is_reached_and_not_before(
     assert f"raise usage_limits.{key}" in (budget(at, **limits).refusal() or "")
 
 
-def test_without_limits_nothing_is_refused_and_nobody_waits() -> None:
+def test_without_limits_nothing_is_refused_and_nothing_waits() -> None:
     spent = Usage(requests=9, input_tokens=10**9, cost=Decimal(10**6))
     assert budget(spent, open_calls=3).refusal() is None
     assert not budget(spent, open_calls=3).might_exceed()
@@ -53,7 +53,7 @@ def test_who_cannot_wait_counts_the_calls_that_are_open() -> None:
     assert budget(Usage(requests=1), open_calls=1, max_requests=3).refusal(within=True) is None
 
 
-def test_the_first_call_waits_for_nobody() -> None:
+def test_the_first_call_never_waits() -> None:
     assert not budget(max_requests=1, max_tokens=1, max_cost=CENT).might_exceed()
 
 
@@ -77,5 +77,5 @@ def test_a_call_waits_where_two_more_of_the_dearest_may_pass_the_cost(most: Deci
 
 
 @pytest.mark.parametrize("limits", [{"max_tokens": 10**6}, {"max_cost": Decimal(10**6)}])
-def test_a_call_waits_while_nobody_knows_what_one_takes(limits: dict[str, Any]) -> None:
+def test_a_call_waits_while_it_is_unknown_what_one_uses(limits: dict[str, Any]) -> None:
     assert budget(open_calls=1, **limits).might_exceed()

@@ -1,4 +1,4 @@
-"""Cancelled or failed at every await of what steps can be told: caches, pauses, retries, timeouts, agents, streams."""
+"""Cancelled or failed at every await of the options of steps: caches, pauses, retries, timeouts, agents, streams."""
 
 from __future__ import annotations
 

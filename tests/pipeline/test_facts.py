@@ -122,7 +122,7 @@ def test_it_says_where_the_schema_in_force_was_written(step: Step, source: str |
     assert (facts.schema_source, facts.promoted) == (source, promoted)
 
 
-def test_a_written_contract_says_where_the_payload_stands_and_the_agents_schema_what_it_is():
+def test_a_written_contract_says_where_the_payload_is_and_the_agents_schema_what_it_is():
     contract = effective(Step("a", agent=AGENT, contract="tagged:result")).contract
     assert isinstance(contract, TaggedContract)
     assert (contract.tag, contract.json_schema) == ("result", SCHEMA)
@@ -203,7 +203,7 @@ def test_only_the_conversions_and_repairs_that_are_wanted_are_made(processing: P
     assert (outcome.value if isinstance(outcome, Accepted) else None) == value
 
 
-def test_wanted_conversions_do_not_change_the_schema_that_the_model_is_told():
+def test_wanted_conversions_do_not_change_the_schema_that_the_model_gets():
     processing = Processing(schema=MIXED, coercion=Coercion(allow={}))
     contract = effective(Step("a", agent=AGENT, processing=processing)).contract
     assert contract is not None

@@ -1,4 +1,4 @@
-"""Steps side by side: what branches see of the context, and how several that end at once are told."""
+"""Steps side by side: what branches see of the context, and which of several that end at once is raised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_key_that_is_not_there_is_one_sentence_however_many_branches_there_are
     assert result.steps[0].error == "there is no 'nmae' in the context; did you mean 'name'?"
 
 
-def test_of_several_that_are_raised_at_once_one_is_told_and_rather_what_is_no_plain_error() -> None:
+def test_of_several_errors_raised_at_once_one_propagates_preferably_one_that_is_not_an_exception() -> None:
     class Stop(BaseException):
         pass
 

@@ -68,6 +68,6 @@ def test_parts_distinguish_the_effects_of_one_step_such_as_the_calls_of_tools() 
     assert len(set(keys)) == 2
 
 
-def test_outside_of_a_run_there_is_no_key() -> None:
+def test_there_is_no_key_outside_of_a_run() -> None:
     with pytest.raises(UsageError, match="outside a run"):
         idempotency_key()

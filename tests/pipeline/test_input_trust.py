@@ -1,4 +1,4 @@
-"""Trust travels: each step tells the lowest trust of what it was made from, and the run that of its output."""
+"""Trust travels: each step reports the lowest trust of what it was made from, and the run that of its output."""
 
 from __future__ import annotations
 

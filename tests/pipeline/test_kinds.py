@@ -102,7 +102,7 @@ def test_a_used_up_budget_fails_the_step_also_where_failures_are_ignored_and_the
     }
 
 
-def test_a_step_whose_branches_have_all_failed_has_failed_although_they_may():
+def test_a_step_whose_branches_have_all_failed_has_failed_although_they_may_fail():
     fan = Parallel("fan", {"a": call("x", fail), "b": call("y", fail)}, on_branch_failure="ignore")
     assert run(fan).status is RunStatus.FAILED
 
@@ -302,7 +302,7 @@ def test_the_list_of_a_map_may_be_named_in_several_ways(where: str):
     assert run(Map("each", call("up", str.upper), iterable_input=where), "", {"words": ["a"]}).output == ["A"]
 
 
-def test_an_empty_list_gives_an_empty_list_and_no_list_a_sentence():
+def test_an_empty_list_gives_an_empty_list_and_anything_else_a_sentence():
     each = Map("each", call("w"), iterable_input="input")
     assert run(each, []).output == []
     assert run(each, "text").error == {
@@ -325,7 +325,7 @@ def test_a_failing_item_fails_the_map_and_cancels_the_rest():
     assert result.step("each/0/w").status is StepStatus.CANCELLED
 
 
-def test_init_and_finalize_stand_around_a_map():
+def test_init_and_finalize_run_before_and_after_a_map():
     each = Map(
         "each",
         Call("w", function=lambda x: x, input="{{ item }}{{ context.mark }}"),

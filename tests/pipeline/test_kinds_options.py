@@ -1,4 +1,4 @@
-"""What every kind of step can be told: retries, timeouts, fallbacks, limits on what it may use."""
+"""The options of every kind of step: retries, timeouts, fallbacks, limits on what it may use."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_what_will_not_be_different_the_next_time_is_not_repeated(fault: Excepti
     assert (result.status, provider.calls) == (RunStatus.FAILED, 1)
 
 
-def test_a_request_whose_form_is_refused_is_asked_in_words_and_not_repeated():
+def test_a_request_whose_format_is_refused_is_asked_for_in_words_and_not_repeated():
     provider = Provider(ModelHTTPError(400, "m"))
     result = run(provider.step("a", retries=3))
     assert (result.status, result.steps[0].attempts, provider.calls) == (RunStatus.FAILED, 2, 2)
@@ -244,7 +244,7 @@ def test_a_step_that_takes_too_long_fails_and_says_so():
     assert result.steps[1].status is StepStatus.SKIPPED
 
 
-def test_a_timeout_around_nested_steps_is_a_failure_and_no_cancellation():
+def test_a_timeout_around_nested_steps_is_a_failure_and_not_a_cancellation():
     result = run(Parallel("fan", {"a": Call("wait", function=forever)}, timeout=0.01))
     assert (result.status, result.error and result.error["step"]) == (RunStatus.FAILED, "fan")
     assert result.step("fan/a/wait").status is StepStatus.CANCELLED
@@ -500,7 +500,7 @@ def test_where_no_cost_is_known_the_bound_says_why_and_a_limit_makes_it_known(st
         priced("a", processing=Processing(stages=({"stage": "escalate", "model": "ollama:mine"},), max_calls=1)),
     ],
 )
-def test_no_limit_on_money_bounds_a_model_whose_price_nobody_knows(step: Any):
+def test_no_cost_limit_bounds_a_model_whose_price_is_unknown(step: Any):
     """Its calls count as nothing while it runs."""
     most = bound(Pipeline([priced("known"), step]), StepLimits(max_cost=Decimal(2)))
     assert most.cost is None

@@ -226,7 +226,7 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path):
     assert done.stdout == "completed 3 ['FOUR', 'yes', 3]\n"
 
 
-def test_what_was_repaired_before_a_pause_is_told_after_it() -> None:
+def test_what_was_repaired_before_a_pause_is_reported_after_it() -> None:
     agent = Agent(ScriptedModel("{n: 4,}"))
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     pipeline = Pipeline([Step("read", agent=agent, contract=Output.json(schema)), Ask("sure")])
@@ -258,7 +258,7 @@ def stages_of(result: RunResult) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_ladder_that_was_climbed_before_a_pause_is_told_after_it() -> None:
+def test_the_ladder_that_was_climbed_before_a_pause_is_reported_after_it() -> None:
     pipeline = reading("the number is 4", '{"n": 4}', processing=ONE_REPAIR) >> Ask("sure")
     paused = Runner(pipeline).run_sync("x")
     ended = resume(pipeline, paused_state(paused), "yes")
@@ -268,7 +268,7 @@ def test_the_ladder_that_was_climbed_before_a_pause_is_told_after_it() -> None:
     assert sum(stage.usage.requests for step in ended.steps for stage in step.stages) == ended.usage.requests - 1
 
 
-def test_why_a_step_failed_before_a_pause_is_told_after_it_with_every_attempt() -> None:
+def test_why_a_step_failed_before_a_pause_is_reported_after_it_with_every_attempt() -> None:
     fan = Parallel(
         "s",
         {"a": reading("none", "still none", "no", processing=ONE_REPAIR), "b": Ask("ask")},
@@ -334,7 +334,7 @@ def test_what_a_step_has_used_before_it_paused_counts_when_it_has_ended() -> Non
     assert ended.step("weigh").usage == ended.usage == Usage(2, 20, 4)
 
 
-def test_an_observer_hears_of_each_process_what_was_done_in_it() -> None:
+def test_an_observer_hears_from_each_process_what_was_done_in_it() -> None:
     pipeline = Pipeline([Weighing("weigh")])
     state = paused_state(Runner(pipeline).run_sync("x"))
     state["begun"]["weigh"]["seconds"] = 1000.0

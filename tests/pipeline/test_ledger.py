@@ -106,7 +106,7 @@ def test_an_error_of_this_package_is_its_sentence():
 
 
 @pytest.mark.parametrize("kind", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_is_no_exception_of_the_step_settles_it_as_cancelled_and_goes_on(kind: type[BaseException]):
+def test_an_error_that_is_not_the_steps_own_settles_it_as_cancelled_and_propagates(kind: type[BaseException]):
     slot = Slot("a", "step")
     with pytest.raises(kind), slot:
         raise kind

@@ -201,7 +201,7 @@ class Worker:
 WORKER = Worker()
 
 
-def test_an_agent_where_a_function_is_wanted_is_told_where_it_belongs():
+def test_an_agent_in_place_of_a_function_gets_an_error_that_says_where_it_belongs():
     with pytest.raises(
         UsageError,
         match=r"its type is Worker; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step",
@@ -419,7 +419,7 @@ def test_a_journal_hears_the_run_beside_the_observers() -> None:
     assert kept[0] == "RunStarted"
 
 
-def test_a_local_model_that_is_not_there_is_told_before_any_step(tmp_path: Path):
+def test_a_missing_local_model_is_reported_before_any_step(tmp_path: Path):
     done: list[str] = []
     missing = Step("ask", AgentSpec(model=f"local:{tmp_path}/no.gguf"))
     pipeline = Call("first", function=done.append) >> Call("then", function=str, fallback=missing)

@@ -70,7 +70,7 @@ def test_aros_1_and_8_every_agent_step_ends_and_is_the_last_of_the_results(strea
 
 
 @BOTH
-def test_aros_2_what_was_repaired_is_in_the_results_and_what_cannot_be_is_no_success(stream: bool):
+def test_aros_2_what_was_repaired_is_in_the_results_and_what_cannot_be_is_not_a_success(stream: bool):
     good = run(step(NEAR_JSON), stream=stream).to_dict()["steps"][0]
     assert (good["trust"], good["output"]) == ("inferred", VALUE)
     assert {"fence", "trailing-comma"} <= {repair["code"] for repair in good["repairs"]}
@@ -122,7 +122,7 @@ def test_aros_4_a_quota_stops_the_run(stream: bool):
     assert [each.status.value for each in result.steps] == ["success", "failed"]
 
 
-def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(caplog: pytest.LogCaptureFixture):
+def test_aros_5_callables_cause_no_noise_and_the_reported_prompt_is_the_one_sent(caplog: pytest.LogCaptureFixture):
     reported: list[Event] = []
     with caplog.at_level(logging.DEBUG, logger="flujo_aros"):
         Runner(Call("plain", function=str), observers=[reported.append]).run_sync("go")

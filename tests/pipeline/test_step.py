@@ -174,7 +174,7 @@ class Order(BaseModel):
 BAD, GOOD = '{"net": 1, "tax": 2, "gross": 4}', '{"net": 1, "tax": 2, "gross": 3}'
 
 
-def test_a_failing_check_enters_the_ladder_and_the_model_is_told_why():
+def test_a_failing_check_enters_the_ladder_and_the_model_is_given_the_reason():
     seen = Seen(BAD, GOOD)
     step = Step("a", Agent(seen.model), Order, checks=(check("output.net + output.tax == output.gross"),))
     run = Runner(step).run_sync("x")
@@ -396,7 +396,7 @@ def test_a_degraded_text_reaches_a_model_as_text():
 # From a blueprint
 
 
-def test_what_a_blueprint_says_in_vain_is_a_warning_with_its_line():
+def test_what_a_blueprint_says_without_effect_is_a_warning_with_its_line():
     text = (
         "agents: {a: {model: 'local:m', output_schema: {type: object}}}\n"
         "steps:\n"
@@ -460,7 +460,7 @@ def test_evidence_is_asked_for_only_where_a_ladder_adapts() -> None:
         ({"title": "Order", "age": "integer"}, "'age' is not a keyword"),
     ],
 )
-def test_a_mapping_that_is_no_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:
+def test_a_mapping_that_is_not_a_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:
     """It would accept every value."""
     spec = AgentSpec(model="openai:gpt-4o-mini")
     for build in (
@@ -473,5 +473,5 @@ def test_a_mapping_that_is_no_schema_is_an_error_of_its_step(schema: dict[str, A
 
 
 @pytest.mark.parametrize("schema", [{}, {"title": "Anything"}, {"x-aros": {}}])
-def test_a_schema_for_any_value_is_none(schema: dict[str, Any]) -> None:
+def test_a_schema_that_allows_any_value_is_accepted(schema: dict[str, Any]) -> None:
     Step("ask", AgentSpec(model="openai:gpt-4o-mini"), schema)

@@ -55,7 +55,7 @@ VALUE = {"n": 7, "words": ["a", "b"]}
 
 
 class Streaming:
-    """A model that writes its reply in pieces, and tells how many it has written."""
+    """A model that writes its reply in pieces, and counts how many it has written."""
 
     def __init__(self, *replies: Any, size: int = 3) -> None:
         self.replies = list(replies)

@@ -219,7 +219,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_any_value_that_is_no_text_renders_as_json_that_says_the_same(value: Any):
+def test_any_value_that_is_not_a_string_renders_as_equivalent_json(value: Any):
     text = render("{{ input }}", input=value)
     assert text == value if isinstance(value, str) else json.loads(text) == value
 
@@ -242,7 +242,7 @@ def test_any_source_renders_or_is_a_template_error(source: str):
         ("{% endif %}", "an 'endif' without its 'if'"),
     ],
 )
-def test_what_is_not_closed_is_said_in_the_signs_that_stand_there(source: str, message: str):
+def test_what_is_not_closed_is_quoted_as_it_was_written(source: str, message: str):
     with pytest.raises(TemplateError) as refused:
         InputTemplate(source, where="input")
     assert str(refused.value) == f"input: {message}"

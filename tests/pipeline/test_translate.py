@@ -128,7 +128,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=12).map("".join))
-def test_each_character_of_a_translation_comes_from_where_it_stood(source: str):
+def test_each_character_of_a_translation_comes_from_its_original_place(source: str):
     translated = translate(source)
     for offset, character in enumerate(translated.text):
         origin = translated.origin(offset)

@@ -1,4 +1,4 @@
-"""An agent without tools whose model calls a tool all the same is told so once, as one with tools is."""
+"""An agent without tools whose model calls a tool all the same is informed once, like one with tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def step(mode: Any) -> Step[Any]:
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted", "tool"])
-def test_the_model_is_told_that_there_is_no_such_tool_and_answers(mode: Any) -> None:
+def test_the_model_learns_that_there_is_no_such_tool_and_answers(mode: Any) -> None:
     model = ScriptedModel(ToolCallPart("lookup", {"what": "pens"}), '{"n": 3}')
     run = Runner(step(mode), models=model).run_sync("How many pens?")
     assert run.output == {"n": 3}
@@ -28,7 +28,7 @@ def test_the_model_is_told_that_there_is_no_such_tool_and_answers(mode: Any) -> 
     assert not [part for message in model.asked[1].messages for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def test_arguments_of_a_tool_that_does_not_exist_are_no_answer() -> None:
+def test_arguments_of_a_tool_that_does_not_exist_are_not_an_answer() -> None:
     model = ScriptedModel(ToolCallPart("lookup", {"n": 7}), then='{"n": 3}')
     assert Runner(step("prompted"), models=model).run_sync("How many pens?").output == {"n": 3}
 

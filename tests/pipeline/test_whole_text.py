@@ -131,7 +131,7 @@ def test_text_that_stays_cut_degrades(own: bool) -> None:
 
 @pytest.mark.parametrize("rest", ["the boat is ready.", "I have no idea.", "Dear Bob, all is well."])
 @pytest.mark.parametrize("contract", [None, {"type": "string"}, Output.block("")])
-def test_words_that_do_not_go_on_where_the_text_was_cut_are_no_rest_of_it(rest: str, contract: Any) -> None:
+def test_words_that_do_not_continue_the_cut_text_are_not_its_rest(rest: str, contract: Any) -> None:
     """Without a seam they may be the rest alone, and what was written before would be lost."""
     run = ran(Replies((CUT, "length"), (rest, "stop")), own=False, contract=contract)
     outcome = run.step("mail").outcome
@@ -167,7 +167,7 @@ def test_a_fallback_runs_in_place_of_text_that_stays_cut() -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "stop", None])
-def test_the_same_words_without_end_are_no_text_and_not_asked_for_again(finish: str) -> None:
+def test_endlessly_repeated_words_are_not_a_text_and_are_not_asked_for_again(finish: str) -> None:
     run = ran(Replies(("Dear Ann, " + "a customer service, " * 300, finish)), own=False)
     assert (run.status, run.usage.requests) == (RunStatus.DEGRADED, 1)
     assert "runaway_repetition" in {issue.code for issue in run.step("mail").outcome.because.issues}

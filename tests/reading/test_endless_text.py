@@ -76,7 +76,7 @@ LINES = st.text(st.sampled_from("ab |-=*.,0\n"), min_size=1, max_size=40)
 
 @given(st.lists(st.tuples(LINES, st.integers(1, 90)), min_size=1, max_size=30), LINES)
 @examples(100)
-def test_fewer_than_four_thousand_characters_of_the_same_are_no_runaway(
+def test_fewer_than_four_thousand_repeated_characters_are_not_a_runaway(
     parts: list[tuple[str, int]], last: str
 ) -> None:
     """Each part is no longer than 3,600, and a counter stands between any two of them."""
@@ -86,6 +86,6 @@ def test_fewer_than_four_thousand_characters_of_the_same_are_no_runaway(
 
 @given(st.text(max_size=400), st.text(min_size=1, max_size=200).filter(str.strip), st.integers(0, 199))
 @examples(100)
-def test_any_words_that_stand_there_for_long_enough_are_one(before: str, again: str, cut: int) -> None:
+def test_any_words_repeated_for_long_enough_are_a_runaway(before: str, again: str, cut: int) -> None:
     """Whatever stands before them, and wherever the last of them ends."""
     assert ran_away(before + again * (5_000 // len(again) + 2) + again[: cut % len(again)]) is not None

@@ -85,7 +85,7 @@ def test_valid_json_of_a_type_is_returned_as_it_is(made: tuple[Any, Any], layout
 @example("\ud800", {}, {})
 @example('{"a": "\\ud800"}', {}, {"risk": Risk.LOSSY})
 def test_no_text_raises(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
-    """Any text against any schema comes to an outcome that can be told, stored and sent back."""
+    """Any text against any schema gives an outcome that can be printed, stored and sent back."""
     outcome = read(text, schema, **options)
     assert isinstance(outcome, Accepted | Rejected)
     assert outcome.text == text
@@ -166,7 +166,7 @@ def test_the_places_of_repaired_members_are_found_in_linear_work() -> None:
     assert twice < 3 * once
 
 
-def test_what_stood_there_is_cut_before_it_is_copied() -> None:
+def test_the_original_text_of_a_repair_is_cut_before_it_is_copied() -> None:
     """Thousands of edits that are about the whole text must not copy it thousands of times."""
     copied = 0
 

@@ -286,7 +286,7 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "Es lag kein Zettel bei. Das Ergebnis sähe so aus:\n",
     ],
 )
-def test_an_example_beside_a_request_is_no_answer(before: str) -> None:
+def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
     """Nothing was given to answer, or the words before the value forbid it."""
     assert isinstance(read(before + SPOKEN, Parcel), Rejected)
 
@@ -308,13 +308,13 @@ def test_answers_of_which_none_is_preferred_are_refused(form: str) -> None:
     assert outcome.reason is Reason.AMBIGUOUS
 
 
-def test_a_draft_whose_final_answer_does_not_come_is_refused() -> None:
+def test_a_draft_whose_final_answer_never_comes_is_refused() -> None:
     """The announced answer is somewhere else."""
     assert isinstance(read(f"Draft: {SPOKEN}\nFinal answer: see the attachment", Parcel), Rejected)
 
 
 @pytest.mark.parametrize("name", ["example", "expected", "rejected", "input", "previous", "schema"])
-def test_fields_are_not_taken_out_of_a_member_that_is_no_answer(name: str) -> None:
+def test_fields_are_not_taken_from_a_member_that_is_not_the_answer(name: str) -> None:
     """The name of the member says that it holds something else."""
     assert isinstance(read(json.dumps({name: ANSWER}), Parcel), Rejected)
 

@@ -107,7 +107,7 @@ def test_a_grade_is_not_its_letter() -> None:
 @pytest.mark.parametrize(
     "said", ["b", "B.", "(B)", "**B**", "Answer: B", "Option B", "The answer is B.", "answer: b", "[b]"]
 )
-def test_a_choice_of_one_letter_stands_alone_or_behind_a_label(said: str) -> None:
+def test_a_choice_of_one_letter_counts_alone_or_after_a_label(said: str) -> None:
     assert read(said, Literal["A", "B", "C"]).value == "B"
 
 
@@ -125,7 +125,7 @@ def test_a_choice_of_one_letter_stands_alone_or_behind_a_label(said: str) -> Non
         *("N/A", "N.A.", "I would need more data", "A is it or B", "The answer is a"),
     ],
 )
-def test_an_article_is_no_choice_of_one_letter(said: str) -> None:
+def test_an_article_is_not_a_choice_of_one_letter(said: str) -> None:
     assert isinstance(read(said, Literal["A", "B", "I", "N"]), Rejected)
 
 
@@ -146,7 +146,7 @@ def test_an_article_is_no_choice_of_one_letter(said: str) -> None:
         ),
     ],
 )
-def test_a_sentence_that_only_holds_the_word_of_a_choice_is_no_answer(said: str) -> None:
+def test_a_sentence_that_merely_contains_the_word_of_a_choice_is_not_an_answer(said: str) -> None:
     assert isinstance(read(said, Level), Rejected)
 
 
@@ -217,7 +217,7 @@ def test_a_boolean_that_is_weakened_is_none(said: str) -> None:
         *("True or false?", "No comment.", "I have no idea.", "The yes vote won.", "That would be true if x > 3."),
     ],
 )
-def test_a_sentence_with_a_boolean_word_in_it_is_no_boolean(said: str) -> None:
+def test_a_sentence_that_contains_a_boolean_word_is_not_a_boolean(said: str) -> None:
     assert isinstance(read(said, bool), Rejected)
 
 
@@ -436,7 +436,7 @@ def test_a_decimal_comma_without_quotes_is_read_where_no_key_could_follow() -> N
 
 @pytest.mark.parametrize("like", [date, datetime, time, timedelta])
 @pytest.mark.parametrize("said", ["2025", "20250415", "0", "15", "15.5", "-1", "900"])
-def test_digits_alone_are_no_date(like: type, said: str) -> None:
+def test_digits_alone_are_not_a_date(like: type, said: str) -> None:
     for reply, contract in (
         (json.dumps({"v": said}), dict[str, like]),
         (json.dumps([said]), list[like]),
@@ -456,7 +456,7 @@ def test_digits_are_kept_where_pydantic_keeps_them() -> None:
 
 
 @pytest.mark.parametrize("said", ["10:30-11:00", "10:00-12:00", "22:00-06:00", "10:30-1100"])
-def test_a_span_of_time_is_no_time_zone(said: str) -> None:
+def test_a_time_span_is_not_a_time_zone(said: str) -> None:
     assert isinstance(read(json.dumps([said]), list[time]), Rejected)
     assert isinstance(read(json.dumps([f"2025-04-03 {said}"]), list[datetime]), Rejected)
 
@@ -579,14 +579,14 @@ def test_a_duration_that_could_be_another_is_refused(said: str) -> None:
     "said", ["N/A", "n/a", "unknown", "none", "-", "", "Not available", "TBD", "keine Angabe", "未知"]
 )
 @pytest.mark.parametrize("like", [float, date, bool, Level, list[int], BaseModel])
-def test_a_word_for_no_value_is_null_where_null_may_stand(said: str, like: Any) -> None:
+def test_a_word_for_no_value_is_null_where_null_is_allowed(said: str, like: Any) -> None:
     outcome = read(json.dumps({"v": said}), dict[str, like | None])
     assert outcome.value == {"v": None}
     assert codes(outcome) == ["string-to-null" if said == "none" else "no-value"]
 
 
 @pytest.mark.parametrize("said", ["N/A", "unknown", "", "none"])
-def test_a_word_for_no_value_is_kept_where_text_may_stand_and_refused_where_null_may_not(said: str) -> None:
+def test_a_word_for_no_value_is_kept_where_strings_are_allowed_and_refused_where_null_is_not(said: str) -> None:
     assert read(json.dumps({"v": said}), dict[str, str | None]).value == {"v": said}
     for like in (float, date, bool, Level, list[str]):
         assert isinstance(read(json.dumps({"v": said}), dict[str, like]), Rejected), like
@@ -619,18 +619,18 @@ def test_a_word_that_says_something_is_not_null(said: str) -> None:
 # --- lists, envelopes, placeholders, escapes --------------------------------------------------------------------
 
 
-def test_a_flat_list_is_no_matrix() -> None:
+def test_a_flat_list_is_not_a_matrix() -> None:
     assert why("[1, 2, 3, 4]", list[list[int]]) is Reason.AMBIGUOUS
     assert read("[[1, 2], [3]]", list[list[int]]).value == [[1, 2], [3]]
 
 
 @pytest.mark.parametrize("reply", ['{"error_code": 500}', '{"min": 5}', '{"retry_after": 5}'])
-def test_a_number_under_a_name_of_its_own_is_no_envelope(reply: str) -> None:
+def test_a_number_under_a_name_of_its_own_is_not_in_an_envelope(reply: str) -> None:
     assert isinstance(read(reply, int), Rejected)
 
 
 @pytest.mark.parametrize("name", ["rejected", "errors", "invalid_items", "examples", "old_tags"])
-def test_a_list_that_its_name_denies_is_no_answer(name: str) -> None:
+def test_a_list_whose_name_denies_it_is_not_an_answer(name: str) -> None:
     assert isinstance(read(json.dumps({name: ["a"]}), list[str]), Rejected)
 
 
@@ -658,7 +658,7 @@ class Person(BaseModel):
         "name: <name>\nage: 30",
     ],
 )
-def test_a_word_without_quotes_that_stands_for_a_value_is_refused(reply: str) -> None:
+def test_an_unquoted_word_that_refers_to_a_value_is_refused(reply: str) -> None:
     assert isinstance(read(reply, Person), Rejected)
 
 
@@ -717,7 +717,7 @@ def test_what_is_shown_as_final_stays(reply: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["soon", "3", "at noon", "25 Uhr", "13 pm"])
-def test_words_and_lone_figures_are_no_time_of_day(written: str) -> None:
+def test_words_and_lone_digits_are_not_a_time_of_day(written: str) -> None:
     assert given(reading(written, time)) == "refused"
 
 
@@ -735,7 +735,7 @@ def test_the_repair_of_an_amount_for_a_decimal_names_the_amount() -> None:
     }
 
 
-def test_what_is_no_amount_is_named_and_an_amount_next_to_an_error_is_none() -> None:
+def test_what_is_not_an_amount_is_named_and_an_amount_next_to_an_error_is_refused() -> None:
     outcome = read('{"price": "about 3.5"}', Line)
     assert isinstance(outcome, Rejected)
     assert [issue.message for issue in outcome.issues] == ["expected a number, found 'about 3.5'"]
@@ -755,7 +755,7 @@ def test_the_blanks_inside_french_quotation_marks_belong_to_them(blank: str) -> 
 
 
 @pytest.mark.parametrize("said", ["click|type", "click | type", "type|click"])
-def test_words_with_a_bar_between_them_are_no_choice(said: str) -> None:
+def test_words_separated_by_a_bar_are_not_a_choice(said: str) -> None:
     assert given(reading(said, Literal["click"])) == "refused"
     assert given(reading("| click |", Literal["click"])) == "click"
 
@@ -877,7 +877,7 @@ def test_a_decimal_keeps_the_digits_that_a_float_loses(reply: str) -> None:
     assert outcome.value.fee == Decimal("0.1234567890123456789")
 
 
-def test_many_digits_are_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
+def test_many_digits_need_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
     class Priced(BaseModel):
         price: Annotated[Decimal, Field(gt=0)]
         rate: float = 0

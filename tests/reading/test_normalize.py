@@ -47,7 +47,7 @@ def test_parsing_gives_the_value_that_read_gives() -> None:
     assert parse_and_validate("{'age': '3'}") == {"age": "3"}
 
 
-def test_parsing_raises_with_the_reason_where_there_is_no_value() -> None:
+def test_parsing_raises_with_the_reason_if_there_is_no_value() -> None:
     with pytest.raises(OutputError, match="age") as caught:
         parse_and_validate('{"name": "Ada"}', SCHEMA)
     assert caught.value.issues

@@ -1,4 +1,4 @@
-"""What a caller may ask of `read`, and what a model is told when it cannot be done."""
+"""What a caller may ask of `read`, and the feedback a model gets when it cannot be done."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_a_reply_that_ends_behind_a_comma_lacks_the_fields_that_have_not_come() 
     assert read('{"a": 1, "b": 2,', PAIR, truncated=False).value == {"a": 1, "b": 2}
 
 
-def test_a_sentence_is_no_bare_key() -> None:
+def test_a_sentence_is_not_a_bare_key() -> None:
     assert isinstance(read("{one two three four five six: 1, b: 2}", {}), Rejected)
     assert read("{one two: 1, b: 2}", {}).value == {"one two": 1, "b": 2}
 

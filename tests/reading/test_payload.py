@@ -65,7 +65,7 @@ def test_a_closing_tag_inside_a_string_ends_nothing() -> None:
     }
 
 
-def test_a_tag_that_is_only_spoken_of_is_no_payload() -> None:
+def test_a_tag_that_is_only_mentioned_is_not_a_payload() -> None:
     text = 'I will answer in <result> tags.\n<result>{"x": 3}</result>\nThat was <result>.'
     assert read(text, TAGGED).value == Point(x=3)
 
@@ -162,7 +162,7 @@ def test_notes_to_itself_are_not_what_a_model_says(text: str, said: str) -> None
     assert outcome.value.text == said
 
 
-def test_a_contract_without_a_name_is_no_contract() -> None:
+def test_a_contract_without_a_name_is_not_a_contract() -> None:
     for make in (lambda: Output.tagged(" ", Point), lambda: Output.text("<>"), lambda: Output.event([])):
         with pytest.raises(ContractError):
             make()

@@ -205,7 +205,7 @@ def test_a_name_of_two_words_may_mean_the_same_as_another(key: str, written: str
         ("temp_f", "68"),
     ],
 )
-def test_a_word_that_resembles_the_name_of_a_field_is_no_typo_of_it(key: str, written: str) -> None:
+def test_a_word_that_resembles_a_field_name_is_not_a_typo_of_it(key: str, written: str) -> None:
     refused(f'{{"{key}": {written}}}', Party)
 
 
@@ -302,14 +302,14 @@ def test_fields_under_a_key_of_their_own_are_moved_out() -> None:
     )
 
 
-def test_fields_of_an_object_that_stand_beside_it_are_moved_in() -> None:
+def test_fields_of_an_object_that_are_beside_it_are_moved_in() -> None:
     assert value('{"number": "LH 12", "status": "delayed", "row": 3, "letter": "A"}')["seat"] == {
         "row": 3,
         "letter": "A",
     }
 
 
-def test_a_field_of_an_object_that_stands_beside_it_is_moved_into_it() -> None:
+def test_a_single_field_of_an_object_that_is_beside_it_is_moved_in() -> None:
     text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3}, "letter": "A"}'
     assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
     assert codes(text, OpenFlight) == ["moved_key"]
@@ -319,13 +319,13 @@ def test_what_does_not_fit_the_object_that_has_a_field_for_it_refuses() -> None:
     refused('{"number": "LH 12", "status": "delayed", "seat": {"letter": "A"}, "row": "window"}', OpenFlight)
 
 
-def test_a_key_whose_field_the_object_beside_it_has_filled_is_ignored() -> None:
+def test_a_key_whose_field_is_already_filled_in_the_object_beside_it_is_ignored() -> None:
     text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A"}, "letter": "A"}'
     assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
     assert codes(text, OpenFlight) == ["ignored_key"]
 
 
-def test_a_field_that_stands_one_level_too_deep_is_moved_up() -> None:
+def test_a_field_one_level_too_deep_is_moved_up() -> None:
     text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A", "gate": "B4"}}'
     assert value(text)["gate"] == "B4"
     assert codes(text) == ["moved_key"]
@@ -456,7 +456,7 @@ def test_a_correction_replaces_the_answer_in_a_better_place(text: str) -> None:
         f"```json\n{GOOD}\n```\nFor comparison, the old record was {OTHER}.",
     ],
 )
-def test_a_draft_before_the_answer_is_no_rival(text: str) -> None:
+def test_a_draft_before_the_answer_is_not_a_rival(text: str) -> None:
     assert value(text)["status"] == "delayed"
 
 
@@ -510,7 +510,7 @@ def test_prose_that_agrees_or_speaks_of_something_else_is_harmless(behind: str) 
         f"<tool_response>{GOOD}</tool_response>\nI could not finish.",
     ],
 )
-def test_what_a_reply_shows_without_answering_is_no_answer(text: str) -> None:
+def test_what_a_reply_shows_without_answering_is_not_an_answer(text: str) -> None:
     refused(text)
 
 
@@ -548,7 +548,7 @@ def test_the_one_member_of_an_envelope_that_fits_is_the_answer(text: str) -> Non
         f'{{"answer": {GOOD}, "note": "Actually, it is cancelled."}}',
     ],
 )
-def test_an_envelope_whose_members_contradict_is_refused(text: str) -> None:
+def test_an_envelope_whose_members_contradict_each_other_is_refused(text: str) -> None:
     refused(text)
 
 
@@ -594,11 +594,11 @@ def test_escapes_that_were_meant_as_written_are_kept_in_every_frame(frame: str, 
         '{"number": "LH 12", "status": "delayed", // other fields unchanged\n}',
     ],
 )
-def test_an_elision_refuses_wherever_it_stands(text: str) -> None:
+def test_an_ellipsis_is_refused_wherever_it_is(text: str) -> None:
     refused(text)
 
 
-def test_an_item_of_a_list_in_lines_that_stands_for_more_refuses() -> None:
+def test_an_item_of_a_list_in_lines_that_abbreviates_others_is_refused() -> None:
     refused("- Kiel\n- Oslo\n- ...and more", list[str])
 
 
@@ -642,7 +642,7 @@ def test_the_last_pair_of_tags_may_be_disowned_too() -> None:
     )
 
 
-def test_what_was_final_stays_whatever_stands_beside_the_answer() -> None:
+def test_what_was_final_stays_final_whatever_is_beside_the_answer() -> None:
     replies = [
         f'{{"status": "ok", "result": {GOOD}}}',
         f"```json\n{OTHER}\n```\nCorrected:\n```json\n" + '"number": "LH 12", "status": "delayed"}\n```',
@@ -743,7 +743,7 @@ def test_no_error_behind_a_value_is_harmless(rest: str) -> None:
     assert value(GOOD + rest)["number"] == "LH 12"
 
 
-def test_an_object_that_reports_an_error_while_fields_are_empty_is_no_answer() -> None:
+def test_an_object_that_reports_an_error_while_fields_are_empty_is_not_an_answer() -> None:
     assert refused('{"number": "LH 12", "status": "delayed", "error": "not found"}').reason is Reason.AMBIGUOUS
     assert refused('{"number": "LH 12", "status": "delayed", "is_example": true}').reason is Reason.AMBIGUOUS
     assert value('{"number": "LH 12", "status": "delayed", "error": null}')["status"] == "delayed"

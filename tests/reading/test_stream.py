@@ -256,7 +256,7 @@ class Written(BaseModel):
 
 
 @pytest.mark.parametrize("size", [1, 4, 200])
-def test_what_a_type_writes_anew_is_not_final_before_the_whole_is(size: int) -> None:
+def test_what_a_type_rewrites_is_not_final_before_the_whole_is(size: int) -> None:
     """Validators, serializers and settings of a type change what was shown; what stands beside them is final."""
     text = '{"note": " n ", "amount": "1e-07", "code": "ab", "name": " x ", "parts": ["a", "bc"], "day": "2024-05-01"'
     check(text + "} there", Written, [(text + "} there")[at : at + size] for at in range(0, len(text) + 7, size)])
@@ -334,7 +334,7 @@ def test_a_path_is_final_once_the_next_key_has_come() -> None:
     assert last_of('{"title": "a", "count":', OBJECT).final_paths == frozenset({"$.title"})
 
 
-def test_runaway_white_space_is_told() -> None:
+def test_runaway_whitespace_is_reported() -> None:
     """A driver may end a stream that only repeats itself; the reader reads on all the same."""
     reader = StreamReader({})
     reader.feed('{"a": 1')
@@ -345,8 +345,8 @@ def test_runaway_white_space_is_told() -> None:
     assert reader.runaway.code == "runaway_whitespace"
 
 
-def test_runaway_repetition_is_told() -> None:
-    """The same words again and again are told, a long list of records is not."""
+def test_runaway_repetition_is_reported() -> None:
+    """The same words again and again are reported, a long list of records is not."""
     again = StreamReader({})
     for _ in range(500):
         again.feed("and then it said ")
@@ -378,7 +378,7 @@ def test_a_closed_stream_takes_no_more() -> None:
 
 @pytest.mark.parametrize("truncated", [None, True, False])
 def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
-    """`truncated` is told at the end, when it is known."""
+    """`truncated` is passed at the end, when it is known."""
     reader = StreamReader({})
     reader.feed('{"a": [1, 2')
     assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))

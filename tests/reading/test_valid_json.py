@@ -115,7 +115,7 @@ def test_the_frame_of_a_schema_around_the_answer_is_taken_off() -> None:
     assert outcome.value == {"user": "alma", "workers": 4}
 
 
-def test_a_schema_for_an_answer_is_no_answer_even_where_any_keys_are_allowed() -> None:
+def test_a_schema_in_place_of_an_answer_is_not_an_answer_even_if_any_keys_are_allowed() -> None:
     outcome = read(json.dumps(SETTINGS), SETTINGS)
     assert isinstance(outcome, Rejected)
     assert outcome.reason.value == "echoed_schema"
@@ -134,7 +134,7 @@ class Note(BaseModel):
 
 
 def test_a_model_that_drops_keys_is_never_clean_with_one() -> None:
-    """What pydantic would drop without a word is lost: the reader tells, or finds the field that was meant."""
+    """What pydantic would drop silently would be lost: the reader reports it, or finds the field that was meant."""
     outcome = read('{"text": "a", "Pages": 3}', Note)
     assert outcome.value == Note(text="a", pages=3)
     assert [repair.code for repair in outcome.repairs] == ["near_miss_key"]

@@ -150,7 +150,7 @@ def test_what_the_calls_have_cost_is_added_up(most, calls):
     assert len(asks) == calls
 
 
-def test_what_a_run_has_used_before_counts_and_is_told():
+def test_what_a_run_has_used_before_counts_and_is_reported():
     task = Task(TASK.contract, spent=Usage(requests=2, cost=Decimal("0.5")))
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), task=task, max_calls=3)
     assert len(asks) == 1
@@ -181,7 +181,7 @@ def test_what_a_limit_refuses_is_a_recorded_reason(options, why):
     assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["llm_repair", "retry"]
 
 
-def test_a_limit_that_is_met_inside_of_a_stage_is_told_too():
+def test_a_limit_that_is_met_inside_of_a_stage_is_reported_too():
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), max_calls=1)
     assert len(asks) == 1
     assert outcome.attempts[-1].why == "no further call: max_calls is 1, and as many calls were made"
@@ -244,7 +244,7 @@ class TestEvidence:
         assert [ask.stage for ask in asks] == ["extract", "llm_repair", "retry"]
         assert isinstance(outcome, Degraded)
 
-    def test_a_stage_that_never_gave_a_value_is_left_out_and_the_reason_told(self):
+    def test_a_stage_that_never_gave_a_value_is_left_out_and_the_reason_reported(self):
         task = self.task({"retry": Achieved(30, 0, calls=30)})
         asks, outcome = climbed((Retry(),), Reply(BAD), task=task, adaptive=True)
         assert asks == []

@@ -114,6 +114,6 @@ def test_names_of_stages_elsewhere_are_understood():
 @pytest.mark.parametrize(
     "stages", [["wish"], "retry", [{"stage": "escalate"}], [{"stage": "retry", "atempts": 1}], [3]]
 )
-def test_a_stage_that_is_none_is_an_error(stages):
+def test_an_unknown_stage_is_an_error(stages):
     with pytest.raises(ValidationError):
         Ladder.model_validate({"stages": stages})

@@ -98,14 +98,14 @@ def test_the_question_is_asked_once_more_in_plain_words() -> None:
     assert result.metadata["aros"]["origin"] == "extract"
 
 
-def test_an_example_that_is_the_answer_is_taken_the_second_time_and_told() -> None:
+def test_an_example_that_is_the_answer_is_accepted_the_second_time_and_reported() -> None:
     result, model = asked(dumped(ADA), dumped(ADA))
     reported = result.metadata["aros"]
     assert (result.output, model.calls, reported["trust"]) == (Person(name="Ada Lovelace", born=1815), 2, "inferred")
     assert [repair["code"] for repair in reported["repairs"]] == ["repeats-example"]
 
 
-def test_nothing_is_lost_where_nobody_can_be_asked() -> None:
+def test_nothing_is_lost_where_no_model_can_be_asked() -> None:
     result, model = asked(dumped(ADA), ladder=Ladder(stages=(LlmRepair(),)))
     assert (model.calls, result.metadata["aros"]["trust"]) == (1, "inferred")
 
@@ -180,7 +180,7 @@ def test_an_example_of_what_to_say_is_never_taken() -> None:
         (f"Example: {LINE}", "Another short, moody line."),
     ],
 )
-def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
+def test_what_is_said_may_also_be_in_the_prompt(prompt: str, reply: str) -> None:
     model = ScriptedModel(reply)
     outcome = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(prompt).steps[0].outcome
     assert isinstance(outcome, Accepted)
@@ -246,7 +246,7 @@ def test_dots_that_the_prompt_quotes_may_be_the_answer(prompt: str, value: Any, 
     assert blanks_in(value, compile_contract({}), Examples(lambda: prompt)) == blanks
 
 
-def test_what_may_be_chosen_is_no_blank() -> None:
+def test_what_may_be_chosen_is_not_a_blank() -> None:
     assert (
         blanks_in({"a": "string", "b": "string"}, compile_contract({"properties": {"a": {"enum": ["string"]}}})) is None
     )
@@ -263,7 +263,7 @@ def placed(*replies: str) -> tuple[Any, int]:
     return asyncio.run(agent.run("Where is the tower?")), model.calls
 
 
-def test_blanks_are_no_answer() -> None:
+def test_blanks_are_not_an_answer() -> None:
     result, calls = placed('{"name": "<name>", "city": "<city>"}', '{"name": "tower", "city": "Rome"}')
     assert (result.output, calls) == (Place(name="tower", city="Rome"), 2)
     with pytest.raises(OutputError, match="echoed_schema"):

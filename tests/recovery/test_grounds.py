@@ -52,7 +52,7 @@ def risk_of(value, source, schema, *, whole=False, name="v"):
 
 @pytest.mark.parametrize("first", ['{"boat": "Alma"}', '{"boat": "Alma", "days": "a few"}'])
 @pytest.mark.parametrize("stage", [LlmRepair(), Patch(), Extract()], ids=lambda stage: stage.stage)
-def test_a_field_that_no_text_gave_is_not_filled_by_who_has_not_seen_the_question(first, stage):
+def test_a_field_that_no_text_gave_is_not_filled_by_a_model_that_has_not_seen_the_question(first, stage):
     reply = Reply('{"$.days": 7}') if stage.stage == "patch" else MADE_UP
     asks, outcome = climbed((stage,), Reply(first), reply, task=TRIP)
     assert len(asks) == 1, "asked once more, it would only make something else up"
@@ -99,7 +99,7 @@ def test_what_follows_from_the_text_is_inferred(risk):
         ("東京", "東京へ行きます", {"type": "string"}),
     ],
 )
-def test_what_the_text_states_is_no_repair(value, source, schema):
+def test_what_the_text_states_needs_no_repair(value, source, schema):
     assert risk_of(value, source, schema) is None
 
 
@@ -145,7 +145,7 @@ def test_a_choice_may_be_made_from_the_whole_of_what_was_asked_about():
     assert risk_of("positive", "I love it!", sentiment, whole=True) is Risk.INFERRED
 
 
-def test_the_value_of_another_field_is_no_ground_for_a_missing_one():
+def test_the_value_of_another_field_is_no_evidence_for_a_missing_one():
     contract = compile_contract(
         {"type": "object", "properties": {"crew": {"type": "integer"}, "days": {"type": "integer"}}}
     )
@@ -200,7 +200,7 @@ class TestWhatPays:
         assert [ask.stage for ask in asks] == ["retry"]
         assert outcome.kind == "degraded"
 
-    def test_what_a_check_has_against_a_value_is_told_to_who_sees_the_question(self):
+    def test_the_objection_of_a_check_goes_to_the_model_that_sees_the_question(self):
         contract = Output.json(Trip)
         few = replace(contract, checks=(lambda trip: trip.days < 5 or "too long",))
         for native in (None, "can", "on"):

@@ -22,7 +22,7 @@ WAYS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_secret_of_each_kind_is_hidden_wherever_it_stands(kind: str, way: str) -> None:
+def test_a_secret_of_each_kind_is_hidden_wherever_it_occurs(kind: str, way: str) -> None:
     words, secret = KINDS[kind]
     text = WAYS[way](words)
     vault = Vault(text, labelled=True)
@@ -40,7 +40,7 @@ def test_ordinary_data_stays(text: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_stands_around_a_secret_stays(kind: str) -> None:
+def test_what_surrounds_a_secret_stays(kind: str) -> None:
     """A repair needs the rest: the fields beside a secret, and what follows it."""
     words, _ = KINDS[kind]
     text = json.dumps({"id": "A-17", "note": words, "qty": "many", "city": "Kiel"})
@@ -49,7 +49,7 @@ def test_what_stands_around_a_secret_stays(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("part", "is_secret"), [("abcd1234", True), ("abcd123", False), ("darkness", False)])
-def test_a_part_of_a_secret_is_one_where_it_is_long_and_no_word(part: str, is_secret: bool) -> None:
+def test_a_part_of_a_secret_is_hidden_if_it_is_long_and_not_a_word(part: str, is_secret: bool) -> None:
     text = f"Cookie: sid={part}; theme=dark"
     assert (part in secrets_by_context(text)) is is_secret
 
@@ -60,7 +60,7 @@ def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_s
 
 
 @pytest.mark.parametrize(("value", "is_secret"), [("xxxxxxxx", False), ("••••••••", False), ("xxxxxxxy", True)])
-def test_one_character_again_and_again_stands_for_a_secret_and_is_none(value: str, is_secret: bool) -> None:
+def test_one_repeated_character_is_a_placeholder_and_not_a_secret(value: str, is_secret: bool) -> None:
     assert (value in labelled_values(f"password: {value}")) is is_secret
 
 

@@ -82,7 +82,7 @@ def test_a_repair_of_a_reply_that_was_made_whole_is_of_the_repair() -> None:
     assert outcome.origin == "llm_repair"
 
 
-def test_a_degraded_text_is_no_value_and_keeps_the_rejection() -> None:
+def test_a_degraded_text_is_not_a_value_and_keeps_the_rejection() -> None:
     outcome = climbed((Retry(), Degrade()), Reply(BAD), Reply("no"), like=Item)[1]
     assert isinstance(outcome, Degraded)
     assert outcome.text == BAD

@@ -81,12 +81,12 @@ def test_a_text_never_holds_the_word_that_marks_it(text):
     assert fenced(text) == (whole, nonce), "the same text gives the same prompt"
 
 
-def test_who_writes_the_beginning_of_a_text_cannot_know_the_word_that_marks_it():
+def test_the_author_of_the_beginning_of_a_text_cannot_know_the_word_that_marks_it():
     begin = "x" * 1_000
     assert len({fenced(begin + end)[1] for end in ("a", "b", "c", "")}) == 4
 
 
-def test_a_long_output_is_not_asked_about_and_the_reason_told():
+def test_a_long_output_is_not_asked_about_and_the_reason_reported():
     stages = (LlmRepair(max_chars=1_000), Extract(max_chars=1_000))
     asks, outcome = climbed(stages, Reply(BAD + " so" * 1_000))
     assert asks == []
@@ -202,7 +202,7 @@ def test_hiding_and_restoring_gives_the_text_again(text, named):
     assert vault.restore(vault.hide(text)) == text
 
 
-def test_a_port_is_no_password():
+def test_a_port_is_not_a_password():
     text = "see http://localhost:8080"
     assert Vault(text).hide(text) == text
 

@@ -173,7 +173,7 @@ def test_a_named_secret_is_hidden_in_json_in_json_and_comes_back() -> None:
     assert json.loads(vault.restore(vault.hide(text))) == json.loads(text)
 
 
-def test_a_password_of_a_url_is_hidden_where_it_stands_alone() -> None:
+def test_a_password_of_a_url_is_hidden_where_it_occurs_alone() -> None:
     text = "https://ann:opensesame@host, that is opensesame"
     assert Vault(text).hide(text) == "https://ann:[secret-1]@host, that is [secret-1]"
 
@@ -198,7 +198,7 @@ def test_a_label_is_known_in_replies_that_are_not_quite_json(reply: str, value: 
 
 @pytest.mark.parametrize("quoted", ["'{}'", '"{}"', "“{}”", "`{}`"])
 @pytest.mark.parametrize("secret", [r"ab\u0041cd9", r"C:\new\table9", r"a\\b9"])
-def test_quotes_in_prose_make_no_json(quoted: str, secret: str) -> None:
+def test_quotes_in_prose_do_not_make_json(quoted: str, secret: str) -> None:
     text = f"The password: {quoted.format(secret)}"
     vault = Vault(text, labelled=True)
     assert secret not in vault.hide(text)

@@ -92,7 +92,7 @@ class TestResume:
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"name": "pencil", "qty": 30}'))
         assert outcome.reason is Reason.TRUNCATED
 
-    def test_an_answer_anew_that_shares_no_words_with_the_cut_but_all_its_values_is_taken(self):
+    def test_a_new_answer_that_shares_no_words_with_the_cut_one_but_all_its_values_is_accepted(self):
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"qty": 3, "name": "pen"}'))
         assert outcome.value == PEN
 
@@ -213,7 +213,7 @@ class TestExtract:
         assert [(repair.code, repair.path) for repair in outcome.repairs] == [("not-in-output", "$.qty")]
         assert outcome.trust is Trust.INFERRED
 
-    def test_what_the_text_does_not_say_is_no_value(self):
+    def test_what_the_text_does_not_say_is_not_a_value(self):
         _, outcome = climbed((Extract(),), Reply("I would take the pen, a few of them."), Reply(GOOD))
         assert outcome.reason is Reason.NO_JSON
         assert [(issue.code, issue.path) for issue in outcome.attempts[-1].issues] == [("not_in_output", "$.qty")]
@@ -305,7 +305,7 @@ class TestRepairKeepsWhatWasRight:
         _, outcome = climbed((LlmRepair(),), Reply(BAD), changed, changed)
         assert isinstance(outcome, Rejected)
 
-    def test_another_spelling_of_the_same_is_no_change(self):
+    def test_another_spelling_of_the_same_value_is_not_a_change(self):
         _, outcome = climbed(
             (LlmRepair(),), Reply('{"name": "Blue  pen", "qty": "it is 1"}'), Reply('{"name": "blue pen", "qty": 1}')
         )
@@ -342,7 +342,7 @@ class TestSalvage:
         assert outcome.value == {"my items": [1, 3]}
         assert [repair.path for repair in outcome.repairs] == ["$['my items'][1]"]
 
-    def test_an_object_without_its_last_members_is_no_salvage(self):
+    def test_an_object_without_its_last_members_is_not_salvaged(self):
         _, outcome = climbed((Salvage(),), cut('{"name": "pen", "qty": 3'))
         assert outcome.reason is Reason.TRUNCATED
 
@@ -350,7 +350,7 @@ class TestSalvage:
         assert "salvage" not in [stage.stage for stage in Ladder().stages]
 
     @given(st.integers(0, len(LIST)))
-    def test_every_item_that_is_kept_stood_there_whole(self, at):
+    def test_every_item_that_is_kept_was_there_whole(self, at):
         _, outcome = climbed((Salvage(),), cut(LIST[:at]), like=list[Item])
         if isinstance(outcome, Accepted):
             kept = [item.model_dump() for item in outcome.value]
@@ -429,7 +429,7 @@ class TestSimplify:
 
 
 class TestDegrade:
-    def test_the_text_comes_back_and_is_no_value(self):
+    def test_the_text_comes_back_and_is_not_a_value(self):
         _, outcome = climbed((Degrade(),), Reply("plain words"))
         assert isinstance(outcome, Degraded)
         assert outcome.text == "plain words"

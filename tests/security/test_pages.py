@@ -171,7 +171,7 @@ def test_each_annotation_is_one_line_with_one_command(aros: Aros, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_sarif_is_text_without_links_in_lines_that_are_no_commands(
+def test_sarif_is_text_without_links_in_lines_that_are_not_commands(
     aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

@@ -1,4 +1,4 @@
-"""A journal in a folder of the test, and OpenTelemetry that keeps all it is told in memory."""
+"""A journal in a folder of the test, and OpenTelemetry that keeps everything in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 @dataclass
 class Emitted:
-    """What OpenTelemetry was told."""
+    """What OpenTelemetry received."""
 
     exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
     reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)

@@ -100,7 +100,7 @@ def test_a_collector_that_is_not_there_neither_fails_nor_litters_a_run(tmp_path:
 @pytest.mark.parametrize(
     "environment", [{}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}]
 )
-def test_nothing_is_sent_where_nobody_asked_for_it(environment: dict[str, str]) -> None:
+def test_nothing_is_sent_unless_asked_for(environment: dict[str, str]) -> None:
     assert from_environment(environment) is None
 
 

@@ -52,7 +52,7 @@ def test_stages_say_how_often_they_saved_a_value(filled: Journal) -> None:
     assert stages["degrade"].accepted == 0
 
 
-def test_a_frequent_repair_is_told_with_its_place_share_and_advice(filled: Journal) -> None:
+def test_a_frequent_repair_is_shown_with_its_place_share_and_advice(filled: Journal) -> None:
     found = health(filled)
     repair = next(each for each in found.repairs if each.code == "string-to-number")
     assert (repair.place, repair.step, repair.model) == ("crew", "ask", "model-ask")

@@ -39,7 +39,7 @@ def call(name: str = "count") -> Call:
     return Call(name, function=lambda previous_step: previous_step)
 
 
-def test_a_run_is_told_step_by_step_with_calls_readings_and_repairs(journal: Journal) -> None:
+def test_a_run_is_recorded_step_by_step_with_calls_readings_and_repairs(journal: Journal) -> None:
     result = Runner(pipeline(boat_step("ask", MESSY), call()), observers=[journal]).run_sync("")
     story = journal.story(result.run_id)
     assert (story.run.pipeline, story.run.status, story.run.steps) == ("boats", "completed", 2)
@@ -55,7 +55,7 @@ def test_a_run_is_told_step_by_step_with_calls_readings_and_repairs(journal: Jou
     assert count.step.status == "success"
 
 
-def test_stages_that_ran_and_stages_that_did_not_are_told_with_the_reason(journal: Journal) -> None:
+def test_stages_that_ran_and_stages_that_did_not_are_recorded_with_the_reason(journal: Journal) -> None:
     Runner(pipeline(boat_step("ask", BAD, GOOD)), observers=[journal]).run_sync("")
     stages = {stage.stage: stage for stage in journal.story().chapters[0].stages}
     assert (stages["llm_repair"].because, stages["llm_repair"].outcome, stages["llm_repair"].calls) == (
@@ -210,7 +210,7 @@ def test_a_journal_that_cannot_be_opened_is_one_sentence_without_the_password(ur
     assert "pw" not in str(refused.value)
 
 
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database " * 100)
     with pytest.raises(UsageError, match="file is not a database"):
@@ -370,7 +370,9 @@ def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
             journal.runs()
 
 
-def test_what_is_no_file_and_no_url_makes_no_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_neither_a_file_nor_a_url_creates_no_file_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="the journal cannot be opened at 3: expected a file, sqlite"):
         Journal(3)  # type: ignore[arg-type]  # what types forbid can be given

@@ -11,7 +11,7 @@ from flujo_aros import Logging, Runner
 from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
 
 
-def test_a_run_that_went_well_is_told_in_two_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_successful_run_is_logged_in_two_lines(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "flujo_aros"):
         run = Runner(pipeline(boat_step("ask", GOOD)), observers=[Logging()]).run_sync("")
     assert [record.message.split(",")[0] for record in caplog.records] == [

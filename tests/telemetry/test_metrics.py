@@ -23,7 +23,7 @@ def values(emitted: Emitted, metric: str, **labels: Any) -> float:
     return sum(getattr(point, "value", getattr(point, "sum", 0)) for point in found)
 
 
-def test_every_metric_stands_in_the_documentation_with_unit_and_labels() -> None:
+def test_every_metric_is_documented_with_its_unit_and_labels() -> None:
     page = PAGE.read_text(encoding="utf-8").partition("## Metrics")[2]
     rows = [line for line in page.splitlines() if line.startswith(("| `aros.", "| `agent."))]
     emitted = {row.split("`")[1]: [cell.strip() for cell in row.strip("|").split("|")] for row in rows}

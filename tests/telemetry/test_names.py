@@ -42,7 +42,7 @@ def test_the_installed_package_knows_the_same_names() -> None:
     assert error_attributes.ERROR_TYPE == names.ERROR_TYPE
     assert error_attributes.ErrorTypeValues.OTHER.value == names.OTHER_ERROR
     if tuple(map(int, re.findall(r"\d+", version("opentelemetry-semantic-conventions"))[:2])) >= (0, 66):
-        missing = "the conventions have changed: look at what has, pin their version anew, and tell it in the docs"
+        missing = "the conventions have changed: see how, pin the new version, and update the docs"
         assert set(PINNED) <= known, missing
         assert names.INVOKE_WORKFLOW in operations, missing
 

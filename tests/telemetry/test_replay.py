@@ -141,7 +141,7 @@ def test_what_a_step_was_read_with_is_replayed(journal: Journal, name: str) -> N
     assert (found.verdict, found.missing, found.skipped) == (found.recorded, None, ())
 
 
-def test_a_reply_that_a_check_has_rejected_with_an_issue_of_its_own_is_no_success(journal: Journal) -> None:
+def test_a_reply_that_a_check_has_rejected_with_its_own_issue_is_not_a_success(journal: Journal) -> None:
     contract = Output.event(["ruled"], ["winner"], checks=[winner_in(["ann"])])
     model = Replies([Part('{"kind": "ruled", "text": "Well.", "winner": "bob"}')] * 2)
     Runner(Step("ask", Agent(model), contract), observers=[journal]).run_sync("")

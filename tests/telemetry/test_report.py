@@ -1,4 +1,4 @@
-"""The report: one HTML file that tells everything and needs nothing; what a model wrote is text in it, never markup."""
+"""The report: one HTML file that shows everything and needs nothing; what a model wrote is text in it, never markup."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_stages_that_did_not_run_say_why(journal: Journal) -> None:
     assert "expected true or false" in page.text
 
 
-def test_a_failed_step_stands_at_the_top_with_what_can_be_done(journal: Journal) -> None:
+def test_a_failed_step_is_at_the_top_with_what_can_be_done(journal: Journal) -> None:
     page = page_of(journal, order(BAD, then="No."))
     top = page.text.partition("Timeline")[0]
     assert "✕ failed" in top or "▲ degraded" in top

@@ -195,7 +195,7 @@ def test_no_planted_secret_leaves(
 
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
-def test_a_secret_whose_case_a_template_changes_stays_one(emitted: Emitted, tmp_path: Path, case: str) -> None:
+def test_a_secret_whose_case_a_template_changes_is_still_masked(emitted: Emitted, tmp_path: Path, case: str) -> None:
     """Whoever reads a span or the journal can undo `| upper`, so it hides nothing."""
     planted = "Pl4nted-Under-A-Key"
     written = getattr(planted, case)()
@@ -251,6 +251,6 @@ def test_the_closing_report_of_a_run_shows_no_secret() -> None:
         runner = Runner(pipeline(*steps), observers=[mask.hear])
         context = {"key": PLANTED["context"], "shop": {"access_token": PLANTED["context by name"]}}
         print_summary(runner.run_sync("", context=context), console)
-    known = {PLANTED["named"], PLANTED["environment"]}  # nobody has told it of these
+    known = {PLANTED["named"], PLANTED["environment"]}  # it was not given these
     assert [secret for secret in PLANTED.values() if secret in shown.getvalue() and secret not in known] == []
     assert "[secret-1]" in shown.getvalue()

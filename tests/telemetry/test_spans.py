@@ -106,7 +106,7 @@ def test_a_stage_that_repairs_reports_so_on_the_step_and_has_a_span(emitted: Emi
     }
 
 
-def test_a_fallback_stage_is_told_and_a_degraded_step_is_no_error(emitted: Emitted) -> None:
+def test_a_fallback_stage_is_reported_and_a_degraded_step_is_not_an_error(emitted: Emitted) -> None:
     run(emitted, boat_step("ask", *[BAD] * 12))
     stages = [tags["stage"] for name, tags in emitted.events("step ask") if name == "aros.fallback.stage"]
     assert stages[-1] == "degrade"
@@ -287,7 +287,7 @@ def test_inputs_and_outputs_of_runs_and_steps_leave_only_with_content_and_masked
     assert "hunter2" not in emitted.everything()
 
 
-def test_the_system_prompt_is_told_by_its_length_and_with_content_as_it_was_resolved(emitted: Emitted) -> None:
+def test_the_system_prompt_is_reported_by_its_length_and_with_content_as_it_was_resolved(emitted: Emitted) -> None:
     agent = Agent(model(GOOD), output_type=Boat, instructions=lambda: "You keep the harbour of Alma.")
     run(emitted, Step("ask", agent, input="Which boat?"))
     system = dict(emitted.events("step ask"))["agent.system"]

@@ -1,4 +1,4 @@
-"""For any pipeline, any replies and any end: each call is told once, in its place, and all tell the same usage."""
+"""For any pipeline, any replies and any end: each call is reported once, in place, and all report the same usage."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def check_nesting(spans: list[ReadableSpan], run_name: str, *, timed: bool) -> N
     streamed=st.booleans(),
     stop_at=st.none() | st.integers(min_value=0, max_value=8),
 )
-def test_every_call_is_told_once_and_in_its_place(plans: list[Plan], streamed: bool, stop_at: int | None) -> None:
+def test_every_call_is_reported_once_and_in_its_place(plans: list[Plan], streamed: bool, stop_at: int | None) -> None:
     emitted = Emitted()
     instrument_agents(emitted.traces, emitted.meters, content=False)
     try:

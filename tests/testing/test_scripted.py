@@ -1,4 +1,4 @@
-"""A scripted model answers in order, streams, fails as told, and remembers what it was asked."""
+"""A scripted model answers in order, streams, fails as scripted, and remembers what it was asked."""
 
 import asyncio
 import sys

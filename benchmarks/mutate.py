@@ -41,6 +41,11 @@ EQUIVALENT: dict[str, str] = {
     "flujo_aros/contract/validators.py TypeValues.__init__: "
     'bool(keys) and "validation_alias" in str(self.adapter.core_schema) -> '
     "(bool(keys) or 'validation_alias' in str(self.adapter.core_schema))": "only slower: every date is looked at",
+    "flujo_aros/reading/select.py Search._try: JSON_BEGINS.match(text, start) is not None -> "
+    "(JSON_BEGINS.match(text, start) is None)": "only slower: the search for the end of the value comes first",
+    "flujo_aros/reading/candidate.py rewrite: _DOUBLE in quoted -> (_DOUBLE not in quoted)": (
+        "only slower: the text is read token by token"
+    ),
     "flujo_aros/redaction/text.py Quotes._may_open: at >= 0 -> (at >= -1)": "equivalent: text[-1:0] is empty too",
 }
 """Changes that make no difference to anybody, as they are printed, and why."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from flujo_aros import StepLimits, Usage
-from flujo_aros.pipeline.execution import Budget
+from flujo_aros import LimitReached, StepLimits, Usage
+from flujo_aros.pipeline.execution import Budget, StepAllowance
 
 CENT = Decimal("0.01")
 
@@ -51,6 +52,25 @@ def test_who_cannot_wait_counts_the_calls_that_are_open() -> None:
     assert one_open.refusal() is None
     assert one_open.refusal(within=True) is not None
     assert budget(Usage(requests=1), open_calls=1, max_requests=3).refusal(within=True) is None
+
+
+def test_a_step_with_an_open_call_is_refused_what_another_step_would_wait_for() -> None:
+    """Two steps that wait for each other's calls would never end."""
+
+    async def main() -> None:
+        shared = budget(max_requests=2)
+        first, second = StepAllowance(shared), StepAllowance(shared)
+        settle = await first.reserve()
+        await first.reserve()
+        with pytest.raises(LimitReached):
+            await first.reserve()
+        waiting = asyncio.ensure_future(second.reserve())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        settle(Usage())
+        await waiting
+
+    asyncio.run(main())
 
 
 def test_the_first_call_never_waits() -> None:

@@ -84,6 +84,11 @@ def test_fewer_than_four_thousand_repeated_characters_are_not_a_runaway(
     assert ran_away(text) is None
 
 
+@pytest.mark.parametrize(("blank", "runs_away"), [(2_000, False), (2_001, True)])
+def test_more_than_two_thousand_blanks_at_the_end_are_a_runaway(blank: int, runs_away: bool) -> None:
+    assert (ran_away(VERSE.rstrip() + "\n" * blank) is not None) is runs_away
+
+
 @given(st.text(max_size=400), st.text(min_size=1, max_size=200).filter(str.strip), st.integers(0, 199))
 @examples(100)
 def test_any_words_repeated_for_long_enough_are_a_runaway(before: str, again: str, cut: int) -> None:

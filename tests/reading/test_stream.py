@@ -230,6 +230,18 @@ def test_a_value_that_touches_the_end_is_not_final() -> None:
     )
 
 
+def test_the_items_of_a_set_are_not_final_before_it_ends() -> None:
+    """A later item may equal an earlier one; a list has its items once and for all."""
+
+    class Tagged(BaseModel):
+        names: list[str]
+        tags: set[str]
+
+    text = '{"names": ["a", "b", "a"], "tags": ["x", "y", "x"'
+    partials, _ = stream("", Tagged, list(text))
+    assert partials[-1].final_paths == frozenset({"$.names", "$.names[0]", "$.names[1]", "$.names[2]"})
+
+
 def test_what_the_schema_converts_for_certain_is_shown_converted() -> None:
     """A number in quotes, where a number is wanted, is shown when it is whole."""
     partials, _ = stream("", OBJECT, ['{"title": "a", "count": "1', '2", "tags": '])

@@ -111,6 +111,7 @@ def test_what_the_text_states_needs_no_repair(value, source, schema):
         (1_500_000, "1.5 million people", {"type": "integer"}),
         ("2026-08-22", "on August 22, 2026", {"type": "string"}),
         ("Ada Lovelace", "Lovelace, Ada", {"type": "string"}),
+        ("the crew sails north on Monday", "On Monday the whole crew will be sailing north", {"type": "string"}),
         ("de", '{"v": "German"}', {"enum": ["de", "en"]}),
         (True, "It is urgent, I think", {"type": "boolean"}),
     ],
@@ -133,6 +134,7 @@ def test_what_the_text_says_otherwise_is_inferred(value, source, schema):
         ([], '{"w": 1}', {"type": "array"}),
         (False, '{"w": 1}', {"type": "boolean"}),
         ("Oslo", "We sail from Kiel.", {"type": "string"}),
+        ("we sail home tonight", "We sail from Kiel.", {"type": "string"}),
         (0.5, "12 % of it", {"type": "number"}),
     ],
 )

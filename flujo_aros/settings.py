@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from flujo_aros.errors import UsageError
@@ -44,10 +44,20 @@ class FallbackSettings(_Part, frozen=True):
 class StreamingSettings(_Part, frozen=True):
     """Streamed replies."""
 
+    aggregate_structured: bool = True
+    """Whether the pieces of a streamed reply are joined, read and validated at its end; only true is possible."""
     stop_runaway: bool = True
     """Whether a stream is ended early if the model emits endless whitespace or repeats itself."""
     stop_doomed: bool = False
     """Whether a stream is ended early once a complete field of its answer violates the contract."""
+
+    @field_validator("aggregate_structured")
+    @classmethod
+    def _always(cls, value: bool) -> bool:  # noqa: FBT001 - the signature of a validator
+        if not value:
+            message = "it can only be true, since a streamed structured reply is always read whole at its end"
+            raise ValueError(message)
+        return value
 
 
 class TelemetrySettings(_Part, frozen=True):
@@ -81,8 +91,6 @@ class Settings(_Part, frozen=True):
     """Where runs are recorded: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
 
 
-_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read whole at its end"}
-"""Settings of the specification that do not exist here, and why."""
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
 
@@ -141,10 +149,9 @@ def _sentence(error: ValidationError, folder: Path) -> str:
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])
         variable = f"AROS_{name.upper().replace('.', '__')}"
-        if detail["type"] == "extra_forbidden" and name in _REMOVED:
-            lines.append(f"the setting {name} was removed: {_REMOVED[name]}; delete it from {variable}, or of {folder}")
-        elif detail["type"] == "extra_forbidden":
+        words = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
             lines.append(f"there is no setting {name!r} (set in {variable} or in {folder})")
         else:
-            lines.append(f"the setting {name} is {detail['input']!r}: {detail['msg']} ({variable}, or in {folder})")
+            lines.append(f"the setting {name} is {detail['input']!r}: {words} ({variable}, or in {folder})")
     return "; ".join(lines)

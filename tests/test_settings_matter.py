@@ -49,6 +49,13 @@ def ran(model: ScriptedModel, **options: Any) -> Any:
     return Runner(step, models=Source(model)).run_sync(MARK)
 
 
+def of_reading_the_settings() -> Any:
+    try:
+        return read_settings()
+    except UsageError as error:
+        return str(error)
+
+
 def of_bad_replies() -> Any:
     """How a step ends, and by which stages, whose model never says anything useful."""
     run = ran(ScriptedModel(then="nothing useful"))
@@ -158,6 +165,7 @@ PROBES: dict[str, tuple[str, Callable[[], Any]]] = {
     "fallback.enable_extractor": ("false", of_bad_replies_in_words),
     "fallback.degrade_to_string": ("false", of_bad_replies),
     "degrade_on_unexpected_behavior": ("false", of_an_error_with_a_reply),
+    "streaming.aggregate_structured": ("false", of_reading_the_settings),
     "streaming.stop_runaway": ("false", of_an_endless_stream),
     "streaming.stop_doomed": ("true", of_a_doomed_stream),
     "schema_simplify": ("true", of_bad_replies),
@@ -205,7 +213,18 @@ def test_degrade_still_runs_behind_the_flat_schema(monkeypatch: pytest.MonkeyPat
     assert stages[-2:] == ["simplify", "degrade"]
 
 
-def test_a_setting_that_is_gone_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_keys_and_defaults_of_the_specification_are_a_valid_file(tmp_path: Path) -> None:
+    (tmp_path / "aros.toml").write_text(
+        "enabled = true\ndegrade_on_unexpected_behavior = true\nschema_simplify = false\n"
+        "[repair]\nmax_attempts = 2\nenable_llm = true\n"
+        "[fallback]\nmax_stages = 3\nenable_extractor = true\ndegrade_to_string = true\n"
+        "[streaming]\naggregate_structured = true\n[telemetry]\nverbose = false\n"
+    )
+    assert read_settings() == Settings()
+
+
+def test_streams_cannot_be_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_STREAMING__AGGREGATE_STRUCTURED", "false")
-    with pytest.raises(UsageError, match="was removed: a streamed structured reply is always read whole"):
+    words = "streaming.aggregate_structured is 'false': it can only be true, since a streamed structured reply"
+    with pytest.raises(UsageError, match=words):
         read_settings()

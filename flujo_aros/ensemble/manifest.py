@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
@@ -30,7 +30,7 @@ def _kind(text: str) -> str:
     return text
 
 
-def _granted(kinds: tuple[str, ...]) -> tuple[str, ...]:
+def _granted(kinds: Sequence[str]) -> Sequence[str]:
     taken = [kind for kind in kinds if kind in RESERVED]
     if taken:
         message = f"{', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
@@ -41,7 +41,7 @@ def _granted(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return kinds
 
 
-def _further(names: tuple[str, ...]) -> tuple[str, ...]:
+def _further(names: Sequence[str]) -> Sequence[str]:
     always = [name for name in names if name in ("kind", "text")]
     if always:
         message = f"every event has {' and '.join(always)}; list only further fields"
@@ -98,12 +98,12 @@ class Manifest(_Strict):
     name: Name
     role: str = "worker"
     persona: str = Field(min_length=1)
-    subscribes_to: tuple[Kind, ...] = ()
-    may_emit: Annotated[tuple[Kind, ...], AfterValidator(_granted)]
+    subscribes_to: Annotated[Sequence[Kind], AfterValidator(tuple)] = ()
+    may_emit: Annotated[Sequence[Kind], AfterValidator(_granted), AfterValidator(tuple)]
     schedule: Schedule = Schedule()
     model_profile: str = DEFAULT_PROFILE
     memory: Memory = Memory()
-    output_extra_fields: Annotated[tuple[str, ...], AfterValidator(_further)] = ()
+    output_extra_fields: Annotated[Sequence[str], AfterValidator(_further), AfterValidator(tuple)] = ()
 
     @model_validator(mode="after")
     def _can_take_turns(self) -> Self:
@@ -164,7 +164,7 @@ def _lines(error: ValidationError) -> list[str]:
         place = ".".join(map(str, each["loc"]))
         if each["type"] == "missing":
             lines.append(f"{place!r} is missing")
-        elif each["type"] == "tuple_type":
+        elif each["type"] in ("is_instance_of", "sequence_str"):
             lines.append(f"{place} must be a list of strings, not {each['input']!r}")
         elif each["type"] == "extra_forbidden":
             owners: dict[str, type[BaseModel]] = {"schedule": Schedule, "memory": Memory}

@@ -6,6 +6,7 @@ Pure: no I/O, no clock, no logging. Never raises because of the text.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -92,8 +93,9 @@ def read(
     compiled: Contract[Any] = contract  # a check of the class costs less than the call
     if not isinstance(contract, JsonContract):
         compiled = compile_contract(contract)
-    if text.__class__ is not str or risk is not None or pick != "last":
-        check_options(text, risk, pick)
+    usual = risk is None and truncated is None and pick == "last" and limits is _LIMITS
+    if not usual or text.__class__ is not str:
+        check_options(text, {"risk": risk, "truncated": truncated, "pick": pick, "limits": limits})
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
     # The common case first: JSON that satisfies the contract as written.
@@ -147,14 +149,21 @@ def too_large(text: str, length: int, limits: Limits) -> Rejected:
     return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
 
 
-def check_options(text: object, risk: object, pick: str) -> None:
+def check_options(text: object, options: Mapping[str, object]) -> None:
     """Raise `UsageError` for a text that is not a string, and for options that do not exist."""
     if not isinstance(text, str):
-        raise UsageError(f"read() takes the text of a reply as str, not {type(text).__name__}")
-    if risk is not None and not isinstance(risk, Risk):
-        raise UsageError(f"risk={risk!r} is not a Risk: use Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
-    if pick not in ("last", "first", "error"):
-        raise UsageError(f"pick={pick!r}: it must be 'last', 'first' or 'error'")
+        raise UsageError(f"the text of a reply must be a str, not {type(text).__name__}")
+    for name, value in options.items():
+        if name == "risk" and value is not None and not isinstance(value, Risk):
+            raise UsageError(f"risk={value!r} is not a Risk: use Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
+        if name == "truncated" and not isinstance(value, bool | None):
+            raise UsageError(f"truncated={value!r}: it must be True, False or None, for unknown")
+        if name == "pick" and value not in ("last", "first", "error"):
+            raise UsageError(f"pick={value!r}: it must be 'last', 'first' or 'error'")
+        if name == "limits" and not isinstance(value, Limits):
+            raise UsageError(f"limits={value!r}: it must be Limits(max_chars=…, max_depth=…, max_candidates=…)")
+        if name not in ReadOptions.__annotations__:
+            raise UsageError(f"there is no option {name!r}; known: {', '.join(ReadOptions.__annotations__)}")
 
 
 def _read_json(text: str, contract: JsonContract[T], options: Options) -> Reading[T]:
@@ -236,7 +245,7 @@ class StreamReader(Generic[T]):
     ) -> None: ...
     def __init__(self, contract: Any, **options: Unpack[ReadOptions]) -> None:
         self.contract: Contract[T] = compile_contract(contract)
-        check_options("", options.get("risk"), options.get("pick", "last"))
+        check_options("", options)
         self._options = options
         self._limits = options.get("limits", _LIMITS)
         self._text = ""
@@ -281,6 +290,8 @@ class StreamReader(Generic[T]):
         """
         if self._closed:
             raise UsageError("the stream is closed: create a new StreamReader for another reply")
+        if chunk.__class__ is not str:
+            check_options(chunk, {})
         self._length += len(chunk)
         if self._length > self._limits.max_chars:
             self._text += chunk[: max(0, self._limits.max_chars - len(self._text))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Rejected, UsageError, read
+from flujo_aros import Limits, Rejected, StreamReader, UsageError, read
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -18,11 +18,20 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
         (b"{}", {}, "bytes"),
         ("{}", {"risk": "high"}, "'high'"),
         ("{}", {"pick": "any"}, "'any'"),
+        ("{}", {"truncated": "length"}, "truncated='length': it must be True, False or None"),
+        ("{}", {"limits": {"max_chars": 3}}, "it must be Limits"),
     ],
 )
 def test_an_option_that_is_none_is_named(text: Any, options: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         read(text, SCHEMA, **options)
+    with pytest.raises(UsageError, match=named):
+        StreamReader(SCHEMA, **options).feed(text)
+
+
+def test_an_unknown_option_of_a_stream_is_an_error_before_the_reply_begins() -> None:
+    with pytest.raises(UsageError, match="there is no option 'rsk'; known: risk, truncated, pick, limits"):
+        StreamReader(SCHEMA, rsk=1, limits=Limits())  # type: ignore[call-overload]  # as a user might
 
 
 @pytest.mark.parametrize(

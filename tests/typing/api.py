@@ -11,6 +11,8 @@ from pydantic_ai import Agent
 from flujo_aros import (
     Accepted,
     AgentSpec,
+    Agree,
+    Agreement,
     Aros,
     ArosError,
     BlueprintError,
@@ -18,11 +20,14 @@ from flujo_aros import (
     ContractError,
     Degrade,
     Degraded,
+    Ensemble,
+    EventLog,
     Issue,
     Ladder,
     Limits,
     LlmRepair,
     LocalModelError,
+    Manifest,
     Observer,
     Outcome,
     Output,
@@ -44,12 +49,15 @@ from flujo_aros import (
     Trust,
     Usage,
     UsageError,
+    agree,
+    fold,
     load_blueprint,
     observing,
     read,
     recording,
 )
 from flujo_aros.contract import JsonContract
+from flujo_aros.durable import Durable
 
 
 class Invoice(BaseModel):
@@ -252,3 +260,30 @@ def usage() -> Decimal | None:
     assert_type(both, Usage)
     assert_type(both.requests, int)
     return both.cost
+
+
+def agreement(first: Outcome[Invoice], drafts: list[Invoice], step: Step[Invoice]) -> None:
+    agreed = agree([first, first], Invoice, need=2)
+    assert_type(agreed, Agreement[Invoice])
+    assert_type(agree(drafts, Invoice), Agreement[Invoice])
+    assert_type(agreed.value, Invoice | None)
+    assert_type(agreed.fields["total"].trust, Trust)
+    assert_type(agreed.contested, tuple[str, ...])
+    Agree("twice", readings=[step, step], need=2 / 3, contested="refuse")
+
+
+def ensemble(log: EventLog) -> int:
+    owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
+    Ensemble("wood", cast=[owl, "cast/fox.yaml"], turns=50, stop="judge.verdict", log=log)
+    Ensemble("wood", cast=[owl], stop=lambda event: event.turn > 9)
+    return fold(log, lambda count, event: count + (event.kind == "agent.spoke"), 0)
+
+
+async def durable(pipeline: Pipeline[Invoice]) -> None:
+    runner = Runner(pipeline, engine=Durable("sqlite:///.aros/durable.sqlite"))
+    handle = await runner.submit("words", run_id="one")
+    async for position, event in handle.stream(offset=0):
+        assert_type((position, event.step), tuple[int, str | None])
+    await handle.cancel()
+    await handle.answer("yes")
+    assert_type((await handle.result()).status, RunStatus)

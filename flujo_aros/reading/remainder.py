@@ -902,7 +902,10 @@ def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: 
                 continue
             if _revises(sentence, found.start()):
                 return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
-            if _gives_another(sentence, found, names[key], partial(_leaf, leaves, key)):
+            begin = max(0, found.start() - _NEAR_SENTENCE)
+            near = sentence[begin : found.end() + _NEAR_SENTENCE]
+            place = found.start() - begin, found.end() - begin
+            if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
                 return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
@@ -920,13 +923,14 @@ def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
     return leaves().get(fold(key), [])
 
 
-def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Whether a sentence gives the field that it names a value other than the answer's."""
-    said = _said_of(sentence, name.start(), shape)
+def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
+    """Whether a sentence gives the field that it names at `name` a value other than the answer's."""
+    start, end = name
+    said = _said_of(sentence, start, shape)
     if said is not None:
         return accepted() == [not said]
-    rest = _value_after(sentence, name.end())
-    return bool(rest or _choices(shape)) and _differs(sentence, name.end(), rest, shape, accepted())
+    rest = _value_after(sentence, end)
+    return bool(rest or _choices(shape)) and _differs(sentence, end, rest, shape, accepted())
 
 
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
@@ -969,6 +973,8 @@ _CASELESS: Final = expression("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Chinese, Japanese, Korean."""
 _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
+_NEAR_SENTENCE: Final = 500
+"""How far around the name of a field its sentence is read: a "sentence" may be a line of megabytes."""
 _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 

@@ -396,7 +396,7 @@ class Search(Generic[T]):
                 return self._placed(candidate)
         if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
             return self._placed(candidate)
-        if ESCAPED.match(text, start) and self._unwrapped(candidate):
+        if end is None and ESCAPED.match(text, start) and self._unwrapped(candidate):
             return self._placed(candidate)
         candidate.end = end or candidate.end
         if is_json and read_scalars(candidate, text, self.contract, self.ceiling):

@@ -39,6 +39,12 @@ def test_what_surrounds_a_value_is_judged_in_linear_work(name: str) -> None:
     assert twice < 2.6 * once
 
 
+def test_a_number_far_behind_a_name_is_not_what_the_name_is_given() -> None:
+    """The work for each name in a line of megabytes does not grow with the line."""
+    assert isinstance(read('{"count": 3}\nThe count is 4' + " and so on" * 100 + " 3", ORDER), Rejected)
+    assert isinstance(read('{"count": 3}\nThe count is 3' + " and so on" * 100 + " 4", ORDER), Accepted)
+
+
 def _wide(kind: Any) -> type[BaseModel]:
     fields: dict[str, Any] = {f"known_{at}": (kind, None) for at in range(200)}
     return create_model("Wide", **fields)

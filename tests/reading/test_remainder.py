@@ -585,6 +585,10 @@ def test_escapes_that_were_meant_as_written_are_kept_in_every_frame(frame: str, 
         }
 
 
+def test_html_entities_in_valid_json_beside_a_doubtful_escape_are_text() -> None:
+    assert value(r'{"text": "C:\u4e2d [&quot;:"}', Note) == {"text": "C:\u4e2d [&quot;:"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -26,6 +26,7 @@ from flujo_aros.contract import (
     Valid,
     WrittenEvent,
     fold,
+    has_many_digits,
     mask_reasoning,
     parse_json,
 )
@@ -413,10 +414,15 @@ class Search(Generic[T]):
         stop = len(text) if stop < 0 else stop
         return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
 
+    @property
+    def _keeps_digits(self) -> bool:
+        """Whether only the parser may read the text, as it knows the digits of a `Decimal` that a float rounds."""
+        return self.shape.has_decimals and has_many_digits(self.text)
+
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
         """Repair a few places locally, and accept the result only if it is strictly valid."""
         text, start, shape = self.text, candidate.start, self.shape
-        if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start):
+        if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
             return False
         for found in splices(text, start, extent, shape, ends=self.truncated is False):
             if goes_on(text, found.end) or ESCAPED.match(text, start):
@@ -436,7 +442,7 @@ class Search(Generic[T]):
             return False
         self.rewrites.append(start)
         stop = self._last_bracket(start) if stop is None else stop
-        if not stop or self.shape.has_risks or text.startswith("{{", start):
+        if not stop or self.shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
             return False
         found = rewrite(text[start:stop])
         if found is None or found.risk > self.ceiling or goes_on(text, stop):

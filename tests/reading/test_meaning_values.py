@@ -877,6 +877,16 @@ def test_a_decimal_keeps_the_digits_that_a_float_loses(reply: str) -> None:
     assert outcome.value.fee == Decimal("0.1234567890123456789")
 
 
+@pytest.mark.parametrize("reply", ['{{"fee": {},}}', "{{fee: {}}}", '```json\n{{"fee": {},}}\n```'])
+def test_a_decimal_keeps_its_digits_where_the_nearest_float_is_short(reply: str) -> None:
+    class Fee(BaseModel):
+        fee: Decimal
+
+    outcome = read(reply.format("0.10000000000000001"), Fee)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.fee == Decimal("0.10000000000000001")
+
+
 def test_many_digits_need_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
     class Priced(BaseModel):
         price: Annotated[Decimal, Field(gt=0)]

@@ -26,7 +26,7 @@ def test_the_defaults_are_those_of_the_specification():
         "repair": {"max_attempts": 2, "enable_llm": True},
         "fallback": {"max_stages": 3, "enable_extractor": True, "degrade_to_string": True},
         "degrade_on_unexpected_behavior": True,
-        "streaming": {"stop_runaway": True, "stop_doomed": False},
+        "streaming": {"aggregate_structured": True, "stop_runaway": True, "stop_doomed": False},
         "schema_simplify": False,
         "telemetry": {"verbose": False, "content": False},
         "journal": None,

@@ -329,10 +329,12 @@ def is_framed(value: object, shape: Shape) -> bool:
     frame = value.get("properties")
     if is_dict(frame) and value.keys() <= _SCHEMA_WORDS and "properties" not in shape.keys:
         return any(key in shape.keys and not is_dict(part) for key, part in frame.items())
-    if len(value) != 1 or shape.required or not shape.properties:
+    if len(value) != 1 or shape.required or not shape.keys:
         return False
     ((key, only),) = value.items()
-    return key not in shape.keys and is_dict(only) and any(part in shape.keys for part in only)
+    if key in shape.keys or any(branch.keeps(key) for branch in shape.branches):
+        return False
+    return is_dict(only) and any(part in shape.keys for part in only)
 
 
 def means_object(shape: Shape) -> bool:

@@ -566,6 +566,25 @@ def test_a_tool_call_is_never_the_object_itself() -> None:
     assert (free.value, free.trust) == ({"a": 1}, Trust.INFERRED)
 
 
+PERSON: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
+ANY_OBJECTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "object"}}
+
+
+@pytest.mark.parametrize("other", [{"type": "null"}, {"type": ["string", "null"]}, {"properties": {"x": {}}}])
+def test_an_envelope_around_an_alternative_of_a_permissive_schema_is_not_the_answer(other: dict[str, Any]) -> None:
+    schema = {"anyOf": [PERSON, other]}
+    opened = read('{"result": {"name": "Ann", "age": 3}}', schema)
+    assert isinstance(opened, Accepted)
+    assert (opened.value, opened.trust) == ({"name": "Ann", "age": 3}, Trust.INFERRED)
+    assert isinstance(read('{"result": {"name": "Ann", "age": "old"}}', schema), Rejected)
+
+
+def test_an_object_whose_keys_an_alternative_leaves_open_is_no_envelope() -> None:
+    outcome = read('{"result": {"name": "Ann", "age": 3}}', {"anyOf": [PERSON, ANY_OBJECTS]})
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, outcome.trust) == ({"result": {"name": "Ann", "age": 3}}, Trust.CLEAN)
+
+
 # --- guards -------------------------------------------------------------------------------------------------------
 
 

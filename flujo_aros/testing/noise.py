@@ -11,11 +11,14 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from itertools import pairwise
+from typing import Any, Final, Literal, TypeAlias
 
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict, is_list
 
 Json: TypeAlias = Any
+Write: TypeAlias = Callable[[Json, random.Random], str | None]
 FinishReason: TypeAlias = Literal["stop", "length"]
 
 
@@ -35,7 +38,7 @@ class Noise:
 
     name: str
     what: str
-    write: Callable[[Json, random.Random], str | None]
+    write: Write
     whole: bool = True
     finish_reason: FinishReason = "stop"
 
@@ -79,13 +82,6 @@ def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] |
             raise UsageError(f"none of these noises applies to {value!r}: {', '.join(names)}")
 
 
-# How the answer is written before noise is added
-
-
-def _plain(value: Json, rng: random.Random) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=rng.choice([None, None, 2]))
-
-
 _OPENINGS: Final = (
     "Sure! Here is the JSON you asked for:",
     "Gerne, hier ist das Ergebnis:",
@@ -117,7 +113,24 @@ _REFUSALS: Final = (
 )
 
 
-def _around(before: tuple[str, ...], after: tuple[str, ...]) -> Callable[[Json, random.Random], str]:
+def _plain(value: Json, rng: random.Random) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=rng.choice([None, None, 2]))
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(value: Json) -> list[str]:
+    return json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+
+
+def _of_object(write: Callable[[dict[str, Json], random.Random], str | None], *, least: int = 0) -> Write:
+    """A noise of objects that have at least this many members."""
+    return lambda value, rng: write(value, rng) if is_dict(value) and len(value) >= least else None
+
+
+def _around(before: tuple[str, ...], after: tuple[str, ...]) -> Write:
     def write(value: Json, rng: random.Random) -> str:
         parts = [rng.choice(before)] if before else []
         parts.append(_plain(value, rng))
@@ -127,80 +140,40 @@ def _around(before: tuple[str, ...], after: tuple[str, ...]) -> Callable[[Json, 
     return write
 
 
-def _fence(value: Json, rng: random.Random) -> str:
-    return f"```json\n{_plain(value, rng)}\n```"
-
-
-def _fence_bare(value: Json, rng: random.Random) -> str:
-    return f"{rng.choice(_OPENINGS)}\n```\n{_plain(value, rng)}\n```\n{rng.choice(_CLOSINGS)}"
-
-
-def _fence_one_line(value: Json, rng: random.Random) -> str:  # noqa: ARG001 (one shape for all)
-    return f"```json {json.dumps(value, ensure_ascii=False)} ```"
-
-
-def _fence_unclosed(value: Json, rng: random.Random) -> str:
-    return f"```json\n{_plain(value, rng)}\n"
-
-
-def _tag(value: Json, rng: random.Random) -> str:
+def _in_a_tag(value: Json, rng: random.Random) -> str:
     tag = rng.choice(["result", "answer", "json", "output"])
     return f"<{tag}>{_plain(value, rng)}</{tag}>"
 
 
-def _think(value: Json, rng: random.Random) -> str:
-    return f"<think>\n{rng.choice(_THOUGHTS)}\n</think>\n\n{_plain(value, rng)}"
+def _framed(members: dict[str, Json], rng: random.Random) -> str:
+    return _plain({"properties": members, "required": list(members), "title": "Answer"}, rng)
 
 
-def _bom(value: Json, rng: random.Random) -> str:
-    return f"\ufeff{_plain(value, rng)}"
+def _called(value: Json) -> dict[str, Json]:
+    return {"name": "final_result", "arguments": value}
 
 
-def _said_twice(value: Json, rng: random.Random) -> str:
-    once = _plain(value, rng)
-    return f"{once}\n\nTo be sure, once more:\n\n{once}"
+def _replaced(old: str, new: str, where: str) -> Write:
+    """A noise of JSON in which this pattern occurs: one string is written in place of another."""
 
-
-# Envelopes
-
-
-def _envelope(key: str) -> Callable[[Json, random.Random], str]:
-    def write(value: Json, rng: random.Random) -> str:
-        return _plain({key: value}, rng)
+    def write(value: Json, rng: random.Random) -> str | None:
+        written = _plain(value, rng)
+        return written.replace(old, new) if re.search(where, written) else None
 
     return write
 
 
-def _schema_frame(value: Json, rng: random.Random) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    members = cast("dict[str, Json]", value)
-    return _plain({"properties": members, "required": list(members), "title": "Answer"}, rng)
-
-
-def _tool_call(value: Json, rng: random.Random) -> str:
-    return _plain({"name": "final_result", "arguments": value}, rng)
-
-
-def _doubled_braces(value: Json, rng: random.Random) -> str:
-    written = _plain({"name": "final_result", "arguments": value}, rng)
-    return f"{{{written}}}"
-
-
-def _list_of_one(value: Json, rng: random.Random) -> str | None:
-    return _plain([value], rng) if isinstance(value, dict) else None
-
-
-def _double_encoded(value: Json, rng: random.Random) -> str:  # noqa: ARG001 (one shape for all)
-    return json.dumps(json.dumps(value, ensure_ascii=False), ensure_ascii=False)
-
-
-def _escaped_once(value: Json, rng: random.Random) -> str | None:  # noqa: ARG001 (one shape for all)
-    written = json.dumps(value, ensure_ascii=False)
+def _escaped_once(value: Json, _: random.Random) -> str | None:
+    written = _compact(value)
     return written.replace('"', '\\"') if "\\" not in written and '"' in written else None
 
 
-# Syntax. Each works on the tokens of valid JSON, so that it never touches the content of a string.
+def _python(value: Json, _: random.Random) -> str | None:
+    written = repr(value)
+    return written if re.search("True|False|None", written) and "\\" not in written else None
+
+
+# These work on the tokens of valid JSON, so that they never touch the content of a string.
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\s+')
 
@@ -209,35 +182,17 @@ def _tokens(value: Json, rng: random.Random) -> list[str]:
     return _TOKEN.findall(_plain(value, rng))
 
 
-def _is_key(tokens: list[str], at: int) -> bool:
-    following = next((token for token in tokens[at + 1 :] if not token.isspace()), "")
-    return tokens[at].startswith('"') and following == ":"
-
-
 def _trailing_comma(value: Json, rng: random.Random) -> str | None:
     tokens = _tokens(value, rng)
-    ends = [
-        at for at, token in enumerate(tokens) if token in ("}", "]") and _last_solid(tokens, at) not in ("{", "[", "")
-    ]
+    solid = [at for at, token in enumerate(tokens) if not token.isspace()]
+    ends = [at for before, at in pairwise(solid) if tokens[at] in ("}", "]") and tokens[before] not in ("{", "[")]
     if not ends:
         return None
     at = rng.choice(ends)
     return "".join([*tokens[:at], ",", *tokens[at:]])
 
 
-def _last_solid(tokens: list[str], before: int) -> str:
-    return next((token for token in reversed(tokens[:before]) if not token.isspace()), "")
-
-
-def _missing_comma(value: Json, rng: random.Random) -> str | None:  # noqa: ARG001 (one shape for all)
-    if not isinstance(value, dict) or len(cast("dict[str, Json]", value)) < 2:
-        return None
-    lines = json.dumps(value, ensure_ascii=False, indent=2).split("\n")
-    at = next((n for n, line in enumerate(lines) if line.startswith('  "') and line.endswith('",')), None)
-    return None if at is None else "\n".join([*lines[:at], lines[at][:-1], *lines[at + 1 :]])
-
-
-def _requoted(opening: str, closing: str, clash: str) -> Callable[[Json, random.Random], str | None]:
+def _requoted(opening: str, closing: str, clash: str) -> Write:
     def write(value: Json, rng: random.Random) -> str | None:
         tokens = _tokens(value, rng)
         if any(token.startswith('"') and ("\\" in token or any(c in token for c in clash)) for token in tokens):
@@ -247,31 +202,33 @@ def _requoted(opening: str, closing: str, clash: str) -> Callable[[Json, random.
     return write
 
 
-def _python(value: Json, rng: random.Random) -> str | None:  # noqa: ARG001 (one shape for all)
-    written = repr(value)
-    return written if any(word in written for word in ("True", "False", "None")) and "\\" not in written else None
+def _with_keys(pattern: str, rewrite: Callable[[str], str]) -> Write:
+    """A noise of the keys that match a pattern, each rewritten without its quotes."""
+
+    def write(value: Json, rng: random.Random) -> str | None:
+        tokens = _tokens(value, rng)
+        solid = [at for at, token in enumerate(tokens) if not token.isspace()]
+        keys = [at for at, after in pairwise(solid) if tokens[after] == ":" and re.fullmatch(pattern, tokens[at])]
+        for at in keys:
+            tokens[at] = rewrite(tokens[at][1:-1])
+        return "".join(tokens) if keys else None
+
+    return write
 
 
-def _unquoted_keys(value: Json, rng: random.Random) -> str | None:
-    tokens = _tokens(value, rng)
-    keys = [at for at in range(len(tokens)) if _is_key(tokens, at) and re.fullmatch(r'"[A-Za-z_]\w*"', tokens[at])]
-    for at in keys:
-        tokens[at] = tokens[at][1:-1]
-    return "".join(tokens) if keys else None
+def _camel_case(key: str) -> str:
+    first, *others = key.split("_")
+    return f'"{first}{"".join(map(str.capitalize, others))}"'
 
 
-def _inner_quotes(value: Json, rng: random.Random) -> str | None:
-    written = _plain(value, rng)
-    return written.replace('\\"', '"') if re.search(r'\w \\"\w[^"]*\w\\" \w', written) else None
-
-
-def _raw_newline(value: Json, rng: random.Random) -> str | None:
-    written = _plain(value, rng)
-    return written.replace("\\n", "\n") if "\\n" in written else None
+def _missing_comma(members: dict[str, Json], _: random.Random) -> str | None:
+    lines = _lines(members)
+    at = next((n for n, line in enumerate(lines) if line.startswith('  "') and line.endswith('",')), None)
+    return None if at is None else "\n".join([*lines[:at], lines[at][:-1], *lines[at + 1 :]])
 
 
 def _comments(value: Json, rng: random.Random) -> str | None:
-    lines = json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+    lines = _lines(value)
     if len(lines) < 3:
         return None
     at = rng.randrange(1, len(lines) - 1)
@@ -279,30 +236,23 @@ def _comments(value: Json, rng: random.Random) -> str | None:
     return "\n".join(lines)
 
 
-def _missing_closer(value: Json, rng: random.Random) -> str | None:
-    written = _plain(value, rng)
-    return written[:-1].rstrip() if written.endswith("}") else None
+def _missing_closer(members: dict[str, Json], rng: random.Random) -> str:
+    return _plain(members, rng)[:-1].rstrip()
 
 
-def _literal_lines(value: Json, rng: random.Random) -> str | None:  # noqa: ARG001 (one shape for all)
-    if not isinstance(value, dict):
-        return None
-    members = cast("dict[str, Json]", value)
+def _key_value_lines(members: dict[str, Json], _: random.Random) -> str | None:
     if any(isinstance(each, (dict, list)) or "\n" in str(each) or not str(each).strip() for each in members.values()):
         return None
     return "\n".join(f"{key}: {each if isinstance(each, str) else json.dumps(each)}" for key, each in members.items())
 
 
-# Shape
+def _mapped(change: Callable[[Json], Json]) -> Write:
+    """A noise that changes the scalars of a value."""
 
-
-def _mapped(change: Callable[[Json], Json]) -> Callable[[Json, random.Random], str | None]:
     def walk(value: Json) -> Json:
-        if isinstance(value, dict):
-            return {key: walk(each) for key, each in cast("dict[str, Json]", value).items()}
-        if isinstance(value, list):
-            return [walk(each) for each in cast("list[object]", value)]
-        return change(value)
+        if is_dict(value):
+            return {key: walk(each) for key, each in value.items()}
+        return [walk(each) for each in value] if is_list(value) else change(value)
 
     def write(value: Json, rng: random.Random) -> str | None:
         changed = walk(value)
@@ -311,96 +261,80 @@ def _mapped(change: Callable[[Json], Json]) -> Callable[[Json, random.Random], s
     return write
 
 
-def _number_as_text(value: Json) -> Json:
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-def _boolean_as_text(value: Json) -> Json:
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-def _key_case(value: Json, rng: random.Random) -> str | None:
-    tokens = _tokens(value, rng)
-    keys = [at for at in range(len(tokens)) if _is_key(tokens, at) and "_" in tokens[at]]
-    for at in keys:
-        words = tokens[at][1:-1].split("_")
-        tokens[at] = f'"{words[0]}{"".join(word.capitalize() for word in words[1:])}"'
-    return "".join(tokens) if keys else None
-
-
-# What is lost
-
-
 def _cut(value: Json, rng: random.Random) -> str | None:
-    written = json.dumps(value, ensure_ascii=False)
+    written = _compact(value)
     return written[: rng.randrange(len(written) // 3, max(len(written) - 4, 2))] if len(written) > 12 else None
 
 
-def _cut_in_prose(value: Json, rng: random.Random) -> str | None:  # noqa: ARG001 (one shape for all)
-    return f"{rng.choice(_OPENINGS)[:-8]}"
-
-
-def _elided(value: Json, rng: random.Random) -> str | None:
-    if not isinstance(value, dict) or len(cast("dict[str, Json]", value)) < 2:
-        return None
-    members = cast("dict[str, Json]", value)
+def _elided(members: dict[str, Json], rng: random.Random) -> str:
     first = next(iter(members))
     return f"{_plain({first: members[first]}, rng)[:-1].rstrip()}, ...}}"
 
 
-def _refusal(value: Json, rng: random.Random) -> str:  # noqa: ARG001 (one shape for all)
-    return rng.choice(_REFUSALS)
-
-
-def _field_left_out(value: Json, rng: random.Random) -> str | None:
-    if not isinstance(value, dict) or not value:
-        return None
-    members = cast("dict[str, Json]", value)
+def _field_left_out(members: dict[str, Json], rng: random.Random) -> str:
     gone = rng.choice(list(members))
     return _plain({key: each for key, each in members.items() if key != gone}, rng)
 
 
 _ALL: Final = (
     Noise("plain", "plain JSON, for comparison", _plain),
-    Noise("fence", "in a ```json fence", _fence),
-    Noise("fence_bare", "in a fence without a language, with prose around it", _fence_bare),
-    Noise("fence_one_line", "fence and JSON on one line", _fence_one_line),
-    Noise("fence_unclosed", "the fence is never closed", _fence_unclosed),
+    Noise("fence", "in a ```json fence", lambda v, rng: f"```json\n{_plain(v, rng)}\n```"),
+    Noise(
+        "fence_bare",
+        "in a fence without a language, with prose around it",
+        lambda v, rng: f"{rng.choice(_OPENINGS)}\n```\n{_plain(v, rng)}\n```\n{rng.choice(_CLOSINGS)}",
+    ),
+    Noise("fence_one_line", "fence and JSON on one line", lambda v, _: f"```json {_compact(v)} ```"),
+    Noise("fence_unclosed", "the fence is never closed", lambda v, rng: f"```json\n{_plain(v, rng)}\n"),
     Noise("prose_before", "a sentence before it", _around(_OPENINGS, ())),
     Noise("prose_after", "a sentence after it", _around((), _CLOSINGS)),
     Noise("prose_around", "a sentence before and after it", _around(_OPENINGS, _CLOSINGS)),
-    Noise("tag", "between tags that were not requested", _tag),
-    Noise("think", "after a reasoning block with braces in it", _think),
-    Noise("bom", "after a byte order mark", _bom),
-    Noise("said_twice", "the same answer twice", _said_twice),
-    Noise("result_envelope", 'inside {"result": ...}', _envelope("result")),
-    Noise("schema_frame", 'inside {"properties": ...}, as in the schema', _schema_frame),
-    Noise("tool_call", "as a tool call in the text", _tool_call),
-    Noise("doubled_braces", "as a tool call with doubled braces", _doubled_braces),
-    Noise("list_of_one", "as the one element of a list", _list_of_one),
-    Noise("double_encoded", "as a JSON string that holds JSON", _double_encoded),
+    Noise("tag", "between tags that were not requested", _in_a_tag),
+    Noise(
+        "think",
+        "after a reasoning block with braces in it",
+        lambda v, rng: f"<think>\n{rng.choice(_THOUGHTS)}\n</think>\n\n{_plain(v, rng)}",
+    ),
+    Noise("bom", "after a byte order mark", lambda v, rng: f"\ufeff{_plain(v, rng)}"),
+    Noise(
+        "said_twice",
+        "the same answer twice",
+        lambda v, rng: "\n\nTo be sure, once more:\n\n".join([_plain(v, rng)] * 2),
+    ),
+    Noise("result_envelope", 'inside {"result": ...}', lambda v, rng: _plain({"result": v}, rng)),
+    Noise("schema_frame", 'inside {"properties": ...}, as in the schema', _of_object(_framed)),
+    Noise("tool_call", "as a tool call in the text", lambda v, rng: _plain(_called(v), rng)),
+    Noise("doubled_braces", "as a tool call with doubled braces", lambda v, rng: f"{{{_plain(_called(v), rng)}}}"),
+    Noise("list_of_one", "as the one element of a list", _of_object(lambda v, rng: _plain([v], rng))),
+    Noise("double_encoded", "as a JSON string that holds JSON", lambda v, _: _compact(_compact(v))),
     Noise("escaped_once", "with every quote escaped", _escaped_once),
     Noise("trailing_comma", "an extra comma", _trailing_comma),
-    Noise("missing_comma", "a missing comma", _missing_comma),
+    Noise("missing_comma", "a missing comma", _of_object(_missing_comma, least=2)),
     Noise("single_quotes", "in single quotes", _requoted("'", "'", "'")),
     Noise("smart_quotes", "in typographic quotes", _requoted("“", "”", "“”")),
     Noise("german_quotes", "in German quotes", _requoted("„", "“", "„“”")),
     Noise("python", "as a Python literal", _python),
-    Noise("unquoted_keys", "keys without quotes", _unquoted_keys),
-    Noise("inner_quotes", "unescaped quotes inside a string", _inner_quotes),
-    Noise("raw_newline", "a line break inside a string", _raw_newline),
+    Noise("unquoted_keys", "keys without quotes", _with_keys(r'"[A-Za-z_]\w*"', str)),
+    Noise("inner_quotes", "unescaped quotes inside a string", _replaced('\\"', '"', r'\w \\"\w[^"]*\w\\" \w')),
+    Noise("raw_newline", "a line break inside a string", _replaced("\\n", "\n", r"\\n")),
     Noise("comments", "with a comment", _comments),
-    Noise("missing_closer", "the last brace is missing, the model stopped by itself", _missing_closer),
-    Noise("key_value_lines", "as `key: value` lines", _literal_lines),
-    Noise("numbers_as_text", "numbers in quotes", _mapped(_number_as_text)),
-    Noise("booleans_as_text", "booleans in quotes", _mapped(_boolean_as_text)),
-    Noise("key_case", "keys in camel case", _key_case),
+    Noise("missing_closer", "the last brace is missing, the model stopped by itself", _of_object(_missing_closer)),
+    Noise("key_value_lines", "as `key: value` lines", _of_object(_key_value_lines)),
+    Noise("numbers_as_text", "numbers in quotes", _mapped(lambda v: str(v) if type(v) in (int, float) else v)),
+    Noise("booleans_as_text", "booleans in quotes", _mapped(lambda v: str(v).lower() if isinstance(v, bool) else v)),
+    Noise("key_case", "keys in camel case", _with_keys('".*_.*"', _camel_case)),
     Noise("cut", "cut by the token limit", _cut, whole=False, finish_reason="length"),
-    Noise("cut_in_prose", "cut before it begins", _cut_in_prose, whole=False, finish_reason="length"),
-    Noise("elided", "the rest replaced by ...", _elided, whole=False),
-    Noise("refusal", "a refusal in prose", _refusal, whole=False),
+    Noise(
+        "cut_in_prose",
+        "cut before it begins",
+        lambda _, rng: rng.choice(_OPENINGS)[:-8],
+        whole=False,
+        finish_reason="length",
+    ),
+    Noise("elided", "the rest replaced by ...", _of_object(_elided, least=2), whole=False),
+    Noise("refusal", "a refusal in prose", lambda _, rng: rng.choice(_REFUSALS), whole=False),
     Noise("empty", "nothing at all", lambda _value, _rng: "", whole=False),
-    Noise("field_left_out", "one field is missing", _field_left_out, whole=False),
+    Noise("field_left_out", "one field is missing", _of_object(_field_left_out, least=1), whole=False),
 )
 
 NOISES: Final[Mapping[str, Noise]] = {noise.name: noise for noise in _ALL}

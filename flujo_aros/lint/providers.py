@@ -12,19 +12,31 @@ import copy
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.host import ENVELOPE, object_schema
-from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list
+from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list, value_at
 
 if TYPE_CHECKING:  # pydantic-ai takes a second to import, and only the profiles of its providers need it
     from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
 
-GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "rejected"]]
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Loss(NamedTuple):
+    """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
+    and indexes. `dropped`: it is not sent. `rejected`: the call fails because of it. `unenforced`: because of it the
+    provider does not enforce the schema at all.
+    """
+
+    path: Path
+    keyword: str
+    effect: Literal["dropped", "rejected", "unenforced"]
+
 
 _TYPES: Final = ("object", "array", "string", "integer", "number", "boolean", "null")
 ANNOTATIONS: Final = frozenset(
@@ -53,28 +65,31 @@ _KINDS: Final = {
 }
 
 
-def grammar_losses(schema: JsonSchema) -> Iterator[GrammarLoss]:
+def grammar_losses(schema: JsonSchema) -> Iterator[Loss]:
     """Every keyword of a schema that the grammar does not enforce.
 
     >>> list(grammar_losses({"type": "number", "minimum": 0}))
-    [((), 'minimum', 'dropped')]
+    [Loss(path=(), keyword='minimum', effect='dropped')]
     """
     yield from _losses(schema, (), schema)
 
 
-def _losses(node: object, path: tuple[str | int, ...], root: JsonSchema) -> Iterator[GrammarLoss]:
+def _losses(node: object, path: Path, root: JsonSchema) -> Iterator[Loss]:
     if not is_dict(node):
-        yield path, "", "rejected"  # `true` or `false` in place of a schema
+        yield Loss(path, "", "rejected")  # `true` or `false` in place of a schema
         return
     refused = _refused(node, root)
     if refused is not None:
-        yield path, refused, "rejected"
+        yield Loss(path, refused, "rejected")
         return
     enforced = _enforced(node)
     for word in node:
         if word not in ANNOTATIONS and word not in _STRUCTURE and word not in enforced:
-            yield path, word, "dropped"
-    yield from _inner(node, path, root, enforced)
+            yield Loss(path, word, "dropped")
+    followed = {*enforced, "$defs", "definitions", *(("items",) if "prefixItems" in enforced else ())}
+    for place, inner in _parts(node):
+        if place[0] in followed and (is_dict(inner) or place[0] != "additionalProperties"):
+            yield from _losses(inner, (*path, *place), root)
 
 
 def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
@@ -118,28 +133,6 @@ def _enforced_for(node: JsonSchema, kind: object) -> frozenset[str]:
     return _KINDS["integer"] if kind == "integer" else frozenset()
 
 
-def _inner(
-    node: JsonSchema, path: tuple[str | int, ...], root: JsonSchema, enforced: frozenset[str]
-) -> Iterator[GrammarLoss]:
-    for word in ("properties", "$defs", "definitions"):
-        for name, each in _members(node.get(word)):
-            if word not in _KINDS["object"] or word in enforced:
-                yield from _losses(each, (*path, word, name), root)
-    for word in ("anyOf", "oneOf", "prefixItems", "allOf"):
-        if word in enforced:
-            for index, each in enumerate(node.get(word) or []):
-                yield from _losses(each, (*path, word, index), root)
-    if "items" in node and ("items" in enforced or "prefixItems" in enforced):
-        yield from _losses(node["items"], (*path, "items"), root)
-    if is_dict(node.get("additionalProperties")) and "additionalProperties" in enforced:
-        yield from _losses(node["additionalProperties"], (*path, "additionalProperties"), root)
-
-
-def _members(value: object) -> Iterator[tuple[str, Any]]:
-    if is_dict(value):
-        yield from value.items()
-
-
 def _objects_only(node: JsonSchema) -> bool:
     parts: list[Any] = node.get("allOf") or []
     return bool(parts) and all(is_dict(part) and ("properties" in part or "$ref" in part) for part in parts)
@@ -169,8 +162,7 @@ _LIMITS: Final[Mapping[str, Mapping[str, int]]] = {
 _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
 
 
-@dataclass(frozen=True, slots=True)
-class TooMuch:
+class TooMuch(NamedTuple):
     """A limit of a provider that a schema exceeds: `found` of `what`, where `most` are allowed."""
 
     provider: str
@@ -188,100 +180,66 @@ def refused_for_size(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
     """
     provider = model.partition(":")[0]
     limits = _LIMITS.get(_FAMILIES.get(provider, provider), {})
-    if not limits:
-        return ()
-    size = _Size(schema)
-    size.measure(schema, 1)
-    counts = size.counts()
+    counts = _counts(schema) if limits else {}
     return tuple(TooMuch(provider, what, counts[what], most) for what, most in limits.items() if counts[what] > most)
 
 
-@dataclass(slots=True)
-class _Size:
-    """The contents of a schema as counts. A definition counts once, however often it is referenced."""
-
-    root: JsonSchema
-    properties: int = 0
-    optional: int = 0
-    unions: int = 0
-    depth: int = 0
-    choices: int = 0
-    characters: int = 0
-    _within: set[str] = field(default_factory=set[str])
-    _deepest: dict[str, int] = field(default_factory=dict[str, int])
-
-    def counts(self) -> dict[str, int]:
-        """The counts, by the words of the limits."""
-        return {
-            "properties": self.properties,
-            "levels of objects": self.depth,
-            "choices of enums": self.choices,
-            "characters in names": self.characters,
-            "optional properties": self.optional,
-            "properties of more than one type": self.unions,
-        }
-
-    def measure(self, node: object, level: int) -> None:
-        """Count a schema at this level of objects, and everything in it."""
-        if not is_dict(node):
-            return
-        self._follow(node.get("$ref"), level)
-        self._count_choices(node)
-        members = node.get("properties")
-        if is_dict(members):
-            self.depth = max(self.depth, level)
-            self._count_members(members, node.get("required"))
-            for member in members.values():
-                self.measure(member, level + 1)
-        for inner in _parts(node):
-            self.measure(inner, level)
-
-    def _follow(self, name: Any, level: int) -> None:
-        """Count the target of a reference once; again only at a greater depth, for the depth alone."""
-        if not isinstance(name, str) or not name.startswith("#/") or name in self._within:
-            return
-        here = References(self.root).resolve(name)
-        known = self._deepest.get(name)
-        if known is not None and known >= level:
-            return
-        self._deepest[name] = level
-        counted = self if known is None else _Size(self.root, _within=self._within, _deepest=self._deepest)
-        self._within.add(name)
-        counted.measure(here, level)
-        self._within.discard(name)
-        self.depth = max(self.depth, counted.depth)
-        self.characters += len(name.rpartition("/")[2]) if known is None else 0
-
-    def _count_members(self, members: Mapping[str, Any], required: object) -> None:
-        needed = required if is_list(required) else []
-        self.properties += len(members)
-        self.optional += sum(name not in needed for name in members)
-        self.unions += sum(_is_union(member) for member in members.values())
-        self.characters += sum(map(len, members))
-
-    def _count_choices(self, node: Mapping[str, Any]) -> None:
-        choices = node.get("enum")
-        if is_list(choices):
-            self.choices += len(choices)
-            self.characters += sum(len(str(choice)) for choice in choices)
-        if "const" in node:
-            self.characters += len(str(node["const"]))
+def _counts(schema: JsonSchema) -> dict[str, int]:
+    """What a schema contains, by the words of the limits. A definition counts once, however often it is referenced."""
+    references, names = References(schema), set[str]()
+    nodes: list[JsonSchema] = []
+    waiting: list[object] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if is_dict(node):
+            nodes.append(node)
+            waiting += _asked_of(node)
+            name = node.get("$ref")
+            if isinstance(name, str) and name.startswith("#/") and name not in names:
+                names.add(name)
+                waiting.append(references.resolve(name))
+    properties = [
+        (name, member, name in (node.get("required") or ()))
+        for node in nodes
+        for name, member in (node["properties"].items() if is_dict(node.get("properties")) else ())
+    ]
+    choices = [choice for node in nodes if is_list(node.get("enum")) for choice in node["enum"]]
+    named = [name.rpartition("/")[2] for name in names] + [name for name, _, _ in properties]
+    constants = [node["const"] for node in nodes if "const" in node]
+    return {
+        "properties": len(properties),
+        "levels of objects": _levels(schema, references, {}),
+        "choices of enums": len(choices),
+        "characters in names": sum(len(str(each)) for each in (*named, *choices, *constants)),
+        "optional properties": sum(not required for _, _, required in properties),
+        "properties of more than one type": sum(_is_union(member) for _, member, _ in properties),
+    }
 
 
-def _parts(node: Mapping[str, Any]) -> Iterator[object]:
-    for word in ("items", "additionalProperties"):
-        yield node.get(word)
-    for word in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        listed: object = node.get(word)
-        yield from listed if is_list(listed) else ()
+def _levels(node: object, references: References, known: dict[str, int]) -> int:
+    """How many levels of objects a schema has. A definition that contains itself adds no further ones."""
+    if not is_dict(node):
+        return 0
+    name = node.get("$ref")
+    if isinstance(name, str) and name.startswith("#/") and name not in known:
+        known[name] = 0
+        known[name] = _levels(references.resolve(name), references, known)
+    inner = max((_levels(part, references, known) for part in _asked_of(node, "properties")), default=0)
+    beside = max((_levels(part, references, known) for part in _asked_of(node, *_VALUES)), default=0)
+    return max(known.get(str(name), 0), beside, inner + 1 if is_dict(node.get("properties")) else 0)
+
+
+_VALUES: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "prefixItems")
+
+
+def _asked_of(node: JsonSchema, *words: str) -> list[object]:
+    """The schemas of the values that a model writes: those under these words, by default all of them."""
+    return [inner for place, inner in _parts(node) if place[0] in (words or ("properties", *_VALUES))]
 
 
 def _is_union(member: object) -> bool:
     return is_dict(member) and ("anyOf" in member or "oneOf" in member or is_list(member.get("type")))
 
-
-Effect: TypeAlias = Literal["dropped", "rejected", "unenforced"]
-Path: TypeAlias = tuple[str | int, ...]
 
 _STRUCTURAL: Final = frozenset(
     ("type", "properties", "items", "$ref", "$defs", "definitions", "enum", "const", "anyOf", "allOf", "required")
@@ -290,16 +248,15 @@ _INNER_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _INNER_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
-    and indexes. `dropped`: it is not sent. `rejected`: the call fails because of it. `unenforced`: because of it the
-    provider does not enforce the schema at all.
-    """
-
-    path: Path
-    keyword: str
-    effect: Effect
+def _parts(node: JsonSchema) -> Iterator[tuple[Path, object]]:
+    """What is in place of a schema directly inside another, with the path to it."""
+    for word, inner in node.items():
+        if word in SCHEMAS_BY_NAME and is_dict(inner):
+            yield from (((word, name), each) for name, each in inner.items())
+        elif word in _INNER_LISTS and is_list(inner):
+            yield from (((word, index), each) for index, each in enumerate(inner))
+        elif word in _INNER_SCHEMAS:
+            yield (word,), inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +293,7 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     if "$ref" in written and _is_asked_in_words(schema):
         return (Loss((), "$ref", "unenforced"),)
     if model.startswith("local:"):
-        found = [Loss(path, word, effect) for path, word, effect in grammar_losses(schema)]
+        found = list(grammar_losses(schema))
     else:
         profile = _profile(model)
         transformer = profile.get("json_schema_transformer") if profile else None
@@ -358,8 +315,7 @@ def _is_asked_in_words(schema: JsonSchema) -> bool:
 
 
 def _unwrapped(loss: Loss) -> Loss:
-    inner = loss.path[2:] if loss.path[:2] == ("properties", ENVELOPE) else loss.path
-    return Loss(inner, loss.keyword, loss.effect)
+    return loss._replace(path=loss.path[2:]) if loss.path[:2] == ("properties", ENVELOPE) else loss
 
 
 @lru_cache(maxsize=64)
@@ -395,7 +351,7 @@ def _transformed_losses(
         yield from _hindrances(schema, compatible)
         return
     for path, word, node in _words(schema):
-        kept = (_at(sent, path) or {}).get(word) == _bare(node[word])
+        kept = value_at(sent, (*path, word)) == _bare(node[word])
         if not kept and _walk(transformer, _without(schema, path, word), strict=strict)[0] == sent:
             yield Loss(path, word, "dropped")
 
@@ -440,21 +396,12 @@ def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
                 yield path, word, node
 
 
-def _schemas(node: Any, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]:
-    if not is_dict(node):
-        return
-    schema = node
-    yield path, schema
-    for word in SCHEMAS_BY_NAME:
-        inner = schema.get(word)
-        for name, each in inner.items() if is_dict(inner) else ():
-            yield from _schemas(each, (*path, word, name))
-    for word in _INNER_LISTS:
-        inner = schema.get(word)
-        for index, each in enumerate(inner) if is_list(inner) else ():
-            yield from _schemas(each, (*path, word, index))
-    for word in _INNER_SCHEMAS:
-        yield from _schemas(schema.get(word), (*path, word))
+def _schemas(node: object, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]:
+    """A schema and every schema in it, with the path to each."""
+    if is_dict(node):
+        yield path, node
+        for place, inner in _parts(node):
+            yield from _schemas(inner, (*path, *place))
 
 
 def _skeleton(node: Any) -> Any:
@@ -479,9 +426,10 @@ def _skeleton(node: Any) -> Any:
 
 
 def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
+    """The skeleton with this keyword at its place, which the skeleton may not have."""
     changed = copy.deepcopy(skeleton)
-    node = _at(changed, tuple("anyOf" if part == "oneOf" else part for part in path))
-    if node is not None:
+    node = value_at(changed, tuple("anyOf" if part == "oneOf" else part for part in path))
+    if is_dict(node):
         if word == "oneOf":
             node.pop("anyOf", None)
         node[word] = copy.deepcopy(value)
@@ -490,20 +438,8 @@ def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema
 
 def _without(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
     changed = copy.deepcopy(schema)
-    node = _at(changed, path)
-    if node is not None:
-        del node[word]
+    del value_at(changed, path)[word]
     return changed
-
-
-def _at(schema: JsonSchema, path: Sequence[str | int]) -> JsonSchema | None:
-    here: Any = schema
-    for part in path:
-        try:
-            here = here[part]
-        except (KeyError, IndexError, TypeError):  # the skeleton does not have it
-            return None
-    return here if is_dict(here) else None
 
 
 def _bare(node: Any) -> Any:

@@ -17,7 +17,7 @@ never wrapped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
@@ -45,10 +45,12 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An unknown name, and the closest known name."""
+    """An unknown name, and the closest known name. `sure`: a word of the language, and no other word is near, so that
+    there is no second reading."""
 
     written: str
     meant: str
+    sure: bool = False
 
 
 class Hint(str):
@@ -67,6 +69,10 @@ class Hint(str):
     def after(self, words: str) -> Hint:
         """The same suggestion after another sentence."""
         return Hint(f"{words}{self}", self.suggestion)
+
+    def of(self, written: str) -> Hint:
+        """The same suggestion for this wrong name."""
+        return Hint(self, replace(self.suggestion, written=written) if self.suggestion else None)
 
 
 class UsageError(ArosError, ValueError):

@@ -14,7 +14,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member, problem
 from flujo_aros.blueprint.references import Making, as_template
-from flujo_aros.errors import Hint
+from flujo_aros.errors import Hint, Suggestion
 from flujo_aros.pipeline.control import StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME
 from flujo_aros.pipeline.names import nearest
@@ -39,18 +39,23 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Kinds of flujo that are not supported, with an alternative for each."""
 
+
+def _kind(meant: str, words: str = "") -> Hint:
+    return Hint(f"; {words or f'write `kind: {meant}`'}", Suggestion("", meant, sure=True))
+
+
 _CALLED: Final = "leave `kind` out and write `uses: package.module:function`"
 _ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
-_BRANCHED: Final = "write `kind: conditional`"
-_MAPPED: Final = "write `kind: map`"
-OTHER_KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("python", "function", "callable", "code", "tool"), _CALLED),
-    **dict.fromkeys(("agent", "llm", "model", "prompt"), _ASKED),
-    **dict.fromkeys(("human", "approval", "input", "pause"), "write `kind: hitl`"),
-    **dict.fromkeys(("if", "branch", "switch", "router"), _BRANCHED),
-    **dict.fromkeys(("for", "foreach", "for_each", "each"), _MAPPED),
-    **dict.fromkeys(("while", "repeat", "until"), "write `kind: loop`"),
-    **dict.fromkeys(("import", "pipeline", "subpipeline"), "leave `kind` out and write `uses: imports.ALIAS`"),
+OTHER_KINDS: Final[Mapping[str, Hint]] = {
+    **dict.fromkeys(("python", "function", "callable", "code", "tool"), _kind("step", _CALLED)),
+    **dict.fromkeys(("agent", "llm", "model", "prompt"), _kind("step", _ASKED)),
+    **dict.fromkeys(("human", "approval", "input", "pause"), _kind("hitl")),
+    **dict.fromkeys(("if", "branch", "switch", "router"), _kind("conditional")),
+    **dict.fromkeys(("for", "foreach", "for_each", "each"), _kind("map")),
+    **dict.fromkeys(("while", "repeat", "until"), _kind("loop")),
+    **dict.fromkeys(
+        ("import", "pipeline", "subpipeline"), _kind("step", "leave `kind` out and write `uses: imports.ALIAS`")
+    ),
 }
 """Names of kinds in other tools, and what to write instead."""
 
@@ -117,7 +122,8 @@ def no_such_kind(kind: str) -> Hint:
     if kind in REFUSED:
         return Hint(f"`kind: {kind}` is not supported; {REFUSED[kind]}")
     meant = OTHER_KINDS.get(kind.lower())
-    return (Hint(f"; {meant}") if meant else nearest(kind, blocks.BLOCKS)).after(f"there is no kind of step {kind!r}")
+    near = nearest(kind, blocks.BLOCKS, closed=True) if meant is None else meant.of(kind)
+    return near.after(f"there is no kind of step {kind!r}")
 
 
 def operation_nodes(making: Making, node: Node) -> Node:

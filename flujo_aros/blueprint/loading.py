@@ -36,6 +36,7 @@ from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.names import nearest, short
 from flujo_aros.pipeline.options import unknown_setting, wrong_setting
 from flujo_aros.pipeline.step import REFERENCE
+from flujo_aros.spelling import only_near
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
@@ -75,35 +76,55 @@ def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
-OTHER_KEYS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("if", "when"), "write `kind: conditional` with `condition_expression`"),
-    **dict.fromkeys(("then", "else", "cases"), "write `branches`, by the values of the condition"),
-    **dict.fromkeys(("over", "items", "for_each", "foreach"), "write `kind: map` with `iterable_input` under `map:`"),
-    **dict.fromkeys(("function", "callable", "python", "run"), "write `uses: package.module:function`"),
-    **dict.fromkeys(("while", "until", "exit", "exit_when"), "write `kind: loop` with `exit_expression` under `loop:`"),
-    **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
-    **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
-    **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),
-    **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "seed"), "write it under `config:`"),
-    **dict.fromkeys(("depends_on", "needs"), "steps run in order; `steps.NAME.output` is the value of an earlier one"),
-    "system_prompt": "it belongs to an agent",
-    "question": "write `kind: hitl` with `message`",
+def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
+    """A key that is called so here; not sure: it may have meant something else."""
+    return Hint(f"; write `{meant}`{more}", Suggestion("", meant, sure))
+
+
+OTHER_KEYS: Final[Mapping[str, Hint]] = {
+    **dict.fromkeys(("if", "when"), Hint("; write `kind: conditional` with `condition_expression`")),
+    **dict.fromkeys(("then", "else", "cases"), Hint("; write `branches`, by the values of the condition")),
+    **dict.fromkeys(
+        ("over", "items", "for_each", "foreach"), Hint("; write `kind: map` with `iterable_input` under `map:`")
+    ),
+    **dict.fromkeys(("function", "callable", "python", "run"), Hint("; write `uses: package.module:function`")),
+    **dict.fromkeys(
+        ("while", "until", "exit", "exit_when"), Hint("; write `kind: loop` with `exit_expression` under `loop:`")
+    ),
+    **dict.fromkeys(("prompt", "template"), _key("input", sure=False)),  # or the prompt of the agent
+    "user_prompt": _key("input"),
+    **dict.fromkeys(("retry", "max_retries"), _key("retries")),
+    **dict.fromkeys(("schema", "output_type", "response_model"), _key("output_schema")),
+    **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "seed"), Hint("; write it under `config:`")),
+    **dict.fromkeys(
+        ("depends_on", "needs"), Hint("; steps run in order; `steps.NAME.output` is the value of an earlier one")
+    ),
+    "system_prompt": Hint("; it belongs to an agent"),
+    "question": Hint("; write `kind: hitl` with `message`"),
 }
 """Keys of steps in other tools, and what to write instead."""
-_AGENT_KEYS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("instructions", "system", "role"), "write `system_prompt`"),
-    **dict.fromkeys(("schema", "output_type", "response_format", "response_model"), "write `output_schema`"),
-    **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), "write it under `model_settings:`"),
-    "provider": "write it in `model`, as in openai:gpt-4o-mini",
+_AGENT_KEYS: Final[Mapping[str, Hint]] = {
+    **dict.fromkeys(("instructions", "system", "prompt"), _key("system_prompt")),
+    "role": _key("system_prompt", sure=False),
+    **dict.fromkeys(("schema", "output_type", "response_format", "response_model"), _key("output_schema")),
+    **dict.fromkeys(("input_schema", "input_type"), Hint("; an agent takes any input; `output_schema` is its answer")),
+    **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), Hint("; write it under `model_settings:`")),
+    "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
 }
 """The same for agents."""
-_IN_KIND: Final[Mapping[str, Mapping[str, str]]] = {
-    "branches": {"steps": "write `branches:` with a list of steps under each name"},
-    "map": {"steps": "write `body` under `map:`"},
-    "loop": {"steps": "write `body` under `loop:`", "max_iterations": "write `max_loops` under `loop:`"},
+_IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
+    "branches": {"steps": Hint("; write `branches:` with a list of steps under each name")},
+    "map": {"steps": Hint("; write `body` under `map:`")},
+    "loop": {
+        "steps": Hint("; write `body` under `loop:`"),
+        "max_iterations": Hint("; write `max_loops` under `loop:`"),
+    },
     "message": {
-        **dict.fromkeys(("schema", "output_schema", "response_schema"), "write `input_schema`, the form of the answer"),
-        **dict.fromkeys(("prompt", "question", "template", "input", "text"), "write `message`"),
+        **dict.fromkeys(
+            ("schema", "output_schema", "response_schema"), _key("input_schema", ", the form of the answer")
+        ),
+        **dict.fromkeys(("prompt", "question", "text"), _key("message")),
+        **dict.fromkeys(("template", "input"), _key("message", sure=False)),
     },
 }
 """The same for a kind of step that has this key."""
@@ -114,16 +135,20 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     key = str(path[-1])
     owner = _owner(kind, path)
     start = f"unknown key {key!r}"
-    if "system_prompt" in _keys(owner) and key in _AGENT_KEYS:
-        return Hint(f"; {_AGENT_KEYS[key]}").after(start)
-    if len(path) > 1 or owner not in BLOCKS.values():
-        return nearest(key, _keys(owner)).after(start)
-    meant = next((keys[key] for each, keys in _IN_KIND.items() if each in _keys(owner) and key in keys), None)
-    if meant is not None:
-        return Hint(f"; {meant}").after(start)
-    meant = OTHER_KEYS.get(key)
-    known = nearest(key, _keys(owner)) or Hint(f"; known: {', '.join(sorted(_keys(owner)))}")
-    return (_elsewhere(key) or (Hint(f"; {meant}") if meant else known)).after(start)
+    keys = _keys(owner)
+    others: dict[str, Hint] = {}
+    if "system_prompt" in keys:
+        others = {**_AGENT_KEYS}
+    elif len(path) == 1 and owner in BLOCKS.values():
+        others = {name: hint for each in keys for name, hint in _IN_KIND.get(each, {}).items()}
+        if key not in others and (elsewhere := _elsewhere(key)) is not None:
+            return elsewhere.after(start)
+        others = {**OTHER_KEYS, **others}
+    near = nearest(key, keys, closed=True)
+    alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
+    other = alike.meant if alike is not None and alike.sure else key
+    known = near or Hint(f"; known: {', '.join(sorted(keys))}" if others else "")
+    return (others[other].of(key) if other in others else known).after(start)
 
 
 def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
@@ -155,7 +180,11 @@ def sentence(detail: ErrorDetails) -> str:
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # our own sentence
         return f"{where}: {message}" if detail["loc"] else message
-    return f"{where} {message[:1].lower()}{message[1:]}{shown}"
+    said = f"{where} {message[:1].lower()}{message[1:]}{shown}"
+    if detail["type"] == "literal_error" and isinstance(given, str):
+        near = nearest(given, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)
+        return near.after(said) if near.suggestion is not None else said
+    return said
 
 
 _PLAINER: Final = (
@@ -329,7 +358,8 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
             if near:
                 misspelt = True
                 words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
-                yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0]))
+                sure = only_near(word, _KNOWN) == near[0]
+                yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0], sure))
     for each, optional in islice(_undeclared(parts), _MOST_UNDECLARED):
         meant = nearest(str(each.value), optional)
         if meant.suggestion is not None and get_close_matches(str(each.value), [meant.suggestion.meant], 1, _CLOSE):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, cast
@@ -16,7 +16,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.contract import Check, Invalid, compile_contract
-from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, TemplateError, UsageError
+from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.condition import Expressed
@@ -139,6 +139,11 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
 
 def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
     """The target that a string names; its errors are recorded at this node."""
+    table, dot, alias = name.partition(".")
+    tables: Mapping[str, Collection[str]] = {"agent": loading.agents, "import": loading.imports}
+    if dot and alias in tables.get(table, ()):
+        loading.note(node.place, _surely(name, f"{table}s.{alias}").after(f"there is no {name!r}"))
+        return None
     if name.startswith("agents."):
         return _agent(loading, node, name.removeprefix("agents."))
     if name.startswith("imports."):
@@ -196,14 +201,21 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     if found is None:
         key = node.place.path.rpartition(".")[2].partition("[")[0]
         words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
-        agent = f"; did you mean agents.{text}?" if key in ("uses", "agent") and text in loading.agents else ""
+        hint = Hint("")
         path = _FILE.fullmatch(text) if isinstance(text, str) else None
         if path is not None:
-            agent = f"; write {path['module']}:{path['name']}, and allow its file: --allow {path['file']}"
-        loading.doubt(node.place, f"`{key}` takes {words}, not {node.plain()!r}{agent}")
+            hint = Hint(f"; write {path['module']}:{path['name']}, and allow its file: --allow {path['file']}")
+        elif isinstance(text, str) and key in ("uses", "agent"):
+            tables = [table for table in ("agents", "imports") if text in getattr(loading, table)]
+            hint = _surely(text, f"{tables[0]}.{text}") if len(tables) == 1 else hint
+        loading.doubt(node.place, hint.after(f"`{key}` takes {words}, not {node.plain()!r}"))
         return None
     loading.permit(node.place, who, found["module"])
     return f"{found['module']}:{found['name']}"
+
+
+def _surely(written: str, meant: str) -> Hint:
+    return Hint(f"; did you mean {meant}?", Suggestion(written, meant, sure=True))
 
 
 def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:

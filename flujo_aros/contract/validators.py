@@ -50,11 +50,22 @@ from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
+from flujo_aros.spelling import only_near
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_PYTHON_TYPES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("list", "tuple", "set"), "array"),
+    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("int",), "integer"),
+    **dict.fromkeys(("float", "decimal", "double"), "number"),
+    **dict.fromkeys(("dict", "map"), "object"),
+    **dict.fromkeys(("bool",), "boolean"),
+    **dict.fromkeys(("None", "none"), "null"),
+}
+"""Names of types in Python and other languages."""
 _MAX_ISSUES: Final = 50
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
@@ -441,8 +452,9 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
 def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> Hint:
     given = getattr(error, "instance", None)
     if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(given, str):
-        close = get_close_matches(given, _TYPES, 1)
-        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0])) if close else None
+        close = [_PYTHON_TYPES[given]] if given in _PYTHON_TYPES else get_close_matches(given, _TYPES, 1)
+        sure = close == [_PYTHON_TYPES.get(given) or only_near(given, _TYPES)]
+        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0], sure)) if close else None
         return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"{given!r} is not a type")
     return Hint(_short(error.message))
 

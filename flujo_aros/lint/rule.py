@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.blueprint.load import Inspected
+from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.blueprint.references import NO_AGENT, Unready
 from flujo_aros.contract import JsonSchema, compile_contract
-from flujo_aros.errors import ContractError, Place, TemplateError
+from flujo_aros.errors import ContractError, Place, Problem, TemplateError
 from flujo_aros.json_data import follow_refs, is_dict
-from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity
+from flujo_aros.lint.edits import Applicability, Edit, Editor, Finding, Fix, Positions, Severity, apply_edits
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, is_input
 from flujo_aros.pipeline.step import Call, Facts, Step, effective, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 
@@ -34,6 +34,11 @@ SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", 
 
 _SUGGESTS_A_NAME: Final = (
     "If a known name is close, the fix writes it. Only you know whether that name was meant, so the fix is unsafe."
+)
+_SUGGESTS_A_WORD: Final = (
+    "If a known name is close, the fix writes it. It is safe where nothing else can be meant: a single word of the "
+    "language is close, or the word of another tool has one name here, and what is around it then loads. Otherwise "
+    "only you know whether that name was meant, and the fix is unsafe."
 )
 _NO_FIX: Final = "There is no fix: only you know what was meant."
 
@@ -60,13 +65,14 @@ class Rule(ABC):
         code: str = "",
         severity: Severity = Severity.WARNING,
         fixable: Applicability | None = None,
-        suggests_name: bool = False,
+        suggests_name: Applicability | None = None,
     ) -> None:
         super().__init_subclass__()
         cls.code, cls.severity = code, severity
         cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
-        cls.fixable = Applicability.UNSAFE if suggests_name else fixable
-        cls.safety = _SUGGESTS_A_NAME if suggests_name else _NO_FIX
+        cls.fixable = suggests_name or fixable
+        words = {Applicability.UNSAFE: _SUGGESTS_A_NAME, Applicability.SAFE: _SUGGESTS_A_WORD}
+        cls.safety = words[suggests_name] if suggests_name is not None else _NO_FIX
 
     @abstractmethod
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -318,6 +324,51 @@ class Subject:
         return frozenset(found.keys) if found is not None else frozenset()
 
     @cached_property
+    def suggested(self) -> Mapping[Problem, Fix]:
+        """The fix of each error of the loader that names what was meant: write that name.
+
+        It is safe if there is no second reading, and the part of the blueprint around it then has no other error than
+        those that have such a fix too.
+        """
+        inspected = self.inspected
+        edits = {
+            problem: edit
+            for problem in (*inspected.findings, *inspected.warnings, *inspected.unset)
+            if (edit := self._renaming(problem)) is not None
+        }
+        sure = {problem: edit for problem, edit in edits.items() if _is_sure(problem)}
+        known = {(problem.path, problem.message) for problem in inspected.findings}
+        left = self._errors_after(sure.values()) if sure else ()
+        broken = [each.path for each in left if not _is_sure(each) and (each.path, each.message) not in known]
+        return {
+            problem: Fix(
+                f"Write `{edit.text}`",
+                (edit,),
+                Applicability.SAFE
+                if problem in sure and not any(_is_around(problem.path, path) for path in broken)
+                else Applicability.UNSAFE,
+            )
+            for problem, edit in edits.items()
+        }
+
+    def _renaming(self, problem: Problem) -> Edit | None:
+        """Write the suggested name if the wrong one occurs once."""
+        if problem.suggestion is None or problem.place is None:
+            return None
+        place, written, meant = problem.place, problem.suggestion.written, problem.suggestion.meant
+        start = self.positions.offset(place)
+        end = self.positions.offset(self.end_of(place))
+        found = list(re.finditer(rf"(?<![\w-]){re.escape(written)}(?![\w-])", self.text[start:end]))
+        if len(found) != 1 or meant in self.keys_beside(place):
+            return None
+        return Edit(start + found[0].start(), start + found[0].end(), meant)
+
+    def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
+        """The errors of the loader after these edits."""
+        text = apply_edits(self.text, set(edits))
+        return inspect_blueprint(text, source=self.source, folder=self.folder, allow=["*"]).findings
+
+    @cached_property
     def _mappings(self) -> dict[tuple[int, int], Node]:
         """The mapping of each key, by the position of the key."""
         found: dict[tuple[int, int], Node] = {}
@@ -354,6 +405,21 @@ class Subject:
     def _lists(self) -> dict[int, Node]:
         """The list that contains each value."""
         return {id(each): node for node in self.root.walk() for each in node.elements}
+
+
+def _is_sure(problem: Problem) -> bool:
+    """Whether the suggested name is the only reading. A usual name of the input means the input only in the first step:
+    after it, it may mean the value of any step."""
+    found = problem.suggestion
+    if found is None or not found.sure:
+        return False
+    return not is_input(found.written) or problem.path.startswith("steps[0].")
+
+
+def _is_around(path: str, other: str) -> bool:
+    """Whether a path is in the mapping that contains the key at the first path."""
+    around = path.rpartition(".")[0]
+    return other == around or other.startswith((f"{around}.", f"{around}[")) or not around
 
 
 def _has_no_agent(step: PipelineStep | None) -> bool:

@@ -18,10 +18,10 @@ from annotated_types import Ge, Gt
 from typing_extensions import TypeVar
 
 from flujo_aros.contract import Check
-from flujo_aros.errors import Code, Suggestion, UsageError
+from flujo_aros.errors import Code, Hint, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.names import Read, Where, nearest, short
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where, nearest, short
 from flujo_aros.pipeline.options import (
     Option,
     anything,
@@ -508,5 +508,12 @@ def _wrong(read: Read, own: str, names: Collection[str], before: Collection[str]
     if knows_all and name not in before:
         return nearest(name, before).after(f"there is no step {short(name)}")
     if len(read.path) > 1 and read.path[1] != "output":
-        return f"`output` is the only attribute of a step: write steps.{name}.output"
+        return _inside_output(f"steps.{name}", str(read.path[1]))
     return None
+
+
+def _inside_output(step: str, key: str) -> Hint:
+    """The error for `steps.NAME.KEY`: other words for the output mean the output, any other key is one of it."""
+    near = nearest(key, [*OUTPUT_NAMES, "response", "text"])
+    meant = f"{step}.output" if near.suggestion is not None else f"{step}.output.{key}"
+    return Hint(f"`output` is the only attribute of a step: write {meant}", Suggestion(f"{step}.{key}", meant))

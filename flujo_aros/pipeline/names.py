@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from flujo_aros.errors import Code, FilterError, Hint, Suggestion, TemplateError
+from flujo_aros.spelling import only_near
 
 ROOTS: Final = ("input", "previous_step", "steps", "context")
 """The variables of every step."""
@@ -121,9 +122,10 @@ def option_of(where: Where | str) -> str | None:
     return where.path if isinstance(where, Where) else None
 
 
-def nearest(name: str, valid: Iterable[str]) -> Hint:
+def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
     """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
-    only those of similar length are compared, and a very long name has no nearest one.
+    only those of similar length are compared, and a very long name has no nearest one. `closed`: the names are the
+    words of a language, which nobody adds to, so that a single near one is surely meant.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"
@@ -132,35 +134,36 @@ def nearest(name: str, valid: Iterable[str]) -> Hint:
     alike = known if len(known) <= _MAX_NAMES else sorted(known, key=lambda each: abs(len(each) - len(name)))
     close = get_close_matches(name, alike[:_MAX_NAMES], 1) if len(name) <= _MAX_NAME else []
     if close:
-        return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0]))
+        sure = closed and only_near(name, known) == close[0]
+        return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0], sure))
     return Hint(f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else "")
 
 
-_INPUT: Final = (
-    "text",
-    "question",
-    "query",
-    "prompt",
-    "message",
-    "document",
-    "data",
-    "user_input",
-    "inputs",
-    "content",
-)
+_SYNONYMS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("text", "question", "query", "prompt", "message", "document", "data"), "input"),
+    **dict.fromkeys(("user_input", "inputs", "content"), "input"),
+    **dict.fromkeys(("previous", "prev", "previous_output", "previous_result", "last_step"), "previous_step"),
+}
+"""Names of variables in other tools, and the variable that has that value here."""
+
+
+def is_input(name: str) -> bool:
+    """Whether a name is a usual one for the input in other tools."""
+    return _SYNONYMS.get(name.lower()) == "input"
 
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
-    """A hint for a wrong variable of a template; common other names for the input suggest `input`. A variable of only
-    some steps is suggested with the place where it exists.
+    """A hint for a wrong variable of a template; common other names suggest the variable that is called so here. A
+    variable of only some steps is suggested with the place where it exists.
 
     >>> nearest_root("text", ["input", "context"]), nearest_root("itm", ["input", "context"])
     ("; did you mean 'input'?", "; did you mean 'item' (inside a map)?")
     """
     names = list(known)
-    found = nearest("input" if name.lower() in _INPUT and "input" in names else name, names)
+    other = _SYNONYMS.get(name.lower(), name)
+    found = nearest(other if other in names else name, names, closed=True)
     if found.suggestion is not None:
-        return Hint(found, Suggestion(name, found.suggestion.meant))
+        return found.of(name)
     variable = nearest(name, VARIABLES).suggestion
     if variable is None:
         return found

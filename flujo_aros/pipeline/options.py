@@ -70,7 +70,7 @@ def unknown_setting(name: str) -> Hint | None:
     """The error for an unknown setting, with the nearest valid one."""
     if name in SETTINGS or _PROVIDERS.fullmatch(name):
         return None
-    return nearest(name, SETTINGS).after(f"unknown setting {name!r}")
+    return nearest(name, SETTINGS, closed=True).after(f"unknown setting {name!r}")
 
 
 def wrong_setting(name: str, value: Any) -> str | None:
@@ -347,7 +347,7 @@ def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
     """The error for a string that is not one of the valid ones."""
     if value in valid:
         return None
-    near = nearest(value, valid) if isinstance(value, str) else Hint("")
+    near = nearest(value, valid, closed=True) if isinstance(value, str) else Hint("")
     near = near if near.suggestion is not None else Hint("")
     return near.after(f"{what} must be one of {', '.join(valid)}, not {shown(value)}")
 

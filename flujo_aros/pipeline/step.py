@@ -235,7 +235,7 @@ def _stage_sentences(error: ValidationError) -> Iterator[str]:
         if detail["type"] == "union_tag_invalid":
             context = detail.get("ctx", {})
             tag, known = str(context.get("tag")), str(context.get("expected_tags", "")).replace("'", "").split(", ")
-            yield f"there is no stage {tag!r}{nearest(tag, known)}"
+            yield nearest(tag, known, closed=True).after(f"there is no stage {tag!r}")
         elif detail["type"] == "union_tag_not_found":
             yield f"{place}: a stage is a name, or a mapping with `stage: NAME`"
         elif detail["type"] == "extra_forbidden":

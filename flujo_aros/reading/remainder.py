@@ -32,6 +32,7 @@ from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import read_time
 from flujo_aros.reading.scanner import CODE_FENCES
+from flujo_aros.spelling import distance
 
 # --- names --------------------------------------------------------------------------------------------------------
 
@@ -409,28 +410,13 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
     most = 1 if len(long) < _LONG else 2
     if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two of the letters
         return False
-    distance = _distance(one, two)
+    typos = distance(one, two)
     swapped = len(one) == len(two) and sorted(one) == sorted(two)
-    if distance == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
+    if typos == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
         return len(long) > 4 and one[0] == two[0]
     if one[0] != two[0] and not swapped:  # a lost first letter, but not one more: `iphone`, `phone`
-        return len(long) > 5 and distance == 1 and len(one) < len(two)
-    return distance <= most
-
-
-def _distance(one: str, two: str) -> int:
-    """How many letters were lost, added, changed or swapped."""
-    before: list[int] = []
-    last = list(range(len(two) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, other in enumerate(two, 1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
-            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
+        return len(long) > 5 and typos == 1 and len(one) < len(two)
+    return typos <= most
 
 
 _LONG: Final = 8

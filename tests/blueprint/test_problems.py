@@ -19,13 +19,18 @@ AGENT = "agents: {reader: {model: local:smollm2}}\nsteps:\n"
     ("step", "code", "path", "suggestion"),
     [
         ("{name: s, uses: agents.raeder}", Code.UNKNOWN_AGENT, "steps[0].uses", Suggestion("raeder", "reader")),
-        ("{name: s, uses: agents.reader, inptu: x}", Code.INVALID, "steps[0].inptu", Suggestion("inptu", "input")),
+        (
+            "{name: s, uses: agents.reader, inptu: x}",
+            Code.INVALID,
+            "steps[0].inptu",
+            Suggestion("inptu", "input", sure=True),
+        ),
         ("{name: s, uses: agents.reader, input: '{{ x'}", Code.INVALID_TEMPLATE, "steps[0].input", None),
         (
             "{name: s, uses: agents.reader, input: '{{ inptu }}'}",
             Code.INVALID_TEMPLATE,
             "steps[0].input",
-            Suggestion("inptu", "input"),
+            Suggestion("inptu", "input", sure=True),
         ),
         (
             "{name: s, uses: agents.reader, input: {x: ['{{ steps.t.output }}']}}",
@@ -47,7 +52,7 @@ def test_a_filter_that_is_not_there_is_known_by_its_code() -> None:
     (problem,) = inspect_blueprint(
         f"{AGENT}  - {{name: s, uses: agents.reader, input: '{{{{ input | uper }}}}'}}"
     ).warnings
-    assert (problem.code, problem.suggestion) == (Code.UNKNOWN_FILTER, Suggestion("uper", "upper"))
+    assert (problem.code, problem.suggestion) == (Code.UNKNOWN_FILTER, Suggestion("uper", "upper", sure=True))
 
 
 def test_an_error_has_the_end_of_the_key_or_value_that_it_is_about() -> None:

@@ -218,3 +218,18 @@ def test_merged_keys_are_distinguished_from_own_ones() -> None:
 def test_an_error_in_an_agent_is_not_followed_by_others_about_its_steps() -> None:
     text = HEAD.replace("output_schema:", "output_shema:") + STEP + "    updates_context: true\n"
     assert [finding.code for finding in lint_text(text).findings] == ["V-B1"]
+
+
+def test_a_name_is_only_safe_to_write_if_the_step_then_loads() -> None:
+    """`if` has one name here, but the step lacks the branches that `conditional` needs."""
+    (found,) = lint_text("steps:\n  - name: a\n    kind: if\n    condition_expression: input == 'x'\n").findings
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.UNSAFE
+
+
+def test_names_that_hide_one_another_are_all_safe_to_write() -> None:
+    """The misspelt key of the loop is only found once the misspelt kind is right."""
+    loop = "{body: [{name: b, uses: agent.w}], max_loop: 2}"
+    text = f"agents: {{w: {{model: test}}}}\nsteps: [{{name: a, kind: lop, loop: {loop}}}]"
+    fixed = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-B1", "V-A6")))
+    assert (fixed.findings, "kind: loop" in fixed.text, "max_loops: 2" in fixed.text) == ((), True, True)

@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from flujo_aros.errors import Code, Place, Problem
-from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.errors import Code, Place
+from flujo_aros.lint.edits import Applicability, Finding, Severity
 from flujo_aros.lint.rule import Rule, Subject
 
 
 class LoaderRule(Rule):
     """A rule whose findings are problems that the loader reports. Whatever makes the loader refuse a blueprint is an
-    error. Whatever loads but is refused by the runner, such as an unknown skill of flujo, is a warning, and so is
-    anything that is ignored.
+    error, and so is a step that can never run. What another version may run, such as a skill of flujo, is a warning,
+    and so is anything that is ignored.
     """
 
     about: ClassVar[Code]
     """The kind of error that it reports."""
+    never_runs: ClassVar[bool]
+    """Whether a step with this problem can never run, even if the blueprint loads."""
 
     def __init_subclass__(
-        cls, *, code: str, about: Code, severity: Severity = Severity.ERROR, suggests_name: bool = False
+        cls,
+        *,
+        code: str,
+        about: Code,
+        severity: Severity = Severity.ERROR,
+        suggests_name: Applicability | None = None,
+        never_runs: bool = False,
     ) -> None:
         super().__init_subclass__(code=code, severity=severity, suggests_name=suggests_name)
-        cls.about = about
+        cls.about, cls.never_runs = about, never_runs
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Every error of this kind."""
         inspected = subject.inspected
         for severity, problems in (
             (self.severity, inspected.findings),
-            (Severity.WARNING, (*inspected.warnings, *inspected.unset)),
+            (self.severity if self.never_runs else Severity.WARNING, (*inspected.warnings, *inspected.unset)),
         ):
             for problem in problems:
                 if problem.code is self.about:
                     place = problem.place or Place(1, 1)
-                    fix = _suggested(subject, place, problem) if self.fixable is not None else None
+                    fix = subject.suggested.get(problem) if self.fixable is not None else None
                     span = (place, subject.end_of(place))
                     step = subject.step_at(place)
                     yield self.finding(problem.message, span, step=step, fix=fix, severity=severity)
-
-
-def _suggested(subject: Subject, place: Place, problem: Problem) -> Fix | None:
-    """Write the suggested name if the wrong one occurs once."""
-    if problem.suggestion is None:
-        return None
-    written, meant = problem.suggestion.written, problem.suggestion.meant
-    start = subject.positions.offset(place)
-    end = subject.positions.offset(subject.end_of(place))
-    found = list(re.finditer(rf"(?<![\w-]){re.escape(written)}(?![\w-])", subject.text[start:end]))
-    if len(found) != 1 or meant in subject.keys_beside(place):
-        return None
-    edit = Edit(start + found[0].start(), start + found[0].end(), meant)
-    return Fix(f"Write `{meant}`", (edit,), Applicability.UNSAFE)
 
 
 class UnreadableYaml(LoaderRule, code="YAML-PARSE", about=Code.UNREADABLE):
@@ -186,7 +179,9 @@ class MissingImport(LoaderRule, code="V-I1", about=Code.MISSING_IMPORT):
     """
 
 
-class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests_name=True):
+class UnknownFilter(
+    LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests_name=Applicability.SAFE, never_runs=True
+):
     """A template uses an unknown filter.
 
     ## What it does
@@ -195,7 +190,7 @@ class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests
 
     ## Why is this bad
 
-    The blueprint cannot be loaded.
+    The run is refused before it starts.
 
     ## Example
 
@@ -217,7 +212,7 @@ class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests
     """
 
 
-class UnknownStepReference(LoaderRule, code="V-T4", about=Code.UNKNOWN_STEP, suggests_name=True):
+class UnknownStepReference(LoaderRule, code="V-T4", about=Code.UNKNOWN_STEP, suggests_name=Applicability.UNSAFE):
     """A template refers to a step that does not exist or has not run yet.
 
     ## What it does
@@ -285,7 +280,7 @@ class DuplicateStepName(LoaderRule, code="V-B2", about=Code.DUPLICATE_STEP):
     """
 
 
-class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, suggests_name=True):
+class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, suggests_name=Applicability.SAFE):
     """A template or a condition cannot be compiled.
 
     ## What it does
@@ -317,7 +312,7 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
     """
 
 
-class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_name=True):
+class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_name=Applicability.SAFE):
     """A step uses an agent, a built-in or a callable that does not exist.
 
     ## What it does
@@ -353,7 +348,7 @@ class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_n
     """
 
 
-class StepWithoutAgent(LoaderRule, code="V-A1", severity=Severity.WARNING, about=Code.NO_AGENT):
+class StepWithoutAgent(LoaderRule, code="V-A1", about=Code.NO_AGENT, never_runs=True):
     """A step does not say what it runs.
 
     ## What it does
@@ -412,7 +407,7 @@ class IgnoredKey(LoaderRule, code="V-B3", severity=Severity.WARNING, about=Code.
     """
 
 
-class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_name=True):
+class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_name=Applicability.SAFE):
     """The blueprint cannot be loaded.
 
     ## What it does

@@ -35,7 +35,7 @@ from flujo_aros.pipeline.step import Step, is_agent_step, mergeable
 from flujo_aros.redaction import Vault
 
 
-class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=True):
+class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=Applicability.UNSAFE):
     """A local model has an unknown name.
 
     ## What it does

@@ -6,9 +6,13 @@ each with the reason; they cause warnings. Every other key is an error.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, WithJsonSchema, create_model
@@ -22,7 +26,7 @@ from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import Declared, declared_options
 from flujo_aros.pipeline.results import OnDegraded
-from flujo_aros.pipeline.step import Call, Processing, Step
+from flujo_aros.pipeline.step import Call, Coercion, Processing, Step
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -71,18 +75,21 @@ class Top(Block):
     """A whole blueprint."""
 
     version: JsonValue = VERSION
+    """The version of the language."""
     name: str | None = Field(default=None, min_length=1)
+    """Its name in reports. Default: that of the file."""
     description: str = ""
+    """What it is for."""
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
-    profiles: dict[str, str | dict[str, str]] = Field(
-        default_factory=dict,
-        description="Models by the NAME of `--profile NAME`: one for all agents, or by agent, `*` for the others.",
-    )
+    """Agents by the NAME in `uses: agents.NAME`."""
+    profiles: dict[str, str | dict[str, str]] = Field(default_factory=dict)
+    """Models by the NAME of `--profile NAME`: one for all agents, or by agent, `*` for the others."""
     imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
-        default_factory=dict,
-        description="Other blueprints, by the NAME in `uses: imports.NAME`: the path of a file, or a blueprint.",
+        default_factory=dict
     )
+    """Other blueprints, by the NAME in `uses: imports.NAME`: the path of a file, or a blueprint."""
     steps: list[StepNode] = Field(min_length=1)
+    """The steps, in order."""
     ignored: ClassVar[Mapping[str, str]] = {
         "static_invariants": "write `checks` on the steps instead",
         "pipeline_config": "it has no effect",
@@ -96,31 +103,35 @@ class PromptFile(Block):
     """A prompt in a separate file inside the folder of the blueprint."""
 
     from_file: str
+    """The name of a file inside the folder of the blueprint."""
     variables: Members = Field(default_factory=dict)
+    """What the placeholders of the file stand for."""
 
 
 class Agent(Block):
     """An agent: a model, its instructions, and the schema of its answer."""
 
-    name: str | None = Field(default=None, description="The name in traces and in the journal. Default: the key.")
-    model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
+    name: str | None = None
+    """The name in traces and in the journal. Default: the key."""
+    model: str = Field(min_length=1)
+    """A model name of pydantic-ai, or local:NAME for one on this machine."""
     system_prompt: str | PromptFile = ""
-    tools: list[str] = Field(
-        default_factory=list, description="Functions that the model may call: package.module:name."
-    )
-    capabilities: list[JsonValue] = Field(
-        default_factory=list[JsonValue],
-        description="Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}.",
-    )
+    """The instructions for the model, or {from_file: NAME}. Not a template."""
+    tools: list[str] = Field(default_factory=list)
+    """Functions that the model may call: package.module:name."""
+    capabilities: list[JsonValue] = Field(default_factory=list[JsonValue])
+    """Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."""
     output_schema: JsonSchema | None = None
+    """A JSON Schema for the answer, {from_file: NAME} of one, or {from: package.module:Type}."""
     model_settings: Members = Field(default_factory=dict)
+    """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"
-    timeout: float | None = Field(
-        default=None, gt=0, description="The timeout for a whole run of the agent, in seconds."
-    )
-    max_retries: int = Field(
-        default=0, ge=0, le=100, description="How many times the stage `retry` asks again after a rejected reply."
-    )
+    """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
+    `tool` requests a tool call, `auto` is native where the model can."""
+    timeout: float | None = Field(default=None, gt=0)
+    """The timeout for a whole run of the agent, in seconds."""
+    max_retries: int = Field(default=0, ge=0, le=100)
+    """How many times the stage `retry` asks again after a rejected reply."""
     ignored: ClassVar[Mapping[str, str]] = {
         "id": "an agent is identified by its key",
         "description": "it has no effect",
@@ -133,8 +144,11 @@ class Skill(Block):
     """A built-in or a callable by its name, with parameters."""
 
     id: str | None = None
+    """The name of a built-in or of a callable."""
     path: str | None = None
+    """A callable, as package.module:name."""
     params: Members = Field(default_factory=dict)
+    """Keyword arguments for the function."""
     ignored: ClassVar[Mapping[str, str]] = {
         "name": "it has no effect",
         "description": "it has no effect",
@@ -147,10 +161,15 @@ class Limits(Block):
     """The limits on the usage of a step."""
 
     max_requests: int | None = Field(default=None, ge=0)
+    """Model calls."""
     max_tokens: int | None = Field(default=None, ge=0)
-    max_cost: float | None = Field(default=None, ge=0, description="US dollars.")
-    total_tokens_limit: int | None = Field(default=None, ge=0, description="Alias for max_tokens.")
-    total_cost_usd_limit: float | None = Field(default=None, ge=0, description="Alias for max_cost.")
+    """Tokens, in and out together."""
+    max_cost: float | None = Field(default=None, ge=0)
+    """US dollars."""
+    total_tokens_limit: int | None = Field(default=None, ge=0)
+    """Alias for max_tokens."""
+    total_cost_usd_limit: float | None = Field(default=None, ge=0)
+    """Alias for max_cost."""
 
 
 ImportedOutputs: TypeAlias = Annotated[
@@ -288,17 +307,24 @@ def _member(option: Declared) -> Any:
 class Config(Block):
     """How a step is run."""
 
-    max_retries: int = Field(
-        default=0, ge=0, description="Retries after errors of the provider or network, never after bad data."
-    )
+    max_retries: int = Field(default=0, ge=0)
+    """Retries after errors of the provider or network, never after bad data."""
     timeout_s: float | None = Field(default=None, gt=0)
-    timeout: float | None = Field(default=None, gt=0, description="Alias for timeout_s.")
+    """Seconds for all attempts together."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Alias for timeout_s."""
     temperature: float | None = None
+    """The sampling temperature."""
     top_p: float | None = None
+    """Nucleus sampling: the share of probability to choose from."""
     top_k: int | None = None
+    """The number of tokens to choose from."""
     max_tokens: int | None = Field(default=None, ge=1)
+    """The maximum number of tokens of the answer."""
     seed: int | None = None
-    outputs: ImportedOutputs | None = Field(default=None, description="Of `uses: imports.…` only.")
+    """Makes sampling repeatable where the provider supports it."""
+    outputs: ImportedOutputs | None = None
+    """Of `uses: imports.…` only."""
     ignored: ClassVar[Mapping[str, str]] = {
         "preserve_fallback_diagnostics": "diagnostics are always kept",
         "execution_mode": "every step runs in its run",
@@ -310,19 +336,26 @@ class StepKeys(Block):
     """The options that every kind of step has."""
 
     kind: str = "step"
+    """What the step does. Default: `step`, which asks an agent or calls a function."""
     name: Name = Field()
     input: Template | None = None
+    """A template, or an object or list with templates in it. Default: the value of the previous step."""
     on_degraded: OnDegraded | None = None
     updates_context: bool = False
     mergeable_output: bool | None = None
-    sink_to: str | None = Field(default=None, min_length=1, description="A dotted path of the context for the value.")
+    sink_to: str | None = Field(default=None, min_length=1)
+    """A dotted path of the context for the value."""
     checks: list[Reference] = Field(default_factory=list)
-    validators: list[Reference] = Field(default_factory=list, description="Alias for checks.")
+    validators: list[Reference] = Field(default_factory=list)
+    """Alias for checks."""
     fallback: StepNode | None = None
     usage_limits: Limits | None = None
     config: Config | None = None
-    retries: int | None = Field(default=None, ge=0, description="Alias for config.max_retries.")
-    timeout: float | None = Field(default=None, gt=0, description="Alias for config.timeout_s.")
+    """How the step is run: retries, timeout, settings of the model."""
+    retries: int | None = Field(default=None, ge=0)
+    """Alias for config.max_retries."""
+    timeout: float | None = Field(default=None, gt=0)
+    """Alias for config.timeout_s."""
     meta: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",
@@ -347,16 +380,17 @@ AgentNode: TypeAlias = Annotated[
 class StepBlock(StepKeys):
     """`kind: step`: an agent, a built-in, a callable or an imported blueprint."""
 
-    uses: str | None = Field(default=None, description="agents.NAME, imports.NAME, a built-in, or package.module:name")
+    uses: str | None = None
+    """agents.NAME, imports.NAME, a built-in, or package.module:name"""
     agent: AgentNode = None
+    """agents.NAME, or an agent in place: {model: …}."""
     params: Members | None = None
     processing: Processing | None = None
-    contract: Annotated[
-        JsonValue,
-        WithJsonSchema({"type": ["string", "object"]}),
-        Field(description="Where the payload is, such as tagged:result."),
-    ] = None
-    output_schema: JsonSchema | None = Field(default=None, description="What the value must satisfy.")
+    """How the reply is read, and how hard to try."""
+    contract: Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})] = None
+    """Where the payload is, such as tagged:result."""
+    output_schema: JsonSchema | None = None
+    """What the value must satisfy."""
     model_settings: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
 
@@ -375,29 +409,39 @@ class Placed(Block):
     """A value and the path in the context to which it is written."""
 
     target: str
+    """A dotted path in the context."""
     value: JsonValue
+    """A value, or a template for one."""
 
 
 class Operation(Block):
     """One change of the context: `set: PATH` with a `value`, `append:` to a list, or `merge:` into an object."""
 
     set: str | None = None
+    """The dotted path in the context that `value` is written to."""
     value: JsonValue = None
+    """A value, or a template for one."""
     append: Placed | None = None
+    """Append a value to a list: {target: PATH, value: …}."""
     merge: Placed | None = None
+    """Merge an object into another: {target: PATH, value: …}."""
 
 
 class LoopKeys(Block):
     """The options under `loop:`."""
 
-    max_iterations: int | None = Field(default=None, ge=1, description="Alias for max_loops.")
+    max_iterations: int | None = Field(default=None, ge=1)
+    """Alias for max_loops."""
     state: JsonValue = None
+    """Changes of the context after each iteration: {set: […], append: […]}."""
     propagation: JsonValue = None
+    """The input of the next iteration: {next_input: previous_output | context | TEMPLATE}."""
     output: JsonValue = None
+    """The value of the loop: a template, or an object of templates."""
     output_template: str | None = None
-    conversation: bool = Field(
-        default=False, description="Sets use_history for every agent in the body that does not set it to false."
-    )
+    """The value of the loop, as a template."""
+    conversation: bool = False
+    """Sets use_history for every agent in the body that does not set it to false."""
     ignored: ClassVar[Mapping[str, str]] = {
         "stop_when": "write exit_expression",
         "history_management": "the whole conversation is kept",
@@ -411,25 +455,26 @@ class LoopKeys(Block):
 class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
-    models: list[str] = Field(default_factory=list, description="The models that do the reading.")
-    uses: str | None = Field(default=None, description="agents.NAME, the agent that reads, in place of a `reading`.")
+    models: list[str] = Field(default_factory=list)
+    """The models that do the reading."""
+    uses: str | None = None
+    """agents.NAME, the agent that reads, in place of a `reading`."""
     agent: AgentNode = None
-    output_schema: JsonSchema | None = Field(default=None, description="What each reading must satisfy.")
+    output_schema: JsonSchema | None = None
+    """What each reading must satisfy."""
 
 
 class EnsembleBlock(StepKeys):
     """`kind: ensemble`: agents that take turns over an event log."""
 
-    cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files that hold one each.")
-    profiles: dict[str, str] = Field(
-        default_factory=dict, description="The name of the agent for each model_profile that is not one itself."
-    )
-    log: str | None = Field(
-        default=None, description="A file or URL that stores the events, so that the run can be resumed."
-    )
-    inject: dict[str, str] = Field(
-        default_factory=dict, description="What the user says before the turn with this number."
-    )
+    cast: list[JsonValue] = Field(min_length=1)
+    """Manifests, or paths of YAML files that hold one each."""
+    profiles: dict[str, str] = Field(default_factory=dict)
+    """The name of the agent for each model_profile that is not one itself."""
+    log: str | None = None
+    """A file or URL that stores the events, so that the run can be resumed."""
+    inject: dict[str, str] = Field(default_factory=dict)
+    """What the user says before the turn with this number."""
 
 
 KINDS: Final[dict[str, Kind]] = {
@@ -457,131 +502,52 @@ BLOCKS: Final[dict[str, type[StepKeys]]] = {
 """Every `kind` of step that a blueprint may have."""
 
 
-DESCRIPTIONS: Final[dict[str, str]] = {
-    # a blueprint, and a body with its own name
-    "version": "The version of the language.",
-    "name": "Its name in reports. Default: that of the file.",
-    "description": "What it is for.",
-    "agents": "Agents by the NAME in `uses: agents.NAME`.",
-    "steps": "The steps, in order.",
-    # an agent
-    "Agent.system_prompt": "The instructions for the model, or {from_file: NAME}. Not a template.",
-    "output_schema": "A JSON Schema for the answer, {from_file: NAME} of one, or {from: package.module:Type}.",
-    "model_settings": "Settings of pydantic-ai: temperature, max_tokens, seed, …",
-    "output_mode": "How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it "
-    "into the prompt, `tool` requests a tool call, `auto` is native where the model can.",
-    "from_file": "The name of a file inside the folder of the blueprint.",
-    "variables": "What the placeholders of the file stand for.",
-    "Skill.id": "The name of a built-in or of a callable.",
-    "Skill.path": "A callable, as package.module:name.",
-    "params": "Keyword arguments for the function.",
-    # every step
-    "kind": "What the step does. Default: `step`, which asks an agent or calls a function.",
-    "input": "A template, or an object or list with templates in it. Default: the value of the previous step.",
-    "on_degraded": "Text in place of a value: `accept` counts it as success, `fail` as failure. Default: the run "
-    "continues, and ends degraded.",
-    "updates_context": "Merge the value, an object, into the context.",
-    "mergeable_output": "Whether the value is an object, which can be merged into the context.",
-    "checks": "Requirements beyond the schema: expressions over `output`, or package.module:function.",
-    "fallback": "A step to run instead if this one fails.",
-    "usage_limits": "Limits for this step and everything inside it.",
-    "config": "How the step is run: retries, timeout, settings of the model.",
-    "meta": "Notes of your own.",
-    "max_requests": "Model calls.",
-    "Limits.max_tokens": "Tokens, in and out together.",
-    "Config.max_tokens": "The maximum number of tokens of the answer.",
-    "timeout_s": "Seconds for all attempts together.",
-    "temperature": "The sampling temperature.",
-    "top_p": "Nucleus sampling: the share of probability to choose from.",
-    "top_k": "The number of tokens to choose from.",
-    "seed": "Makes sampling repeatable where the provider supports it.",
-    # a step with an agent
-    "agent": "agents.NAME, or an agent in place: {model: …}.",
-    "model": "Overrides the agent's model.",
-    "processing": "How the reply is read, and how hard to try.",
-    "max_iterations": "How often the agent is called until its reply contains the `completion_signal`.",
-    "completion_signal": "The string that ends the iterations, such as <promise>COMPLETE</promise>.",
-    "structured_output": "How a schema is requested: `auto` uses the provider's own mode where it has one, `off` only "
-    "instructs. The others mean the provider's own mode.",
-    "schema": "A JSON Schema for the value. Default: that of the agent.",
-    "enforcement": "`repair` validates and runs the ladder; `validate` makes no further call; `off` checks nothing.",
-    "aop": "flujo's word for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default.",
-    "coercion": "Which string conversions are allowed.",
-    "enforce_grammar": "The same as `structured_output: openai_json`.",
-    "risk": "The riskiest repair allowed. Default: that of the contract.",
-    "stages": "The stages of the ladder, in order: names, or mappings with `stage:` and its options.",
-    "max_stages": "The maximum number of fallback stages. Default: 3.",
-    "max_calls": "The maximum number of further model calls. Default: 6.",
-    "max_cost": "The maximum cost of all stages together, in US dollars.",
-    "deadline": "Seconds for all stages together.",
-    "adaptive": "Order the stages by their past success.",
-    "reasoning_precheck": "{required_context_keys: […]}: without a value for each, the step fails without a call.",
-    "tolerant_level": "0 is `risk: lossless`, 1 `inferred`, 2 `lossy`.",
-    "max_unescape_depth": "Has no effect.",
-    "anyof_strategy": "The first alternative that fits is taken.",
-    "allow": "The only string conversions to allow, by type: {integer: [str->int]}.",
-    # an imported blueprint
-    "input_to": "Where the input goes: to the first step, into the context (`import_artifacts`), or both.",
-    "inherit_context": "Give it a copy of the context.",
-    "on_failure": "`abort` fails the step, `skip` continues with its input, `continue_with_default` with `default`.",
-    "propagate_hitl": "Whether a question inside pauses this run.",
-    "child": "A dotted path in the context of the imported blueprint.",
-    "parent": "The dotted path in this context that it is copied to.",
-    # parallel and conditional
-    "branches": "Steps by the name of the branch.",
-    "condition_expression": "An expression whose result is the name of the branch.",
-    "condition": "A function of the value and the context, package.module:name, that returns the name of the branch.",
-    "default_branch": "Runs where no branch has the name.",
-    "on_branch_failure": "`propagate` fails the step, `ignore` goes on as long as one branch succeeds.",
-    "context_include_keys": "The only keys of the context that the branches see.",
-    "field_mapping": "The only keys that each branch may write.",
-    "ignore_branch_names": "With `updates_context`: merge the values of the branches instead of {branch: value}.",
-    "reduce": "Makes one value of all: keys, values, union, concat, first, last, majority_vote, or a function.",
-    "merge_strategy": "What happens when two write different values to one place of the context.",
-    "max_concurrency": "How many run at the same time.",
-    # map and loop
+KEYS: Final[Mapping[str, str]] = {
     "map": "The list, and the steps for each element.",
     "loop": "The steps to repeat, and when to stop.",
-    "iterable_input": "The list: a template, or a path such as previous_step.lines.",
-    "body": "The steps to run each time.",
-    "init": "Runs once, before the first time.",
-    "finalize": "Runs once, after the last element. Its value is the value of the step.",
+    "condition_expression": "An expression whose result is the name of the branch.",
+    "condition": "A function of the value and the context, package.module:name, that returns the name of the branch.",
     "exit_expression": "Ends the loop when it is true, such as previous_step.good.",
     "exit_condition": "A function of the last value and the context, package.module:name, that ends the loop.",
-    "max_loops": "How often the body runs at most.",
-    "on_max_loops": "If the condition was never true: `fail` fails the step, `accept` takes the last value.",
-    "state": "Changes of the context after each iteration: {set: […], append: […]}.",
-    "propagation": "The input of the next iteration: {next_input: previous_output | context | TEMPLATE}.",
-    "LoopKeys.output": "The value of the loop: a template, or an object of templates.",
-    "output_template": "The value of the loop, as a template.",
-    "initial_input_mapper": "A function that makes the input of the first iteration.",
-    "iteration_input_mapper": "A function that makes the input of the next iteration.",
-    "loop_output_mapper": "A function that makes the value of the loop.",
-    "LoopKeys.completion_signal": "The string in a reply that ends the loop, such as <promise>COMPLETE</promise>.",
-    "Operation.set": "The dotted path in the context that `value` is written to.",
-    "Operation.value": "A value, or a template for one.",
-    "Operation.append": "Append a value to a list: {target: PATH, value: …}.",
-    "Operation.merge": "Merge an object into another: {target: PATH, value: …}.",
     "Operations.output": "The value of the step, as a template or an object of templates.",
-    "Placed.target": "A dotted path in the context.",
-    "Placed.value": "A value, or a template for one.",
-    # hitl and cache
-    "message": "The question, a template.",
-    "input_schema": "A JSON Schema for the answer. Default: any answer.",
-    "wrapped_step": "The step to run once for each input.",
-    # agree and ensemble
-    "readings": "Steps that read the same thing independently.",
-    "reading": "One step, to be run in several wordings or on several models.",
-    "evidence": "A template for the text that each value must be found in.",
-    "contested": "What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest.",
-    "stop": "Kinds of events that end the run, or a function of each event, package.module:name.",
-    "turns": "How many turns are played.",
-    "repetition": "The share of words already said from which a line counts as repeated.",
-    "drift": "The distance from the persona from which an agent is asked for another line.",
-    "reflection": "Whether agents form beliefs.",
-    "EnsembleBlock.completion_signal": "The string by which an agent ends the run.",
 }
-"""What each key means, for editors, where its field does not say so itself: by key, or by model and key."""
+"""The descriptions of keys that are not fields of a class."""
+
+
+@cache
+def _documented(module: str) -> Mapping[str, Mapping[str, str]]:
+    """What the fields of the classes of a module mean: the string below each in the source code, if that is there."""
+    found: dict[str, dict[str, str]] = {}
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except (OSError, TypeError):
+        return found
+    for owner in (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)):
+        for declared, below in pairwise(owner.body):
+            match declared, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(owner.name, {})[name] = " ".join(text.split())
+                case _:
+                    pass
+    return found
+
+
+def _descriptions() -> Mapping[str, str]:
+    """What each key means, where its field does not say so itself: by key, and by model and key."""
+    owners: list[tuple[str, type[Any], Mapping[str, str]]] = [
+        (each.__name__, each, {}) for each in (*_all_blocks(Block), Processing, Coercion, OutputMapping)
+    ]
+    for kind in KINDS.values():
+        owners += [(name, kind.step, kind.keys) for name in (kind.block.__name__, f"{kind.under.title()}Keys")]
+    found = dict(KEYS)
+    for model, owner, keys in owners:
+        for each in owner.__mro__:
+            ours = issubclass(each, Block) or is_dataclass(each)
+            for name, about in _documented(each.__module__).get(each.__name__, {}).items() if ours else ():
+                key = keys.get(name, name)
+                found.setdefault(f"{model}.{key}", about)
+                found.setdefault(key, about)
+    return found
 
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
@@ -607,8 +573,9 @@ def blueprint_schema() -> dict[str, Any]:
         _name_or_step(defs[block.__name__], kind)
     top = defs.pop(Top.__name__)
     defs = {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs}
-    for name, each in {**defs, "": top}.items():
-        _describe(name, each)
+    known = _descriptions()
+    for name, each in {**defs, Top.__name__: top}.items():
+        _describe(name, each, known)
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A blueprint of flujo_aros",
@@ -619,20 +586,20 @@ def blueprint_schema() -> dict[str, Any]:
     return cast("dict[str, Any]", _referring(whole))
 
 
-def _describe(model: str, schema: Any) -> None:
+def _describe(model: str, schema: Any, known: Mapping[str, str]) -> None:
     """Give a description to each key that has none, at any depth."""
     if isinstance(schema, dict):
         members = cast("dict[str, Any]", schema)
         for key, each in members.get("properties", {}).items():
-            about = DESCRIPTIONS.get(f"{model}.{key}", DESCRIPTIONS.get(key))
+            about = known.get(f"{model}.{key}", known.get(key))
             if about is not None:
                 each.setdefault("description", about)
         for key, each in members.items():
             if key != "if":  # a condition, not a form
-                _describe(model, each)
+                _describe(model, each, known)
     elif isinstance(schema, list):
         for each in cast("Sequence[Any]", schema):
-            _describe(model, each)
+            _describe(model, each, known)
 
 
 def _referring(schema: Any) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from flujo_aros import host
 from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
@@ -140,15 +140,22 @@ class Ensemble(TakesInput):
     cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _CAST]
     profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES] = field(default_factory=dict[str, "AgentSpec | str"])
     turns: Annotated[int, Ge(1)] = 50
+    """How many turns are played."""
     input: InputLike = PREVIOUS
     log: Annotated[EventLog | str | Path | None, _LOG] = field(default=None, compare=False)
-    stop_on: Annotated[Sequence[str], Field(description="Kinds of events that end the run.")] = ()
+    stop_on: Sequence[str] = ()
+    """Kinds of events that end the run."""
     stop: Annotated[str | Sequence[str] | Callable[[LogEvent], bool], _STOP] | None = None
+    """Kinds of events that end the run, or a function of each event, package.module:name."""
     completion_signal: Annotated[str, MinLen(1), Option(words="a string that is not empty")] | None = None
+    """The string by which an agent ends the run."""
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
+    """The share of words already said from which a line counts as repeated."""
     drift: Share | None = None
+    """The distance from the persona from which an agent is asked for another line."""
     reflection: bool = True
+    """Whether agents form beliefs."""
     kind: str = field(default="ensemble", init=False, repr=False)
 
     def __post_init__(self) -> None:

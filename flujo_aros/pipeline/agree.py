@@ -63,12 +63,6 @@ def _are_wordings(given: object) -> bool:
 
 _are_strings: Final = list_of(str)
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
-_BY_FIELD: Final = "Whether one more reading asks for each field in a separate call."
-_WORDINGS: Final = "The number of wordings in which the reading is asked, or strings that contain {input}."
-_EVIDENCE: Final = (
-    "A template for the text that is read; a value that the text does not state does not count as a vote."
-)
-_NEED: Final = "The share of the readings that must agree, such as 0.66, or their number."
 
 
 @known_options
@@ -98,29 +92,33 @@ class Agree(PipelineStep):
 
     _: KW_ONLY
     readings: Annotated[Sequence[PipelineStep], Option("steps", fits=anything)] = ()
+    """Steps that read the same thing independently."""
     reading: Annotated[Step, Option("step", fits=anything)] | None = None
+    """One step, to be run in several wordings or on several models."""
     agent: Annotated[Any, Option("special", fits=anything)] = None
     contract: Annotated[Any, Option("special", fits=anything)] = field(default=None, compare=False, repr=False)
     """As an option, what a reading must satisfy; on the step, the compiled contract of the readings and the value."""
     input: InputLike = PREVIOUS
     wordings: Annotated[
-        int | Sequence[str] | None,
-        pydantic.SkipValidation,
-        pydantic.Field(description=_WORDINGS),
-        Option(words=_WORDED, fits=_are_wordings),
+        int | Sequence[str] | None, pydantic.SkipValidation, Option(words=_WORDED, fits=_are_wordings)
     ] = None
+    """The number of wordings in which the reading is asked, or strings that contain {input}."""
     models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option, the models to ask; on the step, as on every step, all models that it names."""
-    by_field: Annotated[bool, pydantic.Field(description=_BY_FIELD)] = False
+    by_field: bool = False
+    """Whether one more reading asks for each field in a separate call."""
     need: Annotated[
         float | int,
         pydantic.SkipValidation,
-        pydantic.Field(description=_NEED),
         Option(words="a share such as 0.66, or a number of readings", fits=is_number),
     ] = 2 / 3
-    evidence: Annotated[str, pydantic.Field(description=_EVIDENCE), Option(words="a template")] | None = None
+    """The share of the readings that must agree, such as 0.66, or their number."""
+    evidence: Annotated[str, Option(words="a template")] | None = None
+    """A template for the text that is read; a value that the text does not state does not count as a vote."""
     contested: Contested = "refuse"
-    at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run at the same time.")] = 1
+    """What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest."""
+    at_once: Annotated[int, Ge(1)] = 1
+    """How many readings may run at the same time."""
     kind: str = field(default="agree", init=False, repr=False)
     asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
     """The models that do the reading, in order."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Prot
 from weakref import WeakKeyDictionary
 
 from annotated_types import Ge
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
@@ -72,6 +72,7 @@ class Branch(PipelineStep):
     _: KW_ONLY
     condition: ConditionLike
     default_branch: Annotated[BodyLike, Option("body", scope="default", fits=anything)] | None = None
+    """Runs where no branch has the name."""
     kind: str = field(default="conditional", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -198,18 +199,26 @@ class Loop(PipelineStep):
     """
 
     body: BodyLike
+    """The steps to run each time."""
     _: KW_ONLY
     exit: ConditionLike | None = None
     max_loops: Annotated[int, Ge(1)] = 5
+    """How often the body runs at most."""
     completion_signal: str | None = None
+    """The string in a reply that ends the loop, such as <promise>COMPLETE</promise>."""
     on_max_loops: OnMaxLoops = "fail"
+    """If the condition was never true: `fail` fails the step, `accept` takes the last value."""
     init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
+    """Runs once, before the first time."""
     state: Annotated[tuple[StateUpdate, ...], _STATE] = ()
     next_input: Annotated[str, Option("special", "a template")] = "auto"
     output: Annotated[InputLike, Option("special", fits=anything)] | None = None
     initial_input_mapper: FunctionLike | None = None
+    """A function that makes the input of the first iteration."""
     iteration_input_mapper: FunctionLike | None = None
+    """A function that makes the input of the next iteration."""
     loop_output_mapper: FunctionLike | None = None
+    """A function that makes the value of the loop."""
     kind: str = field(default="loop", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -382,7 +391,9 @@ class OutputMapping:
     """
 
     child: str
+    """A dotted path in the context of the imported blueprint."""
     parent: str
+    """The dotted path in this context that it is copied to."""
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
@@ -422,11 +433,16 @@ class Import(TakesInput):
     alias: Annotated[str, Option("hidden")] = ""
     input: InputLike = PREVIOUS
     input_to: InputTo = "initial_prompt"
+    """Where the input goes: to the first step, into the context (`import_artifacts`), or both."""
     inherit_context: bool = False
+    """Give it a copy of the context."""
     outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
     on_failure: OnFailure = "abort"
-    default: Annotated[Any, Field(description="The value for on_failure: continue_with_default.")] = None
+    """`abort` fails the step, `skip` continues with its input, `continue_with_default` with `default`."""
+    default: Any = None
+    """The value for on_failure: continue_with_default."""
     propagate_hitl: bool = True
+    """Whether a question inside pauses this run."""
     kind: str = field(default="imports", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -575,6 +591,7 @@ class Cached(PipelineStep):
     """
 
     step: Annotated[PipelineStep, replace(STEP, scope="")]
+    """The step to run once for each input."""
     cache: Annotated[Cache, _CACHE] = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
     kind: str = field(default="cache", init=False, repr=False)
 

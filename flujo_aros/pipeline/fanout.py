@@ -232,15 +232,23 @@ class Parallel(TakesInput):
     """
 
     branches: Branches
+    """Steps by the name of the branch."""
     _: KW_ONLY
     merge_strategy: MergeStrategy = "error_on_conflict"
+    """What happens when two write different values to one place of the context."""
     on_branch_failure: OnBranchFailure = "propagate"
+    """`propagate` fails the step, `ignore` goes on as long as one branch succeeds."""
     context_include_keys: Sequence[str] | None = None
+    """The only keys of the context that the branches see."""
     field_mapping: Annotated[Mapping[str, Sequence[str]], _FIELD_MAPPING] | None = None
+    """The only keys that each branch may write."""
     ignore_branch_names: bool = False
+    """With `updates_context`: merge the values of the branches instead of {branch: value}."""
     reduce: Annotated[Callable[..., Any] | str, function_option("reducer")] | None = None
+    """Makes one value of all: keys, values, union, concat, first, last, majority_vote, or a function."""
     input: InputLike = PREVIOUS
     max_concurrency: Annotated[int, Ge(1)] | None = None
+    """How many run at the same time."""
     kind: str = field(default="parallel", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -375,8 +383,10 @@ class Map(PipelineStep):
     body: BodyLike
     _: KW_ONLY
     iterable_input: Annotated[str, Option(words="a template, or a path such as previous_step.lines")]
+    """The list: a template, or a path such as previous_step.lines."""
     init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
     finalize: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
+    """Runs once, after the last element. Its value is the value of the step."""
     max_concurrency: Annotated[int, Ge(1)] = 8
     merge_strategy: MergeStrategy = "error_on_conflict"
     kind: str = field(default="map", init=False, repr=False)

@@ -45,7 +45,9 @@ class Human(PipelineStep):
     """
 
     message: Annotated[str, Option(words="a template")] = "{{ previous_step }}"
+    """The question, a template."""
     input_schema: Annotated[Any, Option("schema", fits=anything)] = None
+    """A JSON Schema for the answer. Default: any answer."""
     kind: str = field(default="hitl", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -214,17 +214,25 @@ class PipelineStep(Generic[T]):
     name: str
     _: KW_ONLY
     on_degraded: OnDegraded | None = None
+    """Text in place of a value: `accept` counts it as success, `fail` as failure. Default: the run continues, and ends
+    degraded."""
     updates_context: bool = False
+    """Merge the value, an object, into the context."""
     mergeable_output: bool | None = None
+    """Whether the value is an object, which can be merged into the context."""
     sink_to: Annotated[str, Option(words="a dotted path in the context, such as result.text")] | None = None
     checks: Annotated[Sequence[Check], _CHECKS] = ()
+    """Requirements beyond the schema: expressions over `output`, or package.module:function."""
     fallback: Annotated[PipelineStep, STEP] | None = None
+    """A step to run instead if this one fails."""
     usage_limits: Annotated[StepLimits, _LIMITS] | None = None
+    """Limits for this step and everything inside it."""
     retries: Annotated[int, Ge(0)] = 0
     timeout: Annotated[float, Gt(0), Option(words="a number of seconds above 0")] | None = None
     meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=instance_of(Mapping))] = field(
         default_factory=dict[str, Any]
     )
+    """Notes of your own."""
     kind: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from annotated_types import Ge
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
 from flujo_aros.contract import (
@@ -102,9 +102,13 @@ class Coercion:
     """
 
     tolerant_level: Literal[0, 1, 2] | None = None
+    """0 is `risk: lossless`, 1 `inferred`, 2 `lossy`."""
     max_unescape_depth: int | None = None
+    """Has no effect."""
     anyof_strategy: Literal["first-pass"] | None = None
+    """The first alternative that fits is taken."""
     allow: dict[str, list[str]] | None = None
+    """The only string conversions to allow, by type: {integer: [str->int]}."""
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
@@ -151,19 +155,34 @@ class Processing:
     """
 
     structured_output: StructuredOutput = "auto"
+    """How a schema is requested: `auto` uses the provider's own mode where it has one, `off` only instructs. The others
+    mean the provider's own mode."""
     schema: Annotated[dict[str, Any], Option(words="a JSON Schema, which is a mapping")] | None = None
+    """A JSON Schema for the value. Default: that of the agent."""
     enforcement: Enforcement = "repair"
+    """`repair` validates and runs the ladder; `validate` makes no further call; `off` checks nothing."""
     aop: Aop | None = None
+    """flujo's word for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default."""
     coercion: Annotated[Coercion, _COERCION] = field(default_factory=Coercion)
+    """Which string conversions are allowed."""
     enforce_grammar: bool = False
+    """The same as `structured_output: openai_json`."""
     risk: RiskWord | None = None
+    """The riskiest repair allowed. Default: that of the contract."""
     stages: Annotated[tuple[str | dict[str, Any], ...], _STAGES] | None = None
+    """The stages of the ladder, in order: names, or mappings with `stage:` and its options."""
     max_stages: int | None = None
+    """The maximum number of fallback stages. Default: 3."""
     max_calls: int | None = None
+    """The maximum number of further model calls. Default: 6."""
     max_cost: Decimal | None = None
+    """The maximum cost of all stages together, in US dollars."""
     deadline: float | None = None
+    """Seconds for all stages together."""
     adaptive: bool | None = None
+    """Order the stages by their past success."""
     reasoning_precheck: Annotated[dict[str, Any], Option(words="a mapping")] | None = None
+    """{required_context_keys: […]}: without a value for each, the step fails without a call."""
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
@@ -617,7 +636,6 @@ _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstanc
 _IS_TOOL: Final = has("function", "tool_def")
 
 _MAPPING: Final = "a mapping with strings as keys"
-_HISTORY: Final = "Continue the conversation of earlier agents, including earlier iterations of the loop."
 
 
 @known_options
@@ -644,15 +662,17 @@ class Step(TakesInput[T]):
     ] = None
     input: InputLike = PREVIOUS
     processing: Annotated[Processing, _PROCESSING] = NO_PROCESSING
-    model: Annotated[str, _MODEL, Field(description="Overrides the agent's model.")] | None = field(
-        default=None, kw_only=True
-    )
+    model: Annotated[str, _MODEL] | None = field(default=None, kw_only=True)
+    """Overrides the agent's model."""
     model_settings: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(
         default_factory=dict[str, Any], kw_only=True
     )
     max_iterations: Annotated[int, Ge(1)] = field(default=1, kw_only=True)
+    """How often the agent is called until its reply contains the `completion_signal`."""
     completion_signal: str | None = field(default=None, kw_only=True)
-    use_history: Annotated[bool, Field(description=_HISTORY)] = field(default=False, kw_only=True)
+    """The string that ends the iterations, such as <promise>COMPLETE</promise>."""
+    use_history: bool = field(default=False, kw_only=True)
+    """Continue the conversation of earlier agents, including earlier iterations of the loop."""
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:

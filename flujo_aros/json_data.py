@@ -131,8 +131,8 @@ _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(
 
 
 SUSPECT_ESCAPE: Final = re.compile(
-    r"\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)|(?<=:\\)[A-Za-z]"
+    r":\\[A-Za-z]|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)"
     r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
 )
 """Valid JSON that is rarely intended: control characters in place of LaTeX or a path, lone surrogates."""

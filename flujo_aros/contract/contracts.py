@@ -626,9 +626,11 @@ def compile_contract(like: Any) -> Contract[Any]:
     Raises `ContractError` if it cannot be compiled.
     """
     ready: object = like
-    if not isinstance(ready, type) and _is_contract(ready):
-        return ready
-    key: object | None = ready if isinstance(ready, type) else _content_key(like)
+    key: object | None = ready
+    if not isinstance(ready, type):
+        if _is_contract(ready):
+            return ready
+        key = _content_key(like)
     if key is None:
         return Output.json(like)
     found = _compiled.get(key)

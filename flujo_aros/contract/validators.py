@@ -24,6 +24,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import islice
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from uuid import UUID
 
@@ -610,13 +611,13 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
         return count_keys  # there may be a model in it, even this one once more
     if _counter_of(model) is _unknown:
         return lambda values: sum(map(_unknown, values))
-    floats = [name for name, field in model.model_fields.items() if field.annotation is float]
+    floats = [attrgetter(name) for name, field in model.model_fields.items() if field.annotation is float]
     same = len(model.model_fields) if all(field.is_required() for field in model.model_fields.values()) else None
 
     def count(values: list[Any]) -> int:
-        for name in floats:
+        for number in floats:
             # A sum is finite only if all its parts are; where it overflows, the text is parsed a second time.
-            if not isfinite(sum([value.__dict__[name] for value in values])):
+            if not isfinite(sum(map(number, values))):
                 return UNKNOWN
         if same is not None:
             return same * len(values)

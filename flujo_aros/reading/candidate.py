@@ -66,7 +66,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview
-from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
+from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT, Phrases
 from flujo_aros.reading.scalars import Scale, is_placeholder, name_words, read_amount
 
 T = TypeVar("T")
@@ -84,6 +84,8 @@ ESCAPED_WITHIN: Final = 600
 
 ELIDED_ITEM: Final = expression(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
 """An ellipsis in place of an item or a key: something was left out."""
+_DOUBTS: Final = Phrases(SUSPECT_ESCAPE.pattern, r"(?:\.\.\.|…)\"")
+"""What may make valid JSON doubtful: one look of an automaton rules out both in most texts."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
@@ -254,7 +256,8 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
 def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     """As `read_strict`; `Invalid` where it is JSON and not such a value, or None if it trips a guard or is not JSON."""
     values, shape = contract.values, contract.values.shape
-    if ("\\" in text and SUSPECT_ESCAPE.search(text)) or shape.has_only_aliases:
+    doubts = _DOUBTS.may_match(text)
+    if shape.has_only_aliases or (doubts and "\\" in text and SUSPECT_ESCAPE.search(text)):
         return None
     valid = values.strict_json(text)
     if not isinstance(valid, Valid):
@@ -263,7 +266,7 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     plain = value.__class__ is dict or value.__class__ is list  # no model is made of a frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):
         return None
-    if shape.may_elide and ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
+    if doubts and shape.may_elide and ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 

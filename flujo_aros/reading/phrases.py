@@ -613,6 +613,11 @@ TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しか�
 TURNS: Final = Phrases(r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)")
 """Directly after a value: another one replaces it."""
 
+OBJECTS: Final = Phrases(
+    *(each.source for each in (ELIDES, CORRECTS, INVENTS, DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED)), "s/"
+)
+"""After a value: any of these may say that it is not the answer. Most replies have none, which one look shows."""
+
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
 """Says that something was not done, so no value is given."""
 

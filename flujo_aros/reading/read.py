@@ -46,6 +46,7 @@ class Limits(BaseModel):
 
 
 _LIMITS: Final = Limits()
+_FIRST_OF_JSON: Final = frozenset('{["-0123456789tfn')
 
 
 @overload
@@ -99,7 +100,8 @@ def read(
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
     # The common case first: JSON that satisfies the contract as written.
-    strictly = compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{[")
+    may_be_json = compiled.mode == "json" and truncated is not True and text.lstrip()[:1] in _FIRST_OF_JSON
+    strictly = may_be_json and (limits.max_depth >= DEPTH or text[:1] not in "{[")
     valid = judge_json(text, compiled) if strictly else None
     if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
         clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)

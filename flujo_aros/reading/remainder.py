@@ -791,15 +791,17 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if fence[1].lower() not in CODE_FENCES and names_fields(fence[2], names):
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
-    if (elided := _elision(prose)) is not None:
-        return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
-    if (taken_back := phrases.CORRECTS.search(prose)) is not None:
-        return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
-    if (invented := phrases.INVENTS.search(prose)) is not None:
-        return f"the text after it says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
+    if objects := phrases.OBJECTS.may_match(prose):
+        if (elided := _elision(prose)) is not None:
+            return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
+        if (taken_back := phrases.CORRECTS.search(prose)) is not None:
+            return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
+        if (invented := phrases.INVENTS.search(prose)) is not None:
+            return f"the text after it says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
     if not names:
         return None
-    return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, names, shape, value)
+    asserts = objects and _may_assert(prose)
+    return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, asserts, shape, value)
 
 
 def _elision(prose: str) -> re.Match[str] | None:
@@ -864,11 +866,11 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
     return re.compile(in_words, re.I), re.compile(within, re.I), {fold(name): name for name in names}
 
 
-def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
-    """A sentence that contradicts the value."""
+def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
+    """A sentence that contradicts the value. `asserts`: the text has a word of denial or assertion."""
+    names = shape.named
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk
-    asserts = _may_assert(prose)
     if not asserts and named.search(prose) is None and prose.isascii():
         return None
 

@@ -71,6 +71,29 @@ FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group is its content."""
 
 
+_LONE_FENCE: Final = expression(r"(?!\s*[\"'“])[^<`~{\[◁]*```(?:json|JSON)?[ \t]*\n\s{0,80}(?=\{\s{0,80}[\"}]|\[)")
+_ANY_MARK: Final = expression(rf"[<`~{{\[◁]|\n{ROLE_HEADER}", re.I)
+
+
+def lone_fence(text: str) -> tuple[int, int] | None:
+    """Where the JSON of a text begins and ends that has one fence, and no other place where an answer could begin.
+
+    >>> lone_fence("Here:\n```json\n[1, 2]\n```\nAnything else?")
+    (14, 20)
+    """
+    found = _LONE_FENCE.match(text)
+    close = -1 if found is None else text.find("```", found.end())
+    if found is None or close < 0 or _ANY_MARK.search(text, close + 3) is not None:
+        return None
+    start, end = found.end(), last_bracket(text, found.end(), close)
+    return None if text[end:close].strip() or is_fragment(text, 0, start, broken=False) else (start, end)
+
+
+def last_bracket(text: str, start: int, stop: int) -> int:
+    """Where the last closing bracket of a part of a text ends; 0 if there is none."""
+    return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
+
+
 LONGEST_MARK: Final = 100
 
 
@@ -87,31 +110,32 @@ class Scanner:
     In a streamed reply it stops before what more text could change; `seen` is how far it has looked.
     """
 
+    seen = 0
+    waits = False
+    """It has stopped at a bracket, and only more text can show what it is."""
+    inside: re.Pattern[str] | None = None
+    """The end marker of the reasoning block in which streamed text has stopped."""
+    prose_to = -1
+    """The end of the last bracket that belongs to prose."""
+    fence: int | None = None
+    code = False
+    """The fence contains a program."""
+    fence_start = 0
+    reasoned_to = 0
+    """Everything before this position is reasoning, although it has no opening marker."""
+    reasoning = False
+    unclosed = False
+    """The text ends inside a reasoning block."""
+    answered = False
+    """An answer has been found, so the header of another turn ends the reply."""
+    ended_at: int | None = None
+    """Where the turn of the model ends: nothing after it is read."""
+
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
         self.text = text
         self.growing = growing
-        self.seen = 0
-        self.waits = False
-        """It has stopped at a bracket, and only more text can show what it is."""
-        self.inside: re.Pattern[str] | None = None
-        """The end marker of the reasoning block in which streamed text has stopped."""
         self.lists = shape.takes_list
         self.first = len(text) - len(text.lstrip())
-        self.prose_to = -1
-        """The end of the last bracket that belongs to prose."""
-        self.fence: int | None = None
-        self.code = False
-        """The fence contains a program."""
-        self.fence_start = 0
-        self.reasoned_to = 0
-        """Everything before this position is reasoning, although it has no opening marker."""
-        self.reasoning = False
-        self.unclosed = False
-        """The text ends inside a reasoning block."""
-        self.answered = False
-        """An answer has been found, so the header of another turn ends the reply."""
-        self.ended_at: int | None = None
-        """Where the turn of the model ends: nothing after it is read."""
 
     def next(self, pos: int) -> Spot | None:
         """The next possible start at or after `pos`, or None at the end of the text so far."""

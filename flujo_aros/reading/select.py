@@ -99,6 +99,8 @@ from flujo_aros.reading.scanner import (
     is_held,
     is_quoted,
     key_without_opener,
+    last_bracket,
+    lone_fence,
 )
 
 T = TypeVar("T")
@@ -160,6 +162,29 @@ class Search(Generic[T]):
     decide leaves the search `blind`, with nothing more to show until the end.
     """
 
+    flooded = False
+    at = 0
+    """Where the next candidate may begin."""
+    before = 0
+    """Where the last one ended."""
+    refused_at = -1
+    """Where a value begins that is not JSON, or does not satisfy the contract as it is."""
+    # Of a streamed reply:
+    blind = False
+    """Only the complete text can show what the reply is."""
+    current: Candidate[T] | None = None
+    """The candidate whose end has not arrived."""
+    hides = False
+    """Another answer may begin in the part of it that cannot be read yet."""
+    latest: Candidate[T] | None = None
+    """The last candidate that was read; text after it may still rule it out."""
+    unreadable: Candidate[T] | None = None
+    """The last candidate that could not be read. Its preview stays until there is a better one."""
+    begun = False
+    size = 0
+    written: TextPreview | None = None
+    """The text itself, if that is the value."""
+
     def __init__(
         self, text: str, contract: Contract[T], options: Options, *, nested: int = 0, growing: bool = False
     ) -> None:
@@ -173,33 +198,13 @@ class Search(Generic[T]):
         """The C parsers support only one depth limit, their own."""
         self.nested = nested
         self.scanner = Scanner(text, contract.shape, growing=growing)
+        self.budget = 8 * len(text) + 4_096
+        self.growing = growing
         self.found: list[Candidate[T]] = []
-        self.flooded = False
-        self.at = 0
-        """Where the next candidate may begin."""
-        self.before = 0
-        """Where the last one ended."""
         self.rewrites: list[int] = []
         """Where the fast path was tried."""
-        self.budget = 8 * len(text) + 4_096
-        # Of a streamed reply:
-        self.growing = growing
-        self.blind = False
-        """Only the complete text can show what the reply is."""
-        self.current: Candidate[T] | None = None
-        """The candidate whose end has not arrived."""
-        self.hides = False
-        """Another answer may begin in the part of it that cannot be read yet."""
         self.answers: list[Candidate[T]] = []
         """The candidates that satisfy the contract."""
-        self.latest: Candidate[T] | None = None
-        """The last candidate that was read; text after it may still rule it out."""
-        self.unreadable: Candidate[T] | None = None
-        """The last candidate that could not be read. Its preview stays until there is a better one."""
-        self.begun = False
-        self.size = 0
-        self.written: TextPreview | None = None
-        """The text itself, if that is the value."""
         self.unsure: list[int] = []
         """Where candidates began that are not plain JSON: later text may show that all of it is escaped."""
         if growing and self.shape.is_scalar:
@@ -211,6 +216,7 @@ class Search(Generic[T]):
         for source in (
             self._whole_scalar,
             self._whole_object,
+            self._fenced,
             self._encoded,
             self._bracketed,
             self._inside_quotes,
@@ -233,6 +239,18 @@ class Search(Generic[T]):
             return None
         self.found.append(candidate)
         return self._accept(candidate)
+
+    def _fenced(self) -> Reading[T] | None:
+        """Valid JSON in the only place of the text where an answer can begin: what most replies with a fence are."""
+        place = lone_fence(self.text) if self.quick and self.options.max_candidates else None
+        if place is None:
+            return None
+        start, end = place
+        valid = read_strict(self.text[start:end], self.contract)
+        if valid is None:
+            self.refused_at = start
+            return None
+        return self._only(Candidate(start, end, FENCE, valid))
 
     def _bracketed(self) -> Reading[T] | None:
         """The decision between all places where a bracket opens an answer."""
@@ -380,7 +398,13 @@ class Search(Generic[T]):
     ) -> Candidate[T]:
         """Read a candidate in the cheapest way that leaves no doubt. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
-        first = quick and self.quick and not self.at and JSON_BEGINS.match(text, start) is not None
+        first = (
+            quick
+            and self.quick
+            and not self.at
+            and start != self.refused_at
+            and JSON_BEGINS.match(text, start) is not None
+        )
         last = self._last_bracket(start) if first else 0
         if last and (start or text[last:].strip()):  # most replies have one value, which needs no scan for its end
             valid = read_strict(text[start:last], self.contract)
@@ -412,7 +436,7 @@ class Search(Generic[T]):
         text = self.text
         stop = text.find("```", start) if self.scanner.fence is not None else -1
         stop = len(text) if stop < 0 else stop
-        return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
+        return last_bracket(text, start, stop)
 
     @property
     def _keeps_digits(self) -> bool:
@@ -1029,24 +1053,18 @@ class Search(Generic[T]):
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
         said = (0, len(text)) in map(_SPAN_OF, edits)
-        for start, end in ((0, candidate.start), (candidate.end, len(text))):
+        for start, end in () if said else ((0, candidate.start), (candidate.end, len(text))):
             outside = text[start:end].strip(" \t\r\n")
-            if outside and not said:
-                name = (
-                    "bom"
-                    if outside == "\ufeff"
-                    else "odd-space"
-                    if not outside.strip()
-                    else "reasoning"
-                    if self.scanner.reasoning and not start
-                    else code
-                )
-                edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
-        blank = len(text) - candidate.end  # without end, it shows that the value was whole
-        touches = blank <= MOST_BLANK and not text[candidate.end :].strip()
-        spared = candidate.cut and self.contract.counts is not None  # what was cut off does not count
-        if self.truncated is True and touches and not spared and self.ceiling < Risk.LOSSY:
-            return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
+            if outside:
+                reasoned = self.scanner.reasoning and not start
+                name = "odd-space" if outside.isspace() else "reasoning" if reasoned else code
+                edits.append(Edit("bom" if outside == "\ufeff" else name, Risk.LOSSLESS, start, end, "", "$"))
+        if self.truncated is True and self.ceiling < Risk.LOSSY:
+            blank = len(text) - candidate.end  # without end, it shows that the value was whole
+            spared = candidate.cut and self.contract.counts is not None  # what was cut off does not count
+            if blank <= MOST_BLANK and not spared and not text[candidate.end :].strip():
+                words = "the text is cut off right after it"
+                return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
         brackets = candidate.node is not None and candidate.node.kind in (OBJECT, ARRAY)
         if brackets and not edits and self.contract.counts is None and find_json_end(text, candidate.start) is None:
             edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))

@@ -12,8 +12,8 @@ from benchmarks.reading.markdown import markdown
 from benchmarks.reading.measure import measure
 from benchmarks.reading.page import page
 from benchmarks.reading.tables import print_tables
+from flujo_aros.cli.bench import load_corpus
 from flujo_aros.cli.main import exit_code_of
-from flujo_aros.cli.read import load_corpus
 from flujo_aros.cli.screen import complain, print_json, stderr_console
 from flujo_aros.errors import ArosError, UsageError
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, and the parsing of their values: strings, `k=v` pairs, schemas."""
+"""The values of options: strings and files, `k=v` pairs, models, schemas and types to import."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
 from flujo_aros.blueprint.files import not_utf8
+from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
-from flujo_aros.evals.many import SAME_FAILURES, Stop
+from flujo_aros.evals.stop import Stop
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
@@ -41,115 +41,18 @@ if TYPE_CHECKING:
     from flujo_aros.telemetry.journal import Journal
 
 
-MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
-"""The sections of the help of a command; options without one are in "Options"."""
+def chosen_models(options: Models) -> dict[str, Any]:
+    """The models that --model and --profile select, as arguments for `load_blueprint`.
 
-
-def option(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
-    """An option as the help shows it: its names and the placeholder of its value, such as `--log FILE|URL`, and "
-    "words."""
-    names = [part for part in declared.split() if part.startswith("-")]
-    placeholder = next((part for part in declared.split() if not part.startswith("-")), None)
-    return typer.Option(default, *names, metavar=placeholder, help=words, rich_help_panel=section, **more)
-
-
-def flag(declared: str, words: str, section: str | None = None) -> Any:
-    """An option that is on if it is given."""
-    return option(declared, words, False, section)
-
-
-def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
-    """An argument, which is required unless it has a default."""
-    return typer.Argument(default, metavar=placeholder, help=words, **more)
-
-
-def shared(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
-    """An option of a group, which several commands share: a field of a dataclass that they have as a parameter."""
-    return field(default=default, metadata={"option": option(declared, words, default, section, **more)})
-
-
-BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
-RUN: Final = argument("RUN", "The id of a run, its beginning, or `last`.", "last")
-AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of its output alone.")
-ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
-INPUT: Final = option(
-    "--input -i TEXT|@FILE|@URL|-",
-    "The input of the run: a string, @FILE for the content of a file (an image, audio or a PDF goes to the model as "
-    "such), @URL for an image or document there, - for stdin. Write @@… for a string that begins with @. Repeatable: "
-    "a question and images are one prompt.",
-    (),
-)
-INPUTS: Final = option(
-    "--inputs --input-jsonl FILE|-",
-    'Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
-    section=ROWS,
-)
-PAIRS: Final = option("--set KEY=VALUE", "A value of the run's context, e.g. --set language=de. Repeatable.", ())
-DEPS: Final = option(
-    "--deps MODULE:NAME",
-    "What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
-    "shop.deps:shop, or a function or class, which is called for it once.",
-    section=MODELS,
-)
-FOLDERS: Final = option(
-    "--path FOLDER",
-    "A folder of modules that are not installed. Installed modules come first. Repeatable.",
-    (),
-    MODELS,
-)
-CACHE: Final = flag("--cache", "Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
-RUN_DB: Final = option(
-    "--db URL",
-    "The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
-    "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
-    section=DURABLE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Modules:
-    """What a blueprint may import, and from where."""
-
-    allow: list[str] = shared(
-        "--allow MODULE|FILE|FOLDER",
-        "Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
-        "--allow ./steps.py, or blueprints from this folder. Repeatable.",
-        (),
-        MODELS,
-    )
-    folders: list[Path] = field(default_factory=list[Path], metadata={"option": FOLDERS})
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The models that --model and --profile select. Raises `typer.BadParameter` for two models for all agents."""
-
-    models: list[str] = shared(
-        "--model NAME|OLD=NEW",
-        "Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of the "
-        "model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
-        (),
-        MODELS,
-    )
-    profile: str | None = shared(
-        "--profile NAME",
-        "Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
-        None,
-        MODELS,
-    )
-
-    def __post_init__(self) -> None:
-        if len(self.models) > 1 and not all(map(_is_pair, self.models)):
-            words = "give one model for all agents, or OLD=NEW for each that is to be replaced"
-            raise typer.BadParameter(words, param_hint="'--model'")
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments for `load_blueprint`."""
-        if self.models and not _is_pair(self.models[0]):
-            return {"models": self.models[0], "profile": self.profile}
-        pairs = dict(each.split("=", 1) for each in self.models)
-        return {"models": pairs or None, "profile": self.profile}
+    Raises `typer.BadParameter` for two models for all agents.
+    """
+    models = options.models
+    if len(models) > 1 and not all(map(_is_pair, models)):
+        words = "give one model for all agents, or OLD=NEW for each that is to be replaced"
+        raise typer.BadParameter(words, param_hint="'--model'")
+    if models and not _is_pair(models[0]):
+        return {"models": models[0], "profile": options.profile}
+    return {"models": dict(each.split("=", 1) for each in models) or None, "profile": options.profile}
 
 
 def _is_pair(model: str) -> bool:
@@ -157,42 +60,17 @@ def _is_pair(model: str) -> bool:
     return "=" in model.partition("@http")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a batch stops, and how fast it may be."""
+def stop_of(options: Limits) -> Stop:
+    """The conditions that stop a batch."""
+    cost = None if options.max_cost is None else Decimal(str(options.max_cost))
+    return Stop(cost, options.max_failures, options.max_same_failures or None)
 
-    max_cost: float | None = shared(
-        "--max-cost USD", "Start no more rows once this much is spent.", None, ROWS, min=0.0
-    )
-    max_failures: int | None = shared(
-        "--max-failures", "Start no more rows once this many have failed.", None, ROWS, min=1
-    )
-    max_same_failures: int = shared(
-        "--max-same-failures",
-        "Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
-        SAME_FAILURES,
-        ROWS,
-        min=0,
-    )
-    limits: list[str] = shared(
-        "--limit PROVIDER:requests=N,tokens=N,cost=USD",
-        "Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
-        (),
-        ROWS,
-    )
 
-    @property
-    def stop(self) -> Stop:
-        """The conditions that stop a batch."""
-        cost = None if self.max_cost is None else Decimal(str(self.max_cost))
-        return Stop(cost, self.max_failures, self.max_same_failures or None)
+def per_minute(options: Limits) -> dict[str, PerMinute]:
+    """The limits of each provider. Raises `UsageError` for an invalid one."""
+    from flujo_aros.host import PerMinute  # here: only runs need the model host
 
-    @property
-    def per_minute(self) -> dict[str, PerMinute]:
-        """The limits of each provider. Raises `UsageError` for an invalid one."""
-        from flujo_aros.host import PerMinute
-
-        return dict(PerMinute.parse(each) for each in self.limits)
+    return dict(PerMinute.parse(each) for each in options.limits)
 
 
 @contextmanager
@@ -376,21 +254,22 @@ def _mapping(written: str) -> dict[str, Any]:
     return cast("dict[str, Any]", parse_document(written, "--contract").plain())
 
 
-def given_deps(reference: str | None, modules: Modules) -> Any:
+def given_deps(options: Deps) -> Any:
     """The value of `--deps`: the one in the module, or what its function or class returns.
 
     Raises `UsageError` if `--allow` does not name the module, it has no such name, or it cannot be called like that.
     """
+    reference = options.deps
     if reference is None:
         return None
     module, _, name = reference.rpartition(":")
     if not _is_reference(module, name):
         raise UsageError(f"--deps {reference!r}: give it as module:name, or as FILE.py:name")
-    if not is_allowed(allowed_name(module), modules.allow):
+    if not is_allowed(allowed_name(module), options.allow):
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
-    files = {allowed_name(each): each for each in modules.allow if each.endswith(SUFFIX)}
+    files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
     with stdout_reserved():  # what a module prints is not the result
-        found = _imported("--deps", files.get(module, module), name, modules.folders)
+        found = _imported("--deps", files.get(module, module), name, options.folders)
         return _made(found, reference)
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -27,13 +28,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from flujo_aros.cli.execute import PAUSED, journal, save_paused
+from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import Run
+from flujo_aros.cli.execute import PAUSED, allowing, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blaming
-from flujo_aros.cli.screen import new_mask, say, stderr_console, stdout_reserved, without_secrets
+from flujo_aros.cli.screen import say, stderr_console, stdout_reserved
+from flujo_aros.cli.shown import new_mask, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
-from flujo_aros.evals.many import Stop, run_all
+from flujo_aros.evals.many import run_all
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, time_words, token_words
@@ -175,173 +179,180 @@ def _read_at(file: IO[bytes], place: tuple[int, int]) -> bytes:
 
 _WAITS: Final = "paused"
 """Whether a row is paused, which is not a failure: if it ran again, it would only ask again."""
+_ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
+_SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What is run for each row, and where the results go."""
-
-    blueprint: Path
-    pipeline: Pipeline
-    output: Path
-    context: dict[str, Any]
-    deps: Any
-    concurrency: int
-    limits: CallsPerMinute
-    cache: ReplyCache | None = None
-    stop: Stop = field(default_factory=Stop)
-    allow_degraded: bool = False
-    retry_failed: bool = False
-    allowed: str = ""
-    """The options of a command that continues a paused row."""
-
-    def is_right(self, status: str) -> bool:
-        """Whether a row with this status is fine."""
-        return status == "completed" or (self.allow_degraded and status == "degraded")
-
-
-def run_batch(batch: Batch, source: str) -> int:
+def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
     """Run all rows without a result, and failed ones that are to run again. Returns the exit code."""
-    with CaseFile(source, "--inputs") as rows, ResultsFile(batch.output) as results:
-        done = results.tidy()
-        tally, paused = _kept(batch, rows, done)
-        if tally:
-            words = f"{counted(tally.total(), 'row')} of {rows.total:,} in {batch.output} already"
-            say(words)
-        left = (row for row in rows if _is_left(batch, done.get(row.key)))
-        writing = _Writing(batch, results, tally, paused)
-        number = rows.total - tally.total()
+    from flujo_aros.host import CallsPerMinute
+
+    limits, deps = CallsPerMinute(args.per_minute(options)), args.given_deps(options)
+    with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
+        batch = _Batch(options, pipeline, context, deps, results, limits, cache)
+        done = batch.keep(rows, results.tidy())
+        known = batch.tally.total()
+        if known:
+            say(f"{counted(known, 'row')} of {rows.total:,} in {output} already")
         try:
-            with stdout_reserved(), progress_of(stderr_console(), rows.total, tally.total()) as bar:
-                writing.bar = bar
-                run_until_signal(_all(batch, left, number, writing))
+            with stdout_reserved(), progress_of(stderr_console(), rows.total, known) as batch.bar:
+                run_until_signal(batch.run((row for row in rows if row.key not in done), rows.total - known))
         except Interrupted:
             say("interrupted; run the same command again to continue")
             raise
         finally:
             results.tidy()
-            _print_totals(batch, writing)
-        _print_ended(batch, writing, rows.total)
-    whole = tally.total() == rows.total
-    return 0 if whole and all(batch.is_right(status) for status in tally) else 1
+            batch.print_totals()
+        batch.print_ended(rows.total)
+    whole = batch.tally.total() == rows.total
+    return 0 if whole and all(map(batch.is_right, batch.tally)) else 1
 
 
-def _is_left(batch: Batch, done: Done | None) -> bool:
-    """Whether a row is to run."""
-    if done is None:
-        return True
-    return batch.retry_failed and done.status != _WAITS and not batch.is_right(done.status)
+class _Batch:
+    """A batch in progress. Each result is on disk, as one line, before the next one is counted."""
 
+    def __init__(
+        self,
+        options: Run,
+        pipeline: Pipeline,
+        context: dict[str, Any],
+        deps: Any,
+        results: ResultsFile,
+        limits: CallsPerMinute,
+        cache: ReplyCache | None,
+    ) -> None:
+        self.options, self.pipeline, self.context, self.deps = options, pipeline, context, deps
+        self.results, self.limits, self.cache = results, limits, cache
+        self.stop = args.stop_of(options)
+        self.tally: Counter[str] = Counter()
+        self.paused: list[str] = []
+        """The ids of the runs that wait for an answer."""
+        self.bar: Bar | None = None
+        self.ended, self.used, self.began = 0, Usage(), time.monotonic()
 
-def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Counter[str], list[str]]:
-    """The statuses of the rows that do not run again, and the ids of the paused runs among them.
+    def is_right(self, status: str) -> bool:
+        """Whether a row with this status is fine."""
+        return status == "completed" or (self.options.allow_degraded and status == "degraded")
 
-    Raises `UsageError` for a row whose result would belong to another one, because lines moved or were rewritten.
-    """
-    tally: Counter[str] = Counter()
-    paused: list[str] = []
-    for row in rows if done else ():
-        known = done.get(row.key)
-        if known is None or _is_left(batch, known):
-            continue
-        if known.mark not in ("", row.mark) and batch.is_right(known.status):
-            message = (
-                f"--inputs: row {row.key} has changed since its result was written to {str(batch.output)!r}. Give "
-                "another --output, and give rows an `id`, so that they can be found when lines move"
-            )
-            raise UsageError(message)
-        tally[known.status] += 1
-        if known.status == _WAITS and known.run_id:
-            paused.append(known.run_id)
-    return tally, paused
+    def _bad(self) -> int:
+        return sum(number for status, number in self.tally.items() if not self.is_right(status))
 
+    def keep(self, rows: CaseFile, done: Mapping[str, Done]) -> set[str]:
+        """Count the rows that do not run again, and return their keys.
 
-def _print_totals(batch: Batch, writing: _Writing) -> None:
-    """The usage of the rows in this command."""
-    if not writing.ended:
-        return
-    used, paid = writing.used, batch.stop.paid
-    parts = [f"{counted(writing.ended, 'row')} in {time_words(writing.seconds)}"]
-    if used.requests:
-        parts += [counted(used.requests, "call"), f"{token_words(used)} tokens", cost_words(used.cost)]
-    saved = used.requests - paid.requests
-    if saved:
-        parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
-    # Without figures that are unknown: "- tokens", or "-" for the cost.
-    say(", ".join(part for part in parts if not part.startswith("-")))
-    if batch.stop.max_cost is not None and paid.requests and paid.cost is None:
-        say("--max-cost had no effect: no price is known for these models", style="yellow")
+        Raises `UsageError` for a row whose result would belong to another one, because lines moved or were rewritten.
+        """
+        kept: set[str] = set()
+        for row in rows if done else ():
+            known = done.get(row.key)
+            if known is None:
+                continue
+            right = self.is_right(known.status)
+            if self.options.retry_failed and known.status != _WAITS and not right:
+                continue
+            if known.mark not in ("", row.mark) and right:
+                message = (
+                    f"--inputs: row {row.key} has changed since its result was written to {str(self.results.path)!r}. "
+                    "Give another --output, and give rows an `id`, so that they can be found when lines move"
+                )
+                raise UsageError(message)
+            kept.add(row.key)
+            self.tally[known.status] += 1
+            if known.status == _WAITS and known.run_id:
+                self.paused.append(known.run_id)
+        return kept
 
+    async def run(self, rows: Iterator[Case], number: int) -> None:
+        """Run these rows."""
+        if not number:
+            return
+        async with runner_of(self.pipeline) as runner:
+            concurrency = min(self.options.concurrency, number)
+            await run_all(rows, partial(self._one, runner), self._take, concurrency=concurrency, stop=self.stop)
 
-def _print_ended(batch: Batch, writing: _Writing, total: int) -> None:
-    """The number of rows by status, and what to do about those that failed, are waiting, or never ran."""
-    tally = writing.tally
-    words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
-    if not total:
-        words = "there are no rows"
-    elif tally["completed"] == total:
-        words = f"all {counted(total, 'row')} completed"
-    say(f"{words}; results in {batch.output}")
-    left = total - tally.total()
-    if left and batch.stop.reason:
-        reason = without_secrets(batch.stop.reason.replace("case", "row", 1))
-        say(f"stopped: {reason}", style="yellow")
-        rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
-        say(f"{rows} not run; the same command continues with {them}")
-    again = sum(number for status, number in tally.items() if status != _WAITS and not batch.is_right(status))
-    if again:
-        them = "it" if again == 1 else "them"
-        say(f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again")
-    if writing.paused:
-        rows = "1 row is waiting" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows are waiting"
-        say(f"{rows} for an answer; answering writes the result to {batch.output}:")
-        for run_id in writing.paused[:_SHOWN]:
-            file = PAUSED / f"{run_id}.json"
-            say(f"  aros resume {file} --answer TEXT{batch.allowed}")
-        if len(writing.paused) > _SHOWN:
-            say(f"  and {len(writing.paused) - _SHOWN:,} more in {PAUSED}")
+    async def _one(self, runner: Runner, row: Case) -> _Result:
+        """The result of one row. Errors in the blueprint itself are raised, since they would affect every row."""
+        from flujo_aros.evals.replies import PaidCalls
+        from flujo_aros.host import recorded_by
 
+        if row.error is not None:
+            return self._refused(row.error)
+        try:
+            row_input = row.live_input()
+        except UsageError as error:
+            return self._refused(str(error))
+        calls = PaidCalls(self.limits, self.cache)
+        with blaming(self.options.blueprint), recorded_by(calls):
+            result = await runner.run(row_input, {**self.context, **row.context}, self.deps)
+        if result.paused is not None:
+            where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}
+            save_paused(result, self.options.blueprint, row=where)
+        return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
-_ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
-_SHOWN: Final = 5
+    def _refused(self, message: str) -> _Result:
+        """The result of a row that cannot be run."""
+        error = {"step": None, "reason": None, "message": message}
+        ended = {"run_id": None, "blueprint": self.pipeline.name, "status": "failed", "trust": None, "output": None}
+        return _Result({**ended, "steps": [], "usage": Usage().to_dict(), "error": error})
 
-
-@dataclass(slots=True)
-class _Writing:
-    """Writes each result as it arrives, on one line, on disk before the next one is counted."""
-
-    batch: Batch
-    results: ResultsFile
-    tally: Counter[str]
-    paused: list[str]
-    bar: Bar | None = None
-    ended: int = 0
-    used: Usage = field(default_factory=Usage)
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds(self) -> float:
-        """The total time of the rows."""
-        return time.monotonic() - self.began
-
-    def take(self, row: Case, result: _Result) -> None:
-        """Write the line of a row."""
-        document = result.document
-        self.results.add(row, document)
-        status: str = document["status"]
+    def _take(self, row: Case, result: _Result) -> None:
+        """Write the line of a row, and count it."""
+        self.results.add(row, result.document)
+        status: str = result.document["status"]
         self.tally[status] += 1
         self.ended += 1
         self.used += result.used
         if status == _WAITS:
-            self.paused.append(document["run_id"])
-        right = self.batch.is_right(status)
-        trouble = cast("dict[str, Any]", document["error"] or {})
+            self.paused.append(result.document["run_id"])
+        right = self.is_right(status)
+        trouble = cast("dict[str, Any]", result.document["error"] or {})
         said = trouble.get("message") or status
-        self.batch.stop.ended(result.paid, None if right or status == _WAITS else str(said))
-        message = None if right else without_secrets(f"row {row.key}: {said}")
-        bad = sum(number for each, number in self.tally.items() if not self.batch.is_right(each))
+        self.stop.ended(result.paid, None if right or status == _WAITS else str(said))
         if self.bar is not None:
-            self.bar.advance(bad, message)
+            self.bar.advance(self._bad(), None if right else without_secrets(f"row {row.key}: {said}"))
+
+    def print_totals(self) -> None:
+        """The usage of the rows in this command."""
+        if not self.ended:
+            return
+        used, paid = self.used, self.stop.paid
+        parts = [f"{counted(self.ended, 'row')} in {time_words(time.monotonic() - self.began)}"]
+        if used.requests:
+            parts += [counted(used.requests, "call"), f"{token_words(used)} tokens", cost_words(used.cost)]
+        saved = used.requests - paid.requests
+        if saved:
+            parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
+        # Without figures that are unknown: "- tokens", or "-" for the cost.
+        say(", ".join(part for part in parts if not part.startswith("-")))
+        if self.stop.max_cost is not None and paid.requests and paid.cost is None:
+            say("--max-cost had no effect: no price is known for these models", style="yellow")
+
+    def print_ended(self, total: int) -> None:
+        """The number of rows by status, and what to do about those that failed, are waiting, or never ran."""
+        tally, file = self.tally, self.results.path
+        words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
+        if not total:
+            words = "there are no rows"
+        elif tally["completed"] == total:
+            words = f"all {counted(total, 'row')} completed"
+        say(f"{words}; results in {file}")
+        left = total - tally.total()
+        if left and self.stop.reason:
+            reason = without_secrets(self.stop.reason.replace("case", "row", 1))
+            say(f"stopped: {reason}", style="yellow")
+            rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
+            say(f"{rows} not run; the same command continues with {them}")
+        again = self._bad() - tally[_WAITS]
+        if again:
+            them = "it" if again == 1 else "them"
+            say(f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again")
+        if self.paused:
+            rows = "1 row is waiting" if len(self.paused) == 1 else f"{len(self.paused):,} rows are waiting"
+            say(f"{rows} for an answer; answering writes the result to {file}:")
+            for run_id in self.paused[:_SHOWN]:
+                say(f"  aros resume {PAUSED / f'{run_id}.json'} --answer TEXT{allowing(self.options)}")
+            if len(self.paused) > _SHOWN:
+                say(f"  and {len(self.paused) - _SHOWN:,} more in {PAUSED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,21 +364,9 @@ class _Result:
     paid: Usage = field(default_factory=Usage)
 
 
-async def _all(batch: Batch, rows: Iterator[Case], number: int, writing: _Writing) -> None:
-    if not number:
-        return
-    async with runner_of(batch.pipeline) as runner:
-
-        async def run(row: Case) -> _Result:
-            return await _one(batch, runner, row)
-
-        await run_all(rows, run, writing.take, concurrency=min(batch.concurrency, number), stop=batch.stop)
-
-
 @asynccontextmanager
 async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
     """A runner of the first pipeline with the journal, and one engine for the local models of all of them."""
-
     async with AsyncExitStack() as held:
         kept = held.enter_context(journal())
         models = None
@@ -379,39 +378,6 @@ async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
             models = await held.enter_async_context(LocalModels())
         observers = (new_mask().hear, *kept.observers)
         yield Runner(pipelines[0], observers=observers, models=models, evidence=kept.evidence)
-
-
-async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
-    """The result of one row. Errors in the blueprint itself are raised, since they would affect every row."""
-    from flujo_aros.evals.replies import PaidCalls
-    from flujo_aros.host import recorded_by
-
-    if row.error is not None:
-        return _Result(_refused(batch, row.error))
-    try:
-        row_input = row.live_input()
-    except UsageError as error:
-        return _Result(_refused(batch, str(error)))
-    calls = PaidCalls(batch.limits, batch.cache)
-    with blaming(batch.blueprint), recorded_by(calls):
-        result = await runner.run(row_input, {**batch.context, **row.context}, batch.deps)
-    if result.paused is not None:
-        where = {"results": str(batch.output.resolve()), "id": row.id, "mark": row.mark}
-        save_paused(result, batch.blueprint, row=where)
-    return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
-
-
-def _refused(batch: Batch, message: str) -> dict[str, Any]:
-    return {
-        "run_id": None,
-        "blueprint": batch.pipeline.name,
-        "status": "failed",
-        "trust": None,
-        "output": None,
-        "steps": [],
-        "usage": Usage().to_dict(),
-        "error": {"step": None, "reason": None, "message": message},
-    }
 
 
 _EVERY: Final = 30.0

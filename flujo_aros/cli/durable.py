@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
@@ -19,10 +19,12 @@ from rich.table import Table
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Cancel, Check, Fork, Modules, Status, Submit, Worker
 from flujo_aros.cli.execute import allowing, execute, finish, journal, question_with
 from flujo_aros.cli.plan import load_to_run
 from flujo_aros.cli.render import fitted_table
-from flujo_aros.cli.screen import Text, new_mask, print_json, print_lines, say, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import Text, print_json, print_lines, say, stderr_console, stdout_console, worded
+from flujo_aros.cli.shown import new_mask
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
@@ -34,16 +36,6 @@ from flujo_aros.pipeline.step import with_ladder
 if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a second, which `aros --help` should not
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.store import RunRow
-
-DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
-
-DB: Final = args.option(
-    "--db URL",
-    "The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
-    DEFAULT_DB,
-    envvar="AROS_DB",
-)
-ONE_RUN: Final = args.argument("RUN", "The id of the run, its beginning, or `last`.")
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
@@ -76,54 +68,29 @@ def question_of(result: RunResult, db: str, allowed: str = "") -> str:
     return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")
 
 
-def document_of(blueprint: Path, choice: args.Choice = args.Choice()) -> dict[str, Any]:
+def document_of(options: Blueprint) -> dict[str, Any]:
     """The stored form of a blueprint, from which any worker can load it."""
+    chosen = {key: value for key, value in args.chosen_models(options).items() if value is not None}
+    return {"source": str(options.blueprint.resolve()), "text": read_text(options.blueprint), **chosen}
 
-    chosen = {key: value for key, value in choice.given.items() if value is not None}
-    return {"source": str(blueprint.resolve()), "text": read_text(blueprint), **chosen}
 
-
-def register(engine: Durable, blueprint: Path, choice: args.Choice, runner: Runner) -> str:
+def register(engine: Durable, options: Blueprint, runner: Runner) -> str:
     """Register a blueprint with the engine and store it with its runs."""
     version = engine.register(runner)
-    engine.documents[version] = document_of(blueprint, choice)
+    engine.documents[version] = document_of(options)
     return version
 
 
-def submit_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    sources: list[str] = args.INPUT,
-    rows: str | None = args.INPUTS,
-    db: str = DB,
-    queue: str = args.option("--queue NAME", "The queue from which workers take it.", default="default"),
-    priority: int | None = args.option(
-        "--priority N", "1 is the highest; a run without a priority comes before all others.", min=1
-    ),
-    partition: str | None = args.option(
-        "--partition KEY", "The partition that --per-partition limits, such as a customer."
-    ),
-    run_id: str | None = args.option(
-        "--run-id ID", "The id of the run, or the prefix of the id of each row: the same id submitted twice is one run."
-    ),
-    pairs: list[str] = args.PAIRS,
-    modules: args.Modules,
-    choice: args.Choice,
-) -> None:
-    """Put durable runs into a queue.
-
-    One run, or one for each row of --inputs. Prints the id of each run. `aros worker` executes them, here
-    or on any machine; `aros status` shows their state.
-
-    Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
-    """
-    if (not sources) == (rows is None):
+def submit_command(options: Submit) -> None:
+    """Submit one run, or one for each row, and print their ids."""
+    rows, run_id = options.rows, options.run_id
+    if (not options.sources) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
-    pipeline, context = load_to_run(blueprint, modules, choice), args.given_pairs(pairs)
-    if sources:
-        given = [(args.given_content(sources), context, run_id)]
+    pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
+    if rows is None:
+        given = [(args.given_content(options.sources), context, run_id)]
     else:
-        with CaseFile(rows or "", "--inputs") as cases:
+        with CaseFile(rows, "--inputs") as cases:
             found = list(cases)
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
@@ -131,50 +98,24 @@ def submit_command(
         given = [
             (_input_of(row), {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found
         ]
-
-    with open_engine(db, create=True) as engine:
+    queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
+    with open_engine(options.db, create=True) as engine:
         runner = Runner(pipeline, engine=engine)
-        register(engine, blueprint, choice, runner)
+        register(engine, options, runner)
 
         async def submit() -> None:
             for one, own, name in given:
-                handle = await runner.submit(one, own, run_id=name, queue=queue, priority=priority, partition=partition)
+                handle = await runner.submit(one, own, run_id=name, **queued)
                 print_lines(f"{handle.run_id}\n")
 
         asyncio.run(submit())
 
 
-def worker_command(
-    *,
-    db: str = DB,
-    queues: str = args.option("--queues Q,…", "The queues to take runs from.", default="default"),
-    concurrency: int = args.option("--concurrency N", "How many runs of a queue at once.", default=8, min=1),
-    per_partition: int | None = args.option(
-        "--per-partition N",
-        "How many runs of one --partition at once, of all workers together. Kept with the queue.",
-        min=1,
-    ),
-    limits: list[str] = args.option(
-        "--limit LIMIT",
-        "The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
-        "Repeatable.",
-        (),
-    ),
-    grace: float = args.option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", default=30.0),
-    modules: args.Modules,
-    deps: str | None = args.DEPS,
-) -> None:
-    """Execute the durable runs of a database.
-
-    Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
-    After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace seconds, and leaves the
-    rest to other workers. A second signal leaves them at once.
-
-    Example: aros worker --db postgresql://aros@db/runs --concurrency 16
-    """
+def worker_command(options: Worker) -> None:
+    """Take runs until a signal, and drain then."""
     from flujo_aros.durable import PerMinute
 
-    own = args.given_deps(deps, modules)
+    own = args.given_deps(options)
     stop, cut = threading.Event(), threading.Event()
 
     def drain(_signum: int, _frame: object) -> None:
@@ -188,24 +129,23 @@ def worker_command(
 
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, drain)
-    with journal() as kept, open_engine(db, create=True) as engine:
+    with journal() as kept, open_engine(options.db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:
             observers = (new_mask().hear, report, *kept.observers)
-            runner = Runner(loaded_document(document, modules), observers=observers)
+            runner = Runner(loaded_document(document, options), observers=observers)
             engine.register(runner, own)
             return runner
 
         engine.load = loaded
-        engine.limits = dict(PerMinute.parse(each) for each in limits)
-        engine.launch(
-            [name.strip() for name in queues.split(",") if name.strip()], concurrency, per_partition=per_partition
-        )
-        say(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it")
+        engine.limits = dict(PerMinute.parse(each) for each in options.limits)
+        queues = [name.strip() for name in options.queues.split(",") if name.strip()]
+        engine.launch(queues, options.concurrency, per_partition=options.per_partition)
+        say(f"worker {engine.executor} takes runs from {options.queues}; Ctrl-C drains it")
         stop.wait()
         waits = f"runs in progress: {engine.under_way}; Ctrl-C again leaves them to other workers at once"
-        say(f"draining for at most {grace:g} s; {waits}")
-        left = engine.drain(grace, cut)
+        say(f"draining for at most {options.grace:g} s; {waits}")
+        left = engine.drain(options.grace, cut)
         say("drained" if not left else f"runs left for other workers: {left}")
     if left:
         os._exit(0)  # a function that blocks its thread would keep the process until it returns
@@ -218,7 +158,7 @@ def _input_of(row: Case) -> Any:
         raise UsageError(f"--inputs: row {row.key}: {error}; nothing was submitted") from error
 
 
-def loaded_document(document: Mapping[str, Any], modules: args.Modules) -> Any:
+def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
     """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
 
     for folder in modules.folders:
@@ -238,28 +178,14 @@ def loaded_document(document: Mapping[str, Any], modules: args.Modules) -> Any:
     return pipeline
 
 
-def status_command(
-    run: str | None = args.argument("RUN", "The id of a run, its beginning, or `last`.", None),
-    db: str = DB,
-    follow: bool = args.flag("--follow -f", "Print steps and replies as they come, until the run ends or waits."),
-    offset: int = args.option("--offset", "With --follow: print only what comes after it.", default=0, min=0),
-    as_json: bool = args.AS_JSON,
-    limit: int = args.option("--limit -n", "How many runs, newest first.", default=20, min=1),
-) -> None:
-    """Show the state of durable runs, or follow one.
-
-    A run is queued, running, paused, parked or has ended. A parked run needs a version of its blueprint that no worker
-    has; an interrupted one has lost its process. For both, the note says what to do. A damaged run cannot be read: the
-    others are listed all the same, and the exit code is 1. With --json and a RUN: the document of `aros run --json`.
-
-    Example: aros status 3f2a --follow
-    """
+def status_command(options: Status) -> None:
+    """Print the newest runs, or one."""
     from flujo_aros.durable.store import DAMAGED
 
-    with open_engine(db) as engine:
-        if run is None:
-            found = engine.store.runs(limit=limit)
-            if as_json:
+    with open_engine(options.db) as engine:
+        if options.run is None:
+            found = engine.store.runs(limit=options.limit)
+            if options.as_json:
                 print_json([_run_dict(engine, row) for row in found])
             elif found:
                 console = stdout_console()
@@ -272,13 +198,13 @@ def status_command(
             if any(row.status == DAMAGED for row in found):
                 raise typer.Exit(1)
             return
-        row = engine.store.run(run)
-        if follow:
-            asyncio.run(_follow(engine, row.run_id, offset))
+        row = engine.store.run(options.run)
+        if options.follow:
+            asyncio.run(_follow(engine, row.run_id, options.offset))
             row = engine.store.run(row.run_id)
-        if as_json:
+        if options.as_json:
             print_json(_document(engine, row))
-        elif not follow:
+        elif not options.follow:
             lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}", _advice(engine, row)]
             lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
             print_lines("".join(f"{line}\n" for line in lines if line is not None))
@@ -362,74 +288,45 @@ def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Table:
     return fitted_table(cells, width, folded={"blueprint": 12, "note": 20})
 
 
-def cancel_command(run: str = ONE_RUN, db: str = DB) -> None:
-    """Cancel a durable run.
-
-    A run in progress first ends the steps that it has started.
-
-    Example: aros cancel 3f2a
-    """
-    with open_engine(db) as engine:
-        row = engine.store.run(run)
+def cancel_command(options: Cancel) -> None:
+    """Cancel the run, and print its status."""
+    with open_engine(options.db) as engine:
+        row = engine.store.run(options.run)
         engine.cancel(row)
         now = engine.store.run(row.run_id).status
         say(f"run {row.run_id} is {now}")
 
 
-def fork_command(
-    run: str = ONE_RUN,
-    *,
-    at: str = args.option("--at STEP", "The first step that runs again.", default=...),
-    ladder: Path | None = args.option(
-        "--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps."
-    ),
-    db: str = DB,
-    as_json: bool = args.AS_JSON,
-    modules: args.Modules,
-    deps: str | None = args.DEPS,
-    allow_degraded: bool = args.ALLOW_DEGRADED,
-) -> None:
-    """Run a durable run again from one step on.
-
-    This is a new run: the steps before that one keep their results and are not paid for again. The blueprint is read
-    again from its file, so that a run can continue after its blueprint has changed.
-
-    Example: aros fork 3f2a --at answer --ladder stricter.json
-    """
-    with open_engine(db) as engine:
-        row = engine.store.run(run)
+def fork_command(options: Fork) -> None:
+    """Run the new run here."""
+    with open_engine(options.db) as engine:
+        row = engine.store.run(options.run)
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so fork it from there: durable.fork(...)")
         file = Path(str(document["source"]))
         if file.is_file():
-            document = {**document, **document_of(file)}  # and keep the models that the run was given
-        if ladder is not None:
-            document = {**document, "ladder": args.ladder_in(str(ladder), "--ladder")}
-        pipeline, own = loaded_document(document, modules), args.given_deps(deps, modules)
+            document = {**document, **document_of(Blueprint(blueprint=file))}  # and keep the models it was given
+        if options.ladder is not None:
+            document = {**document, "ladder": args.ladder_in(str(options.ladder), "--ladder")}
+        pipeline, own = loaded_document(document, options), args.given_deps(options)
 
         def keep(runner: Runner) -> None:
             engine.documents[engine.register(runner, own)] = document
 
-        task = partial(engine.fork, row=row, at=at)
-        result = execute(file, pipeline, task, as_json=as_json, engine=engine, prepare=keep)
-    question = question_of(result, db, allowing(modules, args.Choice(), deps))
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        task = partial(engine.fork, row=row, at=options.at)
+        result = execute(file, pipeline, task, as_json=options.as_json, engine=engine, prepare=keep)
+    question = question_of(result, options.db, allowing(options))
+    finish(result, as_json=options.as_json, allow_degraded=options.allow_degraded, question=question)
 
 
-def check_command(run: str = ONE_RUN, db: str = DB, as_json: bool = args.AS_JSON) -> None:
-    """Check the record of a durable run.
-
-    Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.
-    Exit code 0 if that holds, 1 if not.
-
-    Example: aros check 3f2a
-    """
+def check_command(options: Check) -> None:
+    """Print what is inconsistent in the record."""
     from flujo_aros.durable.audit import violations
 
-    with open_engine(db) as engine:
-        found = violations(engine.store, run)
-    if as_json:
+    with open_engine(options.db) as engine:
+        found = violations(engine.store, options.run)
+    if options.as_json:
         print_json({"violations": found})
     else:
         print_lines("\n".join([*(found or ["the record of the run is consistent"]), ""]))

@@ -12,19 +12,12 @@ from rich.console import Console
 
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.batch import progress_of, runner_of
+from flujo_aros.cli.commands import Blueprint, Eval
 from flujo_aros.cli.interrupt import run_until_signal
 from flujo_aros.cli.plan import blaming, check_deps, check_ready, load_to_run
 from flujo_aros.cli.render import figure, fitted_table, used
-from flujo_aros.cli.screen import (
-    Text,
-    print_json,
-    say,
-    stderr_console,
-    stdout_console,
-    stdout_reserved,
-    without_secrets,
-    worded,
-)
+from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
+from flujo_aros.cli.shown import without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile, write_dataset
 from flujo_aros.json_data import is_dict
@@ -38,127 +31,74 @@ if TYPE_CHECKING:  # as in `execute`
 
 _MISSED = 1
 _SHOWN: Final = 10
-_MATCHES: Final = ("exact", "fields")
 
 
-def eval_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    rows: str = args.argument(
-        "ROWS",
-        'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
-        "as .yaml or .json; - for stdin.",
-    ),
-    against: list[Path] = args.option(
-        "--against BLUEPRINT|LADDER",
-        "Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
-        "model call. Repeatable.",
-        (),
-    ),
-    match: str = args.option(
-        "--match exact|fields",
-        "exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
-        default="exact",
-    ),
-    check: str | None = args.option(
-        "--check EXPRESSION",
-        "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
-    ),
-    judge: str | None = args.option(
-        "--judge MODEL|BLUEPRINT",
-        "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
-        'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
-    ),
-    min_right: float | None = args.option(
-        "--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0
-    ),
-    max_wrong: float | None = args.option(
-        "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
-    ),
-    as_json: bool = args.flag("--json", "Print everything as one JSON document, with one result for each row."),
-    save: Path | None = args.option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals."),
-    first: int | None = args.option("--first N", "Only the first N rows.", min=1),
-    pairs: list[str] = args.PAIRS,
-    modules: args.Modules,
-    choice: args.Choice,
-    deps: str | None = args.DEPS,
-    concurrency: int = args.option("--concurrency", "How many rows run at once.", default=4, min=1),
-    limits: args.Limits,
-    cache: bool = args.CACHE,
-) -> None:
-    """Evaluate a blueprint on labelled rows.
-
-    Each output is right, wrong, or was refused: the run gave no value. Tables show this by trust, by field and by
-    model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
-
-    Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
-    """
-    if match not in _MATCHES:
-        raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
-    pipeline = _loaded(blueprint, modules, choice)
-    check_deps(pipeline, deps)
-    judging = _judge(judge, modules)
-    others = [(str(each), _other(each, pipeline, modules, choice)) for each in against]
-    cases = _cases(rows, first)
-    if save is not None:
-        say(f"{counted(write_dataset(cases, save), 'row')} written to {save}")
+def eval_command(options: Eval) -> None:
+    """Evaluate the blueprint and those of --against, and print what was right, wrong or refused."""
     from flujo_aros.evals.replies import Replies
 
-    with args.open_cache(cache) as kept:
-        options: dict[str, Any] = {
-            "match": match,
-            "check": check,
-            "context": args.given_pairs(pairs),
-            "deps": args.given_deps(deps, modules),
-            "concurrency": concurrency,
-            "limits": limits.per_minute,
-            "max_cost": limits.max_cost,
-            "max_failures": limits.max_failures,
-            "max_same_failures": limits.max_same_failures or None,
+    blueprint = options.blueprint
+    pipeline = _loaded(options)
+    check_deps(pipeline, options)
+    judging = _judge(options)
+    others = [(str(each), _other(each, pipeline, options)) for each in options.against]
+    cases = _cases(options.rows, options.first)
+    if options.save is not None:
+        say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
+    with args.open_cache(options.cache) as kept:
+        given: dict[str, Any] = {
+            "context": args.given_pairs(options.pairs),
+            "deps": args.given_deps(options),
+            "limits": args.per_minute(options),
+            "max_same_failures": options.max_same_failures or None,
             "cache": kept,
+        }
+        given |= {
+            name: getattr(options, name) for name in ("match", "check", "concurrency", "max_cost", "max_failures")
         }
         replies = Replies() if others else None
         with blaming(blueprint, steps_only=True), stdout_reserved():
-            found = run_until_signal(_all(pipeline, others, judging, cases, replies, options))
+            found = run_until_signal(_all(pipeline, others, judging, cases, replies, given))
     names = [str(blueprint), *(name for name, _ in others)]
-    if as_json:
+    if options.as_json:
         documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
         print_json({**documents[0], "against": documents[1:]} if others else documents[0])
     else:
         _print(found, names, stdout_console(), len(cases))
-    missed = list(_missed(found[0], len(cases), min_right, max_wrong))
+    missed = _missed(found[0], len(cases), options.min_right, options.max_wrong)
     for words in missed:
         say(words, style="yellow")
     if missed:
         raise typer.Exit(_MISSED)
 
 
-def _loaded(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Pipeline:
-    pipeline = load_to_run(blueprint, modules, choice)
-    check_ready(blueprint, pipeline)
+def _loaded(options: Blueprint) -> Pipeline:
+    pipeline = load_to_run(options)
+    check_ready(options.blueprint, pipeline)
     return pipeline
 
 
-def _judge(judge: str | None, modules: args.Modules) -> Pipeline | None:
+def _judge(options: Eval) -> Pipeline | None:
+    judge = options.judge
     if judge is None:
         return None
     if judge.endswith((".yaml", ".yml")):
-        return _loaded(Path(judge), modules)
+        return _loaded(Blueprint(blueprint=Path(judge), allow=options.allow, folders=options.folders))
     from flujo_aros.evals.evaluation import judge_by
 
     return judge_by(judge)
 
 
-def _other(file: Path, pipeline: Pipeline, modules: args.Modules, choice: args.Choice) -> Pipeline:
+def _other(file: Path, pipeline: Pipeline, options: Eval) -> Pipeline:
     """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
     written = args.ladder_in(str(file), "--against")
-    if is_dict(written) and "steps" not in written and "stages" in written:
-        return with_ladder(pipeline, written)
     if is_dict(written) and "steps" not in written:
+        if "stages" in written:
+            return with_ladder(pipeline, written)
         raise UsageError(
             f"--against {str(file)!r}: a blueprint has `steps`, a ladder has `stages`; this file has neither"
         )
-    return _loaded(file, modules, choice)
+    return _loaded(Blueprint(**vars(options) | {"blueprint": file}))
 
 
 def _cases(rows: str, first: int | None) -> list[Case]:

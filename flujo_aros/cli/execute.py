@@ -23,22 +23,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from flujo_aros import events
-from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import Deps, Models, Modules
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import blaming
 from flujo_aros.cli.render import print_summary
-from flujo_aros.cli.screen import (
-    Text,
-    new_mask,
-    print_json,
-    print_result,
-    say,
-    show_traceback,
-    stderr_console,
-    stdout_reserved,
-    without_secrets,
-    worded,
-)
+from flujo_aros.cli.screen import Text, print_json, print_result, say, stderr_console, stdout_reserved, worded
+from flujo_aros.cli.shown import new_mask, show_traceback, without_secrets
 from flujo_aros.contract import Invalid, compile_contract
 from flujo_aros.ensemble.log import LogEvent
 from flujo_aros.ensemble.views import stage_line
@@ -148,7 +138,7 @@ def finish(
     result: RunResult,
     *,
     as_json: bool,
-    allow_degraded: bool,
+    allow_degraded: bool = False,
     question: str = "",
     show: Callable[[Any], None] = print_result,
 ) -> None:
@@ -189,13 +179,15 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def allowing(modules: args.Modules, choice: args.Choice, deps: str | None = None) -> str:
+def allowing(options: Modules, *, models: bool = True) -> str:
     """The options that repeat the same permissions, models and deps, for a command line."""
-    own = {"--profile": choice.profile, "--deps": deps}
-    many: dict[str, Sequence[Any]] = {"--allow": modules.allow, "--path": modules.folders, "--model": choice.models}
-    options = [(name, str(each)) for name, values in many.items() for each in values]
-    options += [(name, value) for name, value in own.items() if value is not None]
-    return "".join(f" {name} {shlex.quote(value)}" for name, value in options)
+    given: list[tuple[str, Any]] = [("--allow", each) for each in options.allow]
+    given += [("--path", each) for each in options.folders]
+    if models and isinstance(options, Models):
+        given += [*(("--model", each) for each in options.models), ("--profile", options.profile)]
+    if isinstance(options, Deps):
+        given.append(("--deps", options.deps))
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
 
 
 def keep_paused(

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
 
 from flujo_aros.cli import arguments as args
+from flujo_aros.cli import commands
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
@@ -29,47 +29,18 @@ _SHOWN_REPAIRS = 10
 _FAILED = 1
 
 
-class Format(StrEnum):
-    """The formats of the report."""
-
-    text = "text"
-    json = "json"
-
-
-def health_command(
-    since: str = args.option("--since TIME", "How far to look back: 30m, 24h, 7d …", default="24h"),
-    step: str | None = args.option("--step", "Only this step and the steps inside it."),
-    model: str | None = args.option("--model", "Only replies of this model."),
-    trend: int = args.option("--trend", "Divide the time into this many intervals.", default=0, min=0, max=100),
-    written: Format = args.option("--format", "How to write the report.", default=Format.text),
-    fail_over: list[str] = args.option(
-        "--fail-over RATE=SHARE",
-        "Exit with 1 when a rate is above a share: fallback=0.1. "
-        "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
-        (),
-    ),
-) -> None:
-    """Show which models, steps and schemas cause trouble.
-
-    It also recommends what to do about it.
-
-    The rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was
-    wrapped as an event) are shares of first replies.
-
-    Example: aros health --since 7d --trend 7 --fail-over fallback=0.1
-    """
-    limits = given_limits(fail_over)
+def health_command(options: commands.Health) -> None:
+    """Print statistics and advice."""
+    limits = given_limits(options.fail_over)
     until = datetime.now(UTC)
+    since = until - given_time(options.since, "--since")
     with args.open_to_read() as journal:
-        found = journal.health(
-            since=until - given_time(since, "--since"), until=until, step=step, model=model, trend=trend
-        )
+        found = journal.health(since=since, until=until, step=options.step, model=options.model, trend=options.trend)
     over = {name: limit for name, limit in limits.items() if found.rates[name] > limit}
-    if written is Format.json:
+    if options.form == "json":
         print_json({**health_dict(found), "over": sorted(over)})
     else:
-        console = stdout_console()
-        _print(found, console, since)
+        _print(found, stdout_console(), options.since)
     for name, limit in over.items():
         complain(f"the rate of {name} is {share_words(found.rates[name])}, which is over {share_words(limit)}")
     if over:

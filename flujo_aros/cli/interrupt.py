@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -25,10 +24,14 @@ def run_until_signal(main: Coroutine[Any, Any, T]) -> T:
 
     A second signal of the same kind has its default effect.
     """
+    import asyncio  # here: help runs nothing
+
     return asyncio.run(_cancelled_by_signals(main))
 
 
 async def _cancelled_by_signals(main: Coroutine[Any, Any, T]) -> T:
+    import asyncio
+
     loop = asyncio.get_running_loop()
     work = asyncio.ensure_future(main)
     caught: list[int] = []

@@ -7,9 +7,7 @@ import os
 import re
 import sys
 import warnings
-from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from io import StringIO
 from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
@@ -18,10 +16,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from flujo_aros.cli import command_function
+from flujo_aros.cli.commands import COMMANDS, DURABLE, MODELS, ROWS, SECTIONS
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
-from flujo_aros.cli.screen import (
-    complain,
+from flujo_aros.cli.shown import (
     for_people,
     forget_secrets,
     place_of,
@@ -47,13 +44,13 @@ class _InSections(TyperCommand):
     """A command whose help has a section for each `rich_help_panel` of its options: `aros run` has two dozen."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        sections = {name: list[tuple[str, str]]() for name in ("Arguments", "Options", MODELS, ROWS, DURABLE)}
         for param in self.get_params(ctx):
             shown = param.get_help_record(ctx)
             general = "Arguments" if param.param_type_name == "argument" else "Options"
             if shown is not None:
                 row = (_TYPE.sub(partial(_placeholder, param), shown[0]), shown[1])
-                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(row)
+                sections[getattr(param, "rich_help_panel", None) or general].append(row)
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):
@@ -71,65 +68,8 @@ def _placeholder(param: Any, shown: re.Match[str]) -> str:
     return f" {'N' if shown[1] in ('int', 'float') else str(param.name).upper()}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """A command: its function, which is imported when it is called, and its line in `aros --help`."""
-
-    function: str
-    help: str
-    shows_help_alone: bool = False
-    """Whether it shows its help if it is called without arguments."""
-    section: str = ""
-    """The heading above it and the commands after it."""
-
-    def load(self, name: str) -> Any:
-        alone = typer.Typer(add_completion=False, **_OPTIONS)
-        alone.command(name, cls=_InSections, short_help=self.help, no_args_is_help=self.shows_help_alone)(
-            command_function(self.function)
-        )
-        return get_command(alone)
-
-
-COMMANDS: Final = {
-    "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True, section="Run blueprints"),
-    "ensemble": _Command("run:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
-    "resume": _Command("run:resume_command", "Answer a paused run and continue it.", shows_help_alone=True),
-    "eval": _Command("eval:eval_command", "Evaluate a blueprint on labelled rows.", shows_help_alone=True),
-    "plan": _Command(
-        "plan:plan_command", "Show what a blueprint would run, without running it.", shows_help_alone=True
-    ),
-    "init": _Command("lint:init_command", "Write a first blueprint.", section="Write blueprints"),
-    "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
-    "rule": _Command("lint:rule_command", "Explain a rule of `aros lint`, or list all rules."),
-    "graph": _Command("plan:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
-    "schema": _Command("lint:schema_command", "Print the JSON Schema of blueprints."),
-    "lsp": _Command("lint:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
-    "runs": _Command("runs:runs_command", "List the runs in the journal, newest first.", section="Look at runs"),
-    "show": _Command("runs:show_command", "Show a run from the journal."),
-    "explain": _Command("runs:explain_command", "Explain how each reply of a run was read."),
-    "review": _Command("runs:review_command", "List the fields of agreement steps, the least trusted first."),
-    "health": _Command("health:health_command", "Show which models, steps and schemas cause trouble."),
-    "replay": _Command("runs:replay_command", "Read the recorded replies of a run again."),
-    "report": _Command("runs:report_command", "Write a run as an HTML file, with its replies and repairs."),
-    "ui": _Command("ui:ui_command", "Show runs, their reports and health in a browser."),
-    "submit": _Command(
-        "durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True, section="Durable runs"
-    ),
-    "worker": _Command("durable:worker_command", "Execute the durable runs of a database."),
-    "status": _Command("durable:status_command", "Show the state of durable runs, or follow one."),
-    "cancel": _Command("durable:cancel_command", "Cancel a durable run.", shows_help_alone=True),
-    "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
-    "check": _Command("durable:check_command", "Check the record of a durable run.", shows_help_alone=True),
-    "read": _Command("read:read_command", "Read a model's reply as a typed value.", section="Read replies"),
-    "bench": _Command("read:bench_command", "Score the reader on your own replies.", shows_help_alone=True),
-}
-"""Every command, in the order of `aros --help`, which loads none of them."""
-
-
 class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
-
-    _only_named = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """`--debug` works after the command, too, because people append it to the line that they have just run."""
@@ -142,28 +82,13 @@ class _Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        if cmd_name in COMMANDS and self._only_named:
-            return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name].help)
-        return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
+        return COMMANDS[cmd_name].loaded(_InSections, **_OPTIONS) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        sections: dict[str, list[tuple[str, str]]] = {}
-        heading = ""
-        for name, command in COMMANDS.items():
-            heading = command.section or heading
-            sections.setdefault(heading, []).append((name, command.help))
         widest = max(map(len, COMMANDS))
-        for heading, rows in sections.items():
+        for heading, commands in SECTIONS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), words) for name, words in rows])
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """The names that a shell can complete, for which no command is loaded."""
-        self._only_named = True
-        try:
-            return super().shell_complete(ctx, incomplete)
-        finally:
-            self._only_named = False
+                formatter.write_dl([(each.__name__.lower().ljust(widest), each.summary()) for each in commands])
 
 
 app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
@@ -171,6 +96,8 @@ app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
 
 def _print_version(value: bool) -> None:
     if value:
+        from importlib.metadata import version  # here: it takes as long as all the rest of `aros --help`
+
         typer.echo(f"aros {version('flujo_aros')}")
         raise typer.Exit
 
@@ -213,7 +140,7 @@ def main() -> None:
         sys.exit(FAILED)
     except ArosError as error:
         show_traceback(error)
-        complain(_words_of(error))
+        _complain(_words_of(error))
         sys.exit(exit_code_of(error))
     except Interrupted as stop:
         sys.exit(stop.exit_code)
@@ -246,6 +173,12 @@ def _show_warning(
     (file or sys.stderr).write(for_people(warnings.formatwarning(message, category, filename, lineno, line)))
 
 
+def _complain(message: str) -> None:
+    from flujo_aros.cli.screen import complain  # here: help needs no rich
+
+    complain(message)
+
+
 def _words_of(error: ArosError) -> str:
     """The error; for a blueprint, with the affected lines."""
     if not isinstance(error, BlueprintError):
@@ -270,4 +203,4 @@ def _one_sentence(kind: type[BaseException], error: BaseException, trace: Traceb
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
     place = "" if isinstance(error, SyntaxError) else place_of(trace)  # which reports the problem itself
     what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
-    complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")
+    _complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

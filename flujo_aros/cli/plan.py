@@ -1,9 +1,4 @@
-"""`aros plan`: what a blueprint would do, after all defaults, without doing any of it; `aros graph`: a drawing of it.
-
-A drawing is generated from the output of `aros plan --json`, in Mermaid or SVG. Steps of a list follow each other from
-top to bottom; a step with steps inside is a frame around them, with the bodies of a choice or of a parallel step side
-by side.
-"""
+"""`aros plan`: what a blueprint would do, after all defaults, without doing any of it."""
 
 from __future__ import annotations
 
@@ -11,17 +6,13 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
-from html import escape
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
-import typer
 from pydantic import BaseModel
 from rich.console import Console
 from rich.padding import Padding
@@ -31,7 +22,8 @@ from flujo_aros.blueprint.files import why_unread
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli import arguments as args
-from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved, write_file
+from flujo_aros.cli.commands import Blueprint, Deps, Plan
+from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
 from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -40,27 +32,12 @@ from flujo_aros.pipeline.pause import step_with_deps
 from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
-from flujo_aros.visible import visible_line
 
 
-def plan_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    as_json: bool = args.flag("--json", "Print the plan as one JSON document."),
-    modules: args.Modules,
-    choice: args.Choice,
-) -> None:
-    """Show what a blueprint would run, without running it.
-
-    For each step: models, the contract in force and where it comes from, the ladder, the input template. For each
-    module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
-    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
-
-    Example: aros plan triage.yaml
-    """
-    # Loading imports nothing, so nothing has to be refused.
-    loaded = load(blueprint, args.Modules(["*", *modules.allow], modules.folders), choice)
-    print_plan(blueprint, loaded, as_json=as_json)
+def plan_command(options: Plan) -> None:
+    """Print the plan. Loading imports nothing, so no module has to be refused."""
+    loaded = load(Blueprint(**vars(options) | {"allow": ["*", *options.allow]}))
+    print_plan(options.blueprint, loaded, as_json=options.as_json)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,33 +50,32 @@ class Loaded:
     """The modules that --allow names by their file, as it names them."""
 
 
-def load(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Loaded:
+def load(options: Blueprint) -> Loaded:
     """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
 
     Raises `UsageError` if a module exists both in a given place and among the installed ones.
     """
-
-    _check_modules(modules.allow)
-    why = why_unread(blueprint)
+    _check_modules(options.allow)
+    source = str(options.blueprint)
+    why = why_unread(options.blueprint)
     if why is not None:
-        raise UsageError(f"the blueprint {str(blueprint)!r} {why}")
-    for folder in modules.folders:
+        raise UsageError(f"the blueprint {source!r} {why}")
+    for folder in options.folders:
         use_folder(folder)
     current_settings()  # an invalid setting is not an error in the blueprint
-    text, source = read_text(blueprint), str(blueprint)
-    where: dict[str, Any] = {"source": source, "folder": blueprint.parent, "allow": modules.allow}
-    inspected = inspect_blueprint(text, **where, **choice.given)
+    where: dict[str, Any] = {"source": source, "folder": options.blueprint.parent, "allow": options.allow}
+    inspected = inspect_blueprint(read_text(options.blueprint), **where, **args.chosen_models(options))
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
-    files = {Path(each).stem: each for each in modules.allow if each.endswith(SUFFIX)}
+    files = {Path(each).stem: each for each in options.allow if each.endswith(SUFFIX)}
     return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
 
 
-def load_to_run(blueprint: Path, modules: args.Modules, choice: args.Choice = args.Choice()) -> Pipeline:
+def load_to_run(options: Blueprint) -> Pipeline:
     """The pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
-    loaded = load(blueprint, modules, choice)
-    check_modules(blueprint, loaded)
+    loaded = load(options)
+    check_modules(options.blueprint, loaded)
     return loaded.pipeline
 
 
@@ -155,11 +131,10 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
         say(Text.assemble(("warning: ", "yellow"), warning))
 
 
-def check_deps(pipeline: Pipeline, deps: str | None) -> None:
+def check_deps(pipeline: Pipeline, options: Deps) -> None:
     """Print a warning to stderr if an agent declares the type of its deps and there are none."""
-
     with stdout_reserved():  # what an imported module prints is not the result
-        step = step_with_deps(pipeline) if deps is None else None
+        step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:
         words = f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME"
         say(Text.assemble(("warning: ", "yellow"), words))
@@ -488,231 +463,3 @@ def plain_words(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return plain_words(value.model_dump(mode="json", exclude_defaults=True))
     return str(getattr(value, "__name__", "")) or None
-
-
-Plan: TypeAlias = Mapping[str, Any]
-
-
-class Format(StrEnum):
-    """The values of `--format`."""
-
-    mermaid = "mermaid"
-    svg = "svg"
-
-
-_FORMATS: Final = {".svg": Format.svg, **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), Format.mermaid)}
-"""The format of a file, by its suffix."""
-
-
-def graph_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    format: Format | None = args.option(  # noqa: A002 (the name of the option)
-        "--format", "Mermaid text, or a drawing. Default: by the suffix of the file's name."
-    ),
-    output: Path | None = args.option("--output -o FILE", "Write to this file instead of stdout."),
-    modules: args.Modules,
-) -> None:
-    """Draw a blueprint as Mermaid or SVG.
-
-    The drawing shows the steps, what each of them asks, and the steps inside others.
-
-    Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a picture of its own, without scripts.
-    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
-
-    Example: aros graph triage.yaml -o triage.svg
-    """
-    form = format or (Format.mermaid if output is None else _FORMATS.get(output.suffix))
-    if form is None:
-        raise UsageError(f"--output {str(output)!r}: give a name in {', '.join(_FORMATS)}, or say --format")
-    plan = plan_of(load(blueprint, args.Modules(["*", *modules.allow], modules.folders)).pipeline)
-    drawn = svg(plan) if form is Format.svg else mermaid(plan)
-    if output is None:
-        typer.echo(drawn, nl=False)
-        return
-    write_file(output, drawn)
-    say(f"wrote {output}")
-
-
-def mermaid(plan: Plan) -> str:
-    """A plan as a Mermaid flowchart.
-
-    >>> print(mermaid({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}, {"name": "b", "kind": "step"}]}))
-    flowchart TD
-      n1["a"]
-      n2["b"]
-      n1 --> n2
-    <BLANKLINE>
-    """
-    return (
-        "\n".join(["flowchart TD", *_flow([_node(each) for each in plan["steps"]], "  ", map("n{}".format, count(1)))])
-        + "\n"
-    )
-
-
-def svg(plan: Plan) -> str:
-    """A plan as a self-contained SVG drawing: no script, no font, no link; it follows the viewer's light or dark
-    scheme.
-
-    >>> svg({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}]}).startswith("<svg ")
-    True
-    """
-    body = _Column(tuple(_node(each) for each in plan["steps"]))
-    width, height = body.width + 2 * _PAD, body.height + 2 * _PAD
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    title = f"<title>{escape(visible_line(plan['blueprint']))}</title>"
-    drawn = "\n".join(body.drawn(_PAD, _PAD))
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{title}\n{_STYLE}\n{drawn}\n</svg>\n'
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """One step of the drawing: what is written in it, and the steps in it."""
-
-    name: str
-    detail: str
-    bodies: tuple[tuple[str, _Column], ...] = ()
-
-    @property
-    def width(self) -> int:
-        """In pixels."""
-        text = max(_text_width(self.name, bold=True), _text_width(self.detail)) + 2 * _PAD
-        inside = sum(column.width for _, column in self._columns()) + _GAP * (len(self.bodies) - 1) + 2 * _PAD
-        return max(_LEAST, text, inside if self.bodies else 0)
-
-    @property
-    def height(self) -> int:
-        """In pixels."""
-        head = _HEAD if self.detail else _HEAD - _LINE
-        if not self.bodies:
-            return head
-        return head + max(column.height for _, column in self._columns()) + _LABEL + _PAD
-
-    def _columns(self) -> Iterator[tuple[str, _Column]]:
-        for label, column in self.bodies:
-            least = _text_width(label)
-            yield label, column if column.width >= least else _Column(column.nodes, least)
-
-    def drawn(self, x: int, y: int) -> Iterator[str]:
-        """The elements of this step with its upper left corner there."""
-        style = "frame" if self.bodies else "step"
-        yield f'<rect class="{style}" x="{x}" y="{y}" width="{self.width}" height="{self.height}" rx="6"/>'
-        middle = x + self.width // 2
-        yield f'<text class="name" x="{middle}" y="{y + 20}">{escape(self.name)}</text>'
-        if self.detail:
-            yield f'<text x="{middle}" y="{y + 20 + _LINE}">{escape(self.detail)}</text>'
-        columns = list(self._columns())
-        used = sum(column.width for _, column in columns) + _GAP * (len(columns) - 1)
-        left, top = x + (self.width - used) // 2, y + (_HEAD if self.detail else _HEAD - _LINE)
-        for label, column in columns:
-            if label:
-                yield f'<text class="label" x="{left + column.width // 2}" y="{top + 10}">{escape(label)}</text>'
-            yield from column.drawn(left, top + _LABEL)
-            left += column.width + _GAP
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """Steps that follow each other, from top to bottom."""
-
-    nodes: tuple[_Node, ...]
-    least: int = 0
-
-    @property
-    def width(self) -> int:
-        """In pixels."""
-        return max(self.least, *(node.width for node in self.nodes), 0)
-
-    @property
-    def height(self) -> int:
-        """In pixels."""
-        return sum(node.height for node in self.nodes) + _ARROW * (len(self.nodes) - 1)
-
-    def drawn(self, x: int, y: int) -> Iterator[str]:
-        """The elements of the column with its upper left corner there, each step in the middle."""
-        middle = x + self.width // 2
-        for index, node in enumerate(self.nodes):
-            if index:
-                yield f'<path class="arrow" d="M{middle} {y}v{_ARROW - 2}m-4 -6l4 6l4 -6"/>'
-                y += _ARROW
-            yield from node.drawn(middle - node.width // 2, y)
-            y += node.height
-
-
-def _node(step: Plan) -> _Node:
-    bodies = tuple(
-        (visible_line(scope), _Column(tuple(_node(each) for each in steps)))
-        for scope, steps in step.get("bodies", {}).items()
-    )
-    return _Node(_clipped(step["name"]), _clipped(_detail(step)), bodies)
-
-
-def _detail(step: Plan) -> str:
-    """What a step asks or calls, on one line: its model and the expected answer, or its function, or its kind."""
-    if "agent" in step:
-        contract: Plan | None = step["contract"]
-        names = () if contract is None else tuple(contract["schema"].get("properties", ()))
-        answer = "any text" if contract is None else f"{{{', '.join(names)}}}" if names else "a value"
-        if contract is not None and contract["type"] is not None:
-            answer = contract["type"].rpartition(":")[2]
-        return f"{step['agent'].get('model', 'an agent of your own')} → {answer}"
-    if "function" in step:
-        return f"calls {step['function'].rpartition(':')[2]}"
-    return "" if step["kind"] == "step" else str(step["kind"])
-
-
-def _clipped(text: str) -> str:
-    line = visible_line(text)
-    return line if len(line) <= _MOST else line[: _MOST - 1] + "…"
-
-
-def _flow(nodes: Sequence[_Node], indent: str, names: Iterator[str]) -> Iterator[str]:
-    before = None
-    for node in nodes:
-        name = next(names)
-        label = "<br/>".join(_quoted(each) for each in (node.name, node.detail) if each)
-        if node.bodies:
-            yield f'{indent}subgraph {name}["{label.replace("<br/>", ": ")}"]'
-            for scope, column in node.bodies:
-                if len(node.bodies) > 1:
-                    yield f'{indent}  subgraph {next(names)}["{_quoted(scope)}"]'
-                    yield from _flow(column.nodes, indent + "    ", names)
-                    yield f"{indent}  end"
-                else:
-                    yield from _flow(column.nodes, indent + "  ", names)
-            yield f"{indent}end"
-        else:
-            yield f'{indent}{name}["{label}"]'
-        if before is not None:
-            yield f"{indent}{before} --> {name}"
-        before = name
-
-
-def _quoted(text: str) -> str:
-    """A string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
-    return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
-
-
-def _text_width(text: str, *, bold: bool = False) -> int:
-    """The approximate width of a string, in pixels. Wide characters count twice."""
-    return sum(1 if ord(each) < _WIDE else 2 for each in text) * (8 if bold else 7)
-
-
-_PAD: Final = 14
-_GAP: Final = 18
-_ARROW: Final = 26
-_LINE: Final = 17
-_HEAD: Final = 48
-_LABEL: Final = 20
-_LEAST: Final = 90
-_MOST: Final = 60
-_WIDE: Final = 0x1100
-_STYLE: Final = """<style>
-rect{fill:#fff;stroke:#5a6b87;stroke-width:1.2}rect.frame{fill:#5a6b8714;stroke-dasharray:5 3}
-text{font:12px ui-monospace,monospace;fill:#43506a;text-anchor:middle}
-text.name{font-weight:700;font-size:13px;fill:#16202f}text.label{font-style:italic}
-.arrow{fill:none;stroke:#5a6b87;stroke-width:1.4}
-@media (prefers-color-scheme:dark){
-  rect{fill:#1d2430;stroke:#8fa3c4}text{fill:#b6c3da}text.name{fill:#f0f4fa}.arrow{stroke:#8fa3c4}
-}
-</style>"""

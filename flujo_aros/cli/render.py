@@ -20,7 +20,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.screen import STYLES, Text, place_of, without_secrets, worded
+from flujo_aros.cli.screen import STYLES, Text, worded
+from flujo_aros.cli.shown import place_of, without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass

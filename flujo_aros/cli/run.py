@@ -13,16 +13,9 @@ from typing import Any, Final, cast
 import typer
 
 from flujo_aros.cli import arguments as args
-from flujo_aros.cli.batch import Batch, ResultsFile, run_batch
-from flujo_aros.cli.durable import (
-    DEFAULT_DB,
-    known_db,
-    loaded_document,
-    open_engine,
-    question_of,
-    register,
-    resume_hint,
-)
+from flujo_aros.cli.batch import ResultsFile, run_batch
+from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Ensemble, Resume, Run
+from flujo_aros.cli.durable import known_db, loaded_document, open_engine, question_of, register, resume_hint
 from flujo_aros.cli.execute import (
     EXIT_CODES,
     PAUSED,
@@ -36,7 +29,7 @@ from flujo_aros.cli.execute import (
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, say, stdout_console
-from flujo_aros.ensemble.step import Ensemble
+from flujo_aros.ensemble.step import Ensemble as EnsembleStep
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case
 from flujo_aros.json_data import is_dict
@@ -46,153 +39,75 @@ from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import counted
 
 
-def run_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    sources: list[str] = args.INPUT,
-    as_json: bool = args.AS_JSON,
-    pairs: list[str] = args.PAIRS,
-    modules: args.Modules,
-    choice: args.Choice,
-    deps: str | None = args.DEPS,
-    allow_degraded: bool = args.ALLOW_DEGRADED,
-    dry_run: bool = args.flag(
-        "--dry-run", "Show what would run, with the maximum number of model calls and the maximum cost, and stop."
-    ),
-    state: Path | None = args.option(
-        "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
-    ),
-    rows: str | None = args.INPUTS,
-    output: Path | None = args.option(
-        "--output -o FILE",
-        "Where to write the results of --inputs. Rows that have a result there are not run again.",
-        section=args.ROWS,
-    ),
-    concurrency: int = args.option(
-        "--concurrency", "How many rows of --inputs run at the same time.", 4, args.ROWS, min=1
-    ),
-    retry_failed: bool = args.flag(
-        "--retry-failed", "Run the rows of --inputs again that did not complete, and replace their results.", args.ROWS
-    ),
-    limits: args.Limits,
-    cache: bool = args.CACHE,
-    durable: bool = args.flag("--durable", "Store the run in a database, so that a crash loses nothing.", args.DURABLE),
-    db: str | None = args.RUN_DB,
-) -> None:
-    """Run a blueprint.
-
-    The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
-    completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
-    With --durable a crash loses nothing: the same command continues the interrupted run. With --inputs each row is a
-    separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
-    batch was interrupted or stopped.
-
-    Example: aros run triage.yaml --input @ticket.txt
-    """
-    context = args.given_pairs(pairs)
-    loaded = load(blueprint, modules, choice)
-    if dry_run:
-        print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
+def run_command(options: Run) -> None:
+    """Run the blueprint once, or for each row of --inputs."""
+    context = args.given_pairs(options.pairs)
+    loaded = load(options)
+    if options.dry_run:
+        print_plan(options.blueprint, loaded, as_json=options.as_json, with_bound=True)
         return
     pipeline = loaded.pipeline
-    check_modules(blueprint, loaded)
-    check_ready(blueprint, pipeline)
-    check_deps(pipeline, deps)
-    if rows is not None:
-        if output is None:
+    check_modules(options.blueprint, loaded)
+    check_ready(options.blueprint, pipeline)
+    check_deps(pipeline, options)
+    if options.rows is not None:
+        if options.output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
-        if sources:
+        if options.sources:
             raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
-        from flujo_aros.host import CallsPerMinute
-
-        with args.open_cache(cache) as kept:
-            batch = Batch(
-                blueprint,
-                pipeline,
-                output,
-                context,
-                args.given_deps(deps, modules),
-                concurrency,
-                CallsPerMinute(limits.per_minute),
-                kept,
-                limits.stop,
-                allow_degraded,
-                retry_failed,
-                allowing(modules, choice, deps),
-            )
-            raise typer.Exit(run_batch(batch, rows))
-    if output is not None:
-        raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint="'--output'")
+        raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
     only_batches = {
-        "--retry-failed": retry_failed,
-        "--max-cost": limits.max_cost is not None,
-        "--max-failures": limits.max_failures is not None,
-        "--limit": limits.limits,
+        "--output": options.output is not None,
+        "--retry-failed": options.retry_failed,
+        "--max-cost": options.max_cost is not None,
+        "--max-failures": options.max_failures is not None,
+        "--limit": options.limits,
     }
     for name, given in only_batches.items():
         if given:
-            raise typer.BadParameter("is for --inputs", param_hint=f"'{name}'")
-    if not sources:
+            raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint=f"'{name}'")
+    if not options.sources:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
     task: dict[str, Any] = {
-        "input": args.given_content(sources),
+        "input": args.given_content(options.sources),
         "context": context,
-        "deps": args.given_deps(deps, modules),
+        "deps": args.given_deps(options),
     }
-
-    run, stream = partial(Runner.run, **task), partial(Runner.stream, **task)
-    if durable or db is not None:
-        url = db or os.environ.get("AROS_DB") or DEFAULT_DB
+    run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json
+    if options.durable or options.db is not None:
+        url = options.db or os.environ.get("AROS_DB") or DEFAULT_DB
         with open_engine(url, create=True) as engine:
             engine.on_taken_up = lambda row: say(f"continuing run {row.run_id}, which was interrupted")
-            keep = partial(register, engine, blueprint, choice)
-            result = execute(blueprint, pipeline, run, stream, as_json=as_json, engine=engine, prepare=keep)
-        question = question_of(result, url, allowing(modules, args.Choice(), deps))  # the models are kept with the run
+            keep = partial(register, engine, options)
+            result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, engine=engine, prepare=keep)
+        question = question_of(result, url, allowing(options, models=False))  # they are kept with the run
     else:
-        with args.open_cache(cache) as kept:
-            result = execute(blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
-        question = keep_paused(result, blueprint, state, allowing(modules, choice, deps))
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        with args.open_cache(options.cache) as kept:
+            result = execute(options.blueprint, pipeline, run, stream, as_json=as_json, cache=kept)
+        question = keep_paused(result, options.blueprint, options.state, allowing(options))
+    finish(result, as_json=as_json, allow_degraded=options.allow_degraded, question=question)
 
 
-def ensemble_command(
-    blueprint: Path = args.BLUEPRINT,
-    *,
-    sources: list[str] = args.INPUT,
-    turns: int | None = args.option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1),
-    log: str | None = args.option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them."),
-    reflection: bool = args.option(
-        "--reflection/--no-reflection", "Whether agents form beliefs from their memories.", default=True
-    ),
-    as_json: bool = args.AS_JSON,
-    modules: args.Modules,
-    choice: args.Choice,
-) -> None:
-    """Run the ensembles of a blueprint.
-
-    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON if that is not
-    a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
-    the transcript and the beliefs.
-
-    Example: aros ensemble wood.yaml --turns 50 --input "A clearing at dusk."
-    """
-    if len(sources) > 1:
+def ensemble_command(options: Ensemble) -> None:
+    """Run the blueprint with these options for its ensembles."""
+    if len(options.sources) > 1:
         raise typer.BadParameter("is given more than once; an ensemble begins with one text", param_hint="'--input'")
-    pipeline = load_to_run(blueprint, modules, choice)
+    log = options.log
     where = log if log is None or "://" in log else str(Path(log).resolve())  # it may be resumed from elsewhere
-    options: dict[str, Any] = {"turns": turns, "log": where, "reflection": reflection}
-    pipeline = with_options(pipeline, blueprint, **options)
-    check_ready(blueprint, pipeline)
-    text = args.given_input(sources[0]) if sources else ""
+    own: dict[str, Any] = {"turns": options.turns, "log": where, "reflection": options.reflection}
+    pipeline = with_options(load_to_run(options), options.blueprint, **own)
+    check_ready(options.blueprint, pipeline)
+    text = args.given_input(options.sources[0]) if options.sources else ""
 
-    result = execute(blueprint, pipeline, lambda each: each.run(text), lambda each: each.stream(text), as_json=as_json)
+    run, stream = partial(Runner.run, input=text), partial(Runner.stream, input=text)
+    result = execute(options.blueprint, pipeline, run, stream, as_json=options.as_json)
     if log is not None and result.status.value == "completed" and not result.usage.requests:
         say(
             f"{log} holds this run already, which has ended: nothing was asked. "
             "If its turns had been played, a larger --turns continues it."
         )
-    question = keep_paused(result, blueprint, None, allowing(modules, choice), ensemble=options)
-    finish(result, as_json=as_json, allow_degraded=False, question=question, show=show_figures)
+    question = keep_paused(result, options.blueprint, None, allowing(options), ensemble=own)
+    finish(result, as_json=options.as_json, question=question, show=show_figures)
 
 
 _FIGURES: Final[Mapping[str, str]] = {
@@ -248,56 +163,32 @@ def with_options(
 ) -> Pipeline:
     """The pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
 
-    class Ended(Ensemble):
+    class Ended(EnsembleStep):
         """An ensemble whose log contains a finished run, so that its models need not be installed."""
 
         @property
         def models(self) -> frozenset[str]:
             return frozenset()
 
-    found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
+    found = [step for step in pipeline.steps if isinstance(step, EnsembleStep)]
     if not found:
         raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
     if log is not None and len(found) > 1:
         raise UsageError("--log is for a blueprint with one ensemble; set `log` for each of them there")
 
-    def changed(step: Ensemble) -> Ensemble:
+    def changed(step: EnsembleStep) -> EnsembleStep:
         kept = step.log if log is None else log
         new = replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
         options = {each.name: getattr(new, each.name) for each in fields(new) if each.init}
         return Ended(**options) if kept is not None and new.has_ended() else new
 
-    steps = [changed(step) if isinstance(step, Ensemble) else step for step in pipeline.steps]
+    steps = [changed(step) if isinstance(step, EnsembleStep) else step for step in pipeline.steps]
     return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)
 
 
-def resume_command(
-    state: Path = args.argument(
-        "STATE", "The state file of the paused run, the id of the run or its beginning, or `last`."
-    ),
-    *,
-    answer: str | None = args.option(
-        "--answer -a TEXT|@FILE|-",
-        "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
-    ),
-    as_json: bool = args.AS_JSON,
-    modules: args.Modules,
-    choice: args.Choice,
-    deps: str | None = args.DEPS,
-    allow_degraded: bool = args.ALLOW_DEGRADED,
-    again: Path | None = args.option(
-        "--state FILE", "Where to save the state if the run pauses again. [default: STATE, the same file]"
-    ),
-    db: str | None = args.RUN_DB,
-) -> None:
-    """Answer a paused run and continue it.
-
-    Finished steps do not run again. If the run pauses again, or rejects the answer, its state is kept in the same file,
-    or in that of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
-    also added to the results of its batch. Exit codes as for `run`.
-
-    Example: aros resume last --answer yes
-    """
+def resume_command(options: Resume) -> None:
+    """Answer the run in a state file, or in a database."""
+    state, db = options.state, options.db
     if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
         state = _state_of(str(state)) or state
         db = None if state.exists() else known_db()
@@ -305,37 +196,38 @@ def resume_command(
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
             raise UsageError(f"STATE: {missing} in {PAUSED}; give its state file, or --db for a database")
     if db is not None:
-        result, question = _resume_durably(str(state), answer, db, modules, deps, as_json=as_json)
-        finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        result, question = _resume_durably(options, str(state), db)
+        finish(result, as_json=options.as_json, allow_degraded=options.allow_degraded, question=question)
         return
     blueprint, saved = _saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
-    pipeline = load_to_run(blueprint, modules, choice)
+    pipeline = load_to_run(Blueprint(**vars(options) | {"blueprint": blueprint}))
     if ensemble is not None:
         pipeline = with_options(pipeline, blueprint, **ensemble)
-    if answer is None and not at_a_terminal():
+    if options.answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
 
-    kept, own, options = state, args.given_deps(deps, modules), allowing(modules, choice, deps)
+    kept, own = state, args.given_deps(options)
     question = ""
 
     def proceed(paused: PausedRun, text: str) -> RunResult:
         nonlocal kept, question
         given: dict[str, Any] = {"paused": paused, "answer": text, "deps": own}
         run, stream = partial(Runner.resume, **given), partial(Runner.stream_resumed, **given)
-        result = execute(blueprint, pipeline, run, stream, as_json=as_json)
-        question = keep_paused(result, blueprint, again or state, options, row=row, ensemble=ensemble)
+        result = execute(blueprint, pipeline, run, stream, as_json=options.as_json)
+        again = options.again
+        question = keep_paused(result, blueprint, again or state, allowing(options), row=row, ensemble=ensemble)
         moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != kept.resolve()
         if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
             kept.unlink(missing_ok=True)  # the state of a run that has ended, or whose new state is elsewhere
         kept = again or state
         return result
 
-    result = _answered(PausedRun.from_dict(saved["paused"]), answer, lambda: f"its state is in {kept}", proceed)
+    result = _answered(PausedRun.from_dict(saved["paused"]), options.answer, lambda: f"its state is in {kept}", proceed)
     if row is not None:
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question, show=show)
+    finish(result, as_json=options.as_json, allow_degraded=options.allow_degraded, question=question, show=show)
 
 
 def _state_of(run: str) -> Path | None:
@@ -349,15 +241,7 @@ def _state_of(run: str) -> Path | None:
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
 
 
-def _resume_durably(
-    run: str,
-    answer: str | None,
-    db: str,
-    modules: args.Modules,
-    deps: str | None,
-    *,
-    as_json: bool,
-) -> tuple[RunResult, str]:
+def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str]:
     """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
 
     with open_engine(db) as engine:
@@ -368,19 +252,19 @@ def _resume_durably(
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
-        if answer is None and not at_a_terminal():
+        if options.answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        pipeline, own = loaded_document(document, modules), args.given_deps(deps, modules)
-        options, file = allowing(modules, args.Choice(), deps), Path(str(document["source"]))
+        pipeline, own = loaded_document(document, options), args.given_deps(options)
+        allowed, file = allowing(options, models=False), Path(str(document["source"]))
 
         def proceed(_: PausedRun, text: str) -> RunResult:
             now = engine.store.run(row.run_id)
             keep, task = partial(engine.register, deps=own), partial(engine.answer_here, row=now, value=text)
-            return execute(file, pipeline, task, as_json=as_json, engine=engine, prepare=keep)
+            return execute(file, pipeline, task, as_json=options.as_json, engine=engine, prepare=keep)
 
-        where = f"answer it with: {resume_hint(row.run_id, db)}{options}"
-        result = _answered(PausedRun.from_dict(row.paused), answer, lambda: where, proceed)
-        return result, question_of(result, db, options)
+        where = f"answer it with: {resume_hint(row.run_id, db)}{allowed}"
+        result = _answered(PausedRun.from_dict(row.paused), options.answer, lambda: where, proceed)
+        return result, question_of(result, db, allowed)
 
 
 def _answered(

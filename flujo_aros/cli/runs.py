@@ -20,6 +20,7 @@ from rich.table import Table
 
 from flujo_aros.agreement import alike
 from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import Explain, Replay, Report, Review, Runs, Show
 from flujo_aros.cli.render import figure, fitted_table, reply_parts, used
 from flujo_aros.cli.screen import STYLES, Text, print_json, say, stderr_console, stdout_console, worded, write_file
 from flujo_aros.contract import path_of
@@ -42,32 +43,21 @@ if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def runs_command(
-    limit: int = args.option("--limit -n", "How many runs, newest first.", default=20, min=1),
-    since: str | None = args.option("--since TIME", "Only runs of the last 30m, 24h, 7d …"),
-    status: str | None = args.option("--status", "Only runs with this status: completed, failed, running, lost …"),
-    pipeline: str | None = args.option("--pipeline", "Only runs of this pipeline."),
-    prune: str | None = args.option("--prune TIME", "First remove runs older than 30d, 12w …"),
-    as_json: bool = args.flag("--json", "Print the runs as JSON."),
-) -> None:
-    """List the runs in the journal, newest first.
-
-    A run that is `lost` was still running when its process ended.
-
-    Example: aros runs --since 24h --status failed
-    """
+def runs_command(options: Runs) -> None:
+    """Print the newest runs."""
+    limit, status, since = options.limit, options.status, options.since
     if status is not None:
         known = [*RunStatus, "running", "lost"]
         if status not in known:
             raise UsageError(f"--status {status!r}: expected one of {', '.join(known)}")
     with args.open_to_read() as journal:
-        if prune is not None:
-            gone = journal.prune(older_than=given_time(prune, "--prune"))
+        if options.prune is not None:
+            gone = journal.prune(older_than=given_time(options.prune, "--prune"))
             stderr_console().print(f"{counted(gone, 'run')} removed")
         start = None if since is None else datetime.now().astimezone() - given_time(since, "--since")
-        found = journal.runs(limit=limit + 1, since=start, status=status, pipeline=pipeline)
+        found = journal.runs(limit=limit + 1, since=start, status=status, pipeline=options.pipeline)
         found, older = found[:limit], found[limit:]
-    if as_json:
+    if options.as_json:
         print_json([run_dict(run) for run in found])
     elif found:
         console = stdout_console()
@@ -77,7 +67,8 @@ def runs_command(
             note = f"only the newest {newest}: --limit {10 * limit} shows older ones"
             say(note, style="dim")
     else:
-        stderr_console().print("no such runs in the journal" if since or status or pipeline else "no runs yet")
+        nothing = "no such runs in the journal" if since or status or options.pipeline else "no runs yet"
+        stderr_console().print(nothing)
 
 
 def given_time(given: str, option: str) -> timedelta:
@@ -152,28 +143,17 @@ _TROUBLE: Final = 300
 _MOST_TROUBLES: Final = 5
 
 
-def show_command(
-    run: str = args.RUN,
-    steps_only: bool = args.flag("--steps", "Only the steps, without calls and stages."),
-    as_json: bool = args.flag("--json", "Print everything that the journal holds about the run."),
-) -> None:
-    """Show a run from the journal.
-
-    Shows its steps, their model calls, readings and stages, and when each of them ran.
-
-    RUN is the id of a run, its beginning, or `last`.
-
-    Example: aros show last
-    """
+def show_command(options: Show) -> None:
+    """Print the run with its timeline."""
     with args.open_to_read() as journal:
-        story = journal.story(run)
-    if as_json:
+        story = journal.story(options.run)
+    if options.as_json:
         print_json(story_dict(story))
         return
     console = stdout_console()
     for line in _head(story):
         console.print(line, soft_wrap=True)
-    rows = list(_rows(story, console, steps_only=steps_only))
+    rows = list(_rows(story, console, steps_only=options.steps_only))
     if rows:
         console.print()
         console.print(
@@ -310,22 +290,12 @@ _FAULT = 300
 _REPLY = 400
 
 
-def explain_command(
-    run: str = args.RUN,
-    step: str | None = args.argument("STEP", "Only this step, such as `reply`.", None),
-) -> None:
-    """Explain how each reply of a run was read.
-
-    Shows what was repaired, and why each stage of the ladder ran or did not.
-
-    Replies are shown with their repairs marked; secrets in them are masked.
-
-    Example: aros explain last triage
-    """
+def explain_command(options: Explain) -> None:
+    """Print each step of the run with its calls, replies and stages."""
     with args.open_to_read() as journal:
-        story = journal.story(run)
+        story = journal.story(options.run)
     console = stdout_console()
-    for number, chapter in enumerate(chosen(story, step)):
+    for number, chapter in enumerate(chosen(story, options.step)):
         if number:
             console.print()
         _explain(chapter, story, console)
@@ -411,35 +381,24 @@ _ORDER = [trust.value for trust in Trust]
 _MOST = 60
 
 
-def review_command(
-    run: str | None = args.argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None),
-    limit: int = args.option("--limit -n", "Show at most this many fields.", default=50, min=1),
-    everything: bool = args.flag("--all", "Include fields that all readings agree on."),
-    as_json: bool = args.flag("--json", "Print the fields and the calibration as JSON."),
-) -> None:
-    """List the fields of agreement steps, the least trusted first.
-
-    Also shows, for each model, how often its value was the one agreed on, by the final trust of the field. A model that
-    is often outvoted is a poor choice for the task.
-
-    Example: aros review last
-    """
+def review_command(options: Review) -> None:
+    """Print the fields, and how often each model was agreed with."""
     with args.open_to_read() as journal:
-        chosen = None if run is None else journal.story(run).run.run_id
+        chosen = None if options.run is None else journal.story(options.run).run.run_id
         notes = journal.agreements()
     rows = [row for row in _fields(notes) if chosen in (None, row["run_id"])]
-    shown = [row for row in rows if everything or not (row["agreed"] and row["trust"] == Trust.CLEAN.value)]
+    shown = [row for row in rows if options.everything or not (row["agreed"] and row["trust"] == Trust.CLEAN.value)]
     shown.sort(key=lambda row: (row["agreed"], -_ORDER.index(row["trust"]), row["votes"] / max(row["of"], 1)))
     calibration = _calibration(notes)
-    if as_json:
-        print_json({"fields": shown[:limit], "calibration": calibration})
+    if options.as_json:
+        print_json({"fields": shown[: options.limit], "calibration": calibration})
         return
     if not rows:
         stderr_console().print("no agreement in the journal; a step of `kind: agree` writes one")
         return
     console = stdout_console()
     if shown:
-        cells, folded = [_field_cells(row) for row in shown[:limit]], {"field": 16, "value": 20, "others": 16}
+        cells, folded = [_field_cells(row) for row in shown[: options.limit]], {"field": 16, "value": 20, "others": 16}
         dropped = ("run", "step")
         console.print(fitted_table(cells, console.width, figures=("votes",), dropped_first=dropped, folded=folded))
     else:
@@ -508,29 +467,17 @@ def _cells(row: dict[str, Any]) -> dict[str, Text]:
     }
 
 
-_STDOUT: Final = "-"
-
-
-def report_command(
-    run: str = args.RUN,
-    output: str | None = args.option("--output -o FILE", "The file to write; - is stdout. [default: aros-RUN.html]"),
-) -> None:
-    """Write a run as an HTML file, with its replies and repairs.
-
-    Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
-    The file needs no network, and secrets in it are masked as in the journal.
-
-    Example: aros report last -o run.html
-    """
-    from flujo_aros.telemetry.report import report_html  # here: `aros --help` need not load a database
+def report_command(options: Report) -> None:
+    """Write the page."""
+    from flujo_aros.telemetry.report import report_html  # here: it loads a template engine
 
     with args.open_to_read() as journal:
-        story = journal.story(run)
+        story = journal.story(options.run)
     page = report_html(story)
-    if output == _STDOUT:
+    if options.output == "-":
         sys.stdout.buffer.write(page.encode())
         return
-    file = Path(output or f"aros-{story.run.run_id[:8]}.html")
+    file = Path(options.output or f"aros-{story.run.run_id[:8]}.html")
     write_file(file, page)
     stderr_console().print(f"wrote {file}, the report of run {story.run.run_id}")
 
@@ -539,44 +486,25 @@ _PLACES = ("tagged:", "text:", "block:", "event:")
 _NOT_ACCEPTED = 1
 
 
-def replay_command(
-    run: str = args.RUN,
-    *,
-    step: str | None = args.option("--step", "Only the replies to this step."),
-    ladder: str | None = args.option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …"),
-    contract: str | None = args.option(
-        "--contract FILE|module:Type",
-        "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
-    ),
-    as_json: bool = args.flag("--json", "Print the outcomes as JSON."),
-    modules: args.Modules,
-) -> None:
-    """Read the recorded replies of a run again.
-
-    Under another contract or ladder, without any model call.
-
-    Reports where a reply would be needed that was not recorded. The checks of the blueprint are applied again;
-    a check that is a function needs --allow for its module. Exit code 0 if every reply gives a value, and none of
-    them was rejected by a check that could not be applied.
-
-    Example: aros replay last --contract invoice.schema.json
-    """
+def replay_command(options: Replay) -> None:
+    """Print how each recorded reply is read now."""
     from flujo_aros.telemetry.replay import replay
 
+    contract = options.contract
     place, schema = (contract, None) if (contract or "").startswith(_PLACES) else (None, contract)
-    wanted = None if contract is None else args.given_contract(schema, place, modules.folders)
-    climb = _ladder(ladder)
-    for folder in modules.folders:
+    wanted = None if contract is None else args.given_contract(schema, place, options.folders)
+    climb = _ladder(options.ladder)
+    for folder in options.folders:
         use_folder(folder)
     with args.open_to_read() as journal:
-        story = journal.story(run)
-    step = None if step is None else chosen(story, step)[0].name
-    options: dict[str, Any] = {"contract": wanted, "ladder": climb, "settings": read_settings()}
-    found = list(replay(story, step=step, **options, allow=modules.allow))
+        story = journal.story(options.run)
+    step = None if options.step is None else chosen(story, options.step)[0].name
+    how: dict[str, Any] = {"contract": wanted, "ladder": climb, "settings": read_settings(), "allow": options.allow}
+    found = list(replay(story, step=step, **how))
     if not found:
         where = f"step {step!r} of run" if step else "run"
         raise UsageError(f"{where} {story.run.run_id} has no recorded replies")
-    if as_json:
+    if options.as_json:
         print_json([replayed_dict(each) for each in found])
     else:
         _print(found)

@@ -6,51 +6,23 @@ import json
 import os
 import re
 import sys
-import traceback
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stdout
-from contextvars import ContextVar
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, Self, TextIO, cast
+from typing import IO, Any, Final, Self, TextIO, cast
 
 from rich import text as rich_text
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from flujo_aros.cli.shown import in_github, without_commands, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible, visible_json
-
-if TYPE_CHECKING:
-    from flujo_aros.telemetry.masking import Mask
-
-_mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
-
-
-def forget_secrets() -> None:
-    """Start a command without the secrets of the previous one; those of the environment are read on first use."""
-    _mask.set(None)
-
-
-def new_mask() -> Mask:
-    """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
-    from flujo_aros.telemetry.masking import Mask  # here: a command that prints only its help needs none
-
-    mask = Mask.of_environment()
-    _mask.set(mask)
-    return mask
-
-
-def without_secrets(text: str) -> str:
-    """A string without secrets, for a screen or a build log."""
-    return (_mask.get() or new_mask())(text)
-
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _UNWRAPPED: Final = 1_000
 _FILLED: Final = re.compile(r" +(?=\n)")
-_COMMAND: Final = re.compile(r"(?m)^(\s*:):|##\[")
 
 STYLES = {
     "success": "green",
@@ -130,25 +102,6 @@ def _console(stream: str, width: int | None = None) -> Console:
     found: TextIO | None = getattr(sys, stream)
     file = cast("IO[str]", _Trimmed(found)) if found is not None and not found.isatty() else None
     return Screen(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
-
-
-def in_github() -> bool:
-    """Whether the output is the log of a GitHub job, which interprets lines like `::set-output …` as commands."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def without_commands(text: str) -> str:
-    """Lines for a person, none of which is a command to the GitHub job whose log they are in."""
-    return _COMMAND.sub(_apart, text) if in_github() else text
-
-
-def for_people(text: str) -> str:
-    """Prepare a string for stderr, so that it controls neither a terminal nor a GitHub job."""
-    return without_commands(visible(text))
-
-
-def _apart(found: re.Match[str]) -> str:
-    return f"{found[1]} :" if found[1] else "## ["
 
 
 class _Trimmed:
@@ -255,38 +208,3 @@ def complain(message: str) -> None:
 
 def _encoding() -> str:
     return sys.stdout.encoding or "utf-8"
-
-
-_wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
-
-
-def want_tracebacks(value: bool) -> None:
-    """The callback of the option."""
-    _wanted.set(value)
-
-
-def tracebacks_wanted() -> bool:
-    """Whether `--debug` was given."""
-    return _wanted.get()
-
-
-def place_of(trace: TracebackType | None) -> str:
-    """The innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; or nothing."""
-    try:
-        here = Path.cwd()
-    except OSError:  # the folder is gone
-        return ""
-    found = ""
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        ours = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] == "flujo_aros"
-        if file.is_relative_to(here) and "site-packages" not in file.parts and not ours:
-            found = f" ({file.relative_to(here)}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return found
-
-
-def show_traceback(error: BaseException) -> None:
-    """The traceback of an error on stderr, if tracebacks are wanted."""
-    if tracebacks_wanted():
-        sys.stderr.write(for_people(without_secrets("".join(traceback.format_exception(error)))))

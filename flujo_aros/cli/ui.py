@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import PORT, Ui
 from flujo_aros.cli.health import health_sections, health_totals
 from flujo_aros.cli.runs import RUN_FIGURES, distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.report import page, report_html
 
-_PORT: Final = 8420
 _RUNS: Final = 50
 _MOST_RUNS: Final = 5_000
 _SPANS: Final = ("1h", "24h", "7d", "30d")
@@ -38,24 +38,12 @@ _HEADERS: Final = {
 }
 
 
-def ui_command(
-    host: str = args.option("--host", "The address to listen on.", default="127.0.0.1"),
-    port: int | None = args.option("--port -p", f"The port. [default: {_PORT}, or a free one]", min=0, max=65535),
-    public: bool = args.flag("--public", "Allow a --host that other machines can reach. There is no encryption."),
-    browser: bool = args.flag("--open", "Open the page in a browser."),
-) -> None:
-    """Show runs, their reports and health in a browser.
-
-    The pages update while runs are in progress. The server listens on this machine only and is read-only. The address
-    that it prints contains a key, new at each start, so that other users of the machine cannot read your runs. Press
-    Ctrl-C to stop it.
-
-    Example: aros ui --open
-    """
-    server = serve(host, port, public=public)
+def ui_command(options: Ui) -> None:
+    """Serve until Ctrl-C."""
+    server = serve(options.host, options.port, public=options.public)
     console = stderr_console()
     console.print(f"{server.address} shows the journal; Ctrl-C ends it")
-    if browser:
+    if options.browser:
         webbrowser.open(server.address)
     try:
         server.serve_forever()
@@ -80,7 +68,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
             f"--host {host!r} would show the journal to other machines, without encryption; "
             "leave it out to serve this machine alone, or add --public"
         )
-    for each in (_PORT, 0) if port is None else (port,):
+    for each in (PORT, 0) if port is None else (port,):
         try:
             return Server(family, host, (str(address), each), public=public)
         except OSError as error:

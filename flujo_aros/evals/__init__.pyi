@@ -16,9 +16,6 @@ from flujo_aros.evals.evaluation import (
     evaluate_sync as evaluate_sync,
     judge_by as judge_by,
 )
-from flujo_aros.evals.many import (
-    Stop as Stop,
-)
 from flujo_aros.evals.replies import (
     Replies as Replies,
     ReplyCache as ReplyCache,
@@ -26,6 +23,9 @@ from flujo_aros.evals.replies import (
 from flujo_aros.evals.scoring import (
     FieldScore as FieldScore,
     score as score,
+)
+from flujo_aros.evals.stop import (
+    Stop as Stop,
 )
 from flujo_aros.host import (
     PerMinute as PerMinute,

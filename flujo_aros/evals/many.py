@@ -1,62 +1,15 @@
-"""Runs a pipeline on many cases concurrently, and stops early if continuing would only cost money."""
+"""Runs a pipeline on many cases concurrently."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from flujo_aros.usage import Usage
+from flujo_aros.evals.stop import Stop
 
 C = TypeVar("C")
 R = TypeVar("R")
-
-_VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
-SAME_FAILURES: Final = 10
-"""After this many identical failures in succession, no further case is started."""
-
-
-@dataclass(slots=True)
-class Stop:
-    """When to stop starting cases; None means never. Cases in progress are finished.
-
-    `max_cost` is in US dollars, and counts what was really paid. `max_same_failures` counts failures in succession with
-    the same cause, so that a wrong key or a prompt that never works does not cost a whole file.
-
-    >>> stop = Stop(max_failures=1)
-    >>> stop.ended(Usage(requests=1), "no connection")
-    >>> stop.reason
-    '1 case has failed (the limit is 1)'
-    """
-
-    max_cost: Decimal | None = None
-    max_failures: int | None = None
-    max_same_failures: int | None = SAME_FAILURES
-    paid: Usage = field(default_factory=Usage)
-    failures: int = 0
-    reason: str | None = None
-    """Why no further case is started."""
-    _cause: str = ""
-    _same: int = 0
-
-    def ended(self, paid: Usage, failure: str | None = None) -> None:
-        """Count a finished case, with the reason if it failed."""
-        self.paid += paid
-        cause = _VARIES.sub("…", failure) if failure else ""
-        self._same = self._same + 1 if cause and cause == self._cause else int(bool(cause))
-        self._cause = cause
-        self.failures += bool(cause)
-        if self.max_cost is not None and self.paid.cost is not None and self.paid.cost >= self.max_cost:
-            spent = f"{self.paid.cost:.2f}" if self.paid.cost >= 1 else f"{self.paid.cost.normalize():f}"
-            self.reason = self.reason or f"spent ${spent} (the limit is ${self.max_cost})"
-        if self.max_failures is not None and self.failures >= self.max_failures:
-            words = "1 case has failed" if self.failures == 1 else f"{self.failures} cases have failed"
-            self.reason = self.reason or f"{words} (the limit is {self.max_failures})"
-        if self.max_same_failures is not None and self._same >= self.max_same_failures:
-            self.reason = self.reason or f"{self._same} cases in a row failed for the same reason: {failure}"
 
 
 async def run_all(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.cli.read import agrees, holds, same
+from flujo_aros.cli.bench import agrees, holds, same
 
 from .conftest import Aros
 

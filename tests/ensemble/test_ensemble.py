@@ -38,6 +38,7 @@ from flujo_aros import (
 )
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.cli.commands import Show
 from flujo_aros.cli.execute import PlainProgress
 from flujo_aros.cli.run import show_figures
 from flujo_aros.cli.runs import show_command
@@ -426,7 +427,7 @@ def test_a_transcript_and_beliefs_are_in_the_report_and_agents_and_turns_in_aros
     assert [f"owl, turn {turn} " in page and f"owl, turn {turn}:" in page for turn in (1, 2, 3, 4)] == [True] * 4
     assert f"💭 <bdi>{result.output['beliefs']['owl'][0]}</bdi>" in page
     monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "runs.sqlite"))
-    show_command("last", steps_only=False, as_json=False)
+    show_command(Show(run="last"))
     shown = capsys.readouterr().out
     assert [f"owl, turn {turn}" in shown for turn in (1, 2, 3, 4)] == [True] * 4
 

@@ -25,7 +25,7 @@ from rich.console import Console
 from flujo_aros import Aros, Call, Journal, Logging, OpenTelemetry, Runner, Step, observing
 from flujo_aros.cli.main import main
 from flujo_aros.cli.render import print_summary
-from flujo_aros.cli.screen import new_mask
+from flujo_aros.cli.shown import new_mask
 from flujo_aros.telemetry.masking import Mask
 
 from .conftest import Emitted

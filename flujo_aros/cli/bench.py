@@ -1,0 +1,350 @@
+"""`aros bench`: how often the reader is right on your own replies, and how often silently wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any, Final, Literal, TypeGuard, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from flujo_aros.cli import arguments as args
+from flujo_aros.cli.commands import Bench
+from flujo_aros.cli.screen import Text, print_json, stdout_console
+from flujo_aros.contract import Contract, compile_contract
+from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.json_data import is_dict, is_list, leaves
+from flujo_aros.outcome import Accepted
+from flujo_aros.reading.read import read
+
+_LISTED: Final = 12
+_HEADER: Final = 9
+
+
+def bench_command(options: Bench) -> None:
+    """Print how often the reader is right on each corpus."""
+    scored = [_scored(load_corpus(name)) for name in options.corpus]
+    if options.as_json:
+        print_json({"version": version("flujo_aros"), "corpora": scored})
+        return
+    console = stdout_console()
+    for one in scored:
+        console.print(corpus_title(one), soft_wrap=True)
+        console.print(categories_table({**one["categories"], "total": one["total"]}, one["columns"]), "")
+        print_ids(console, one["ids"])
+
+
+def _scored(corpus: Corpus) -> dict[str, Any]:
+
+    tally = Tally()
+    for case in corpus.cases:
+        outcome = read(case.text, case.contract, truncated=case.truncated)
+        tally.add(case, Got(outcome.value) if isinstance(outcome, Accepted) else None)
+    return {**corpus.to_dict(), **tally.to_dict(corpus.columns)}
+
+
+def corpus_title(corpus: Mapping[str, Any]) -> str:
+    """The content of a corpus in one line, followed by an empty one."""
+    return f"{corpus['corpus']}: {', '.join(f'{n:,} {TITLES[name]}' for name, n in corpus['totals'].items())}\n"
+
+
+def categories_table(categories: Mapping[str, Mapping[str, int]], columns: Sequence[str]) -> Table:
+    """The verdicts of one reader, one row for each category."""
+    table = figures_table("category", ["n", *columns])
+    for name, count in categories.items():
+        table.add_row(name or "-", *(figure(column, count[column]) for column in ("n", *columns)))
+    return table
+
+
+def figures_table(first: str, columns: Sequence[str]) -> Table:
+    """A table without lines, with a wide first column and narrow ones for figures."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in columns:
+        title = TITLES.get(name, name)
+        folded = max(7, *map(len, title.split())) if len(title) > _HEADER else None
+        table.add_column(title, justify="right", width=folded, no_wrap=folded is None)
+    return table
+
+
+def figure(column: str, value: int) -> Text:
+    """A count in its colour: red if it should be zero."""
+    return Text(str(value), style="red" if column in BAD and value else "dim" if not value else "")
+
+
+def print_ids(console: Console, ids: Mapping[str, Sequence[str]]) -> None:
+    """The cases that were read wrongly, then those refused though recoverable."""
+    for verdict in (WRONG, REFUSED):
+        if names := ids.get(verdict):
+            more = f" and {len(names) - _LISTED} more (--json lists them)" if len(names) > _LISTED else ""
+            console.print(f"{TITLES[verdict]}: {', '.join(names[:_LISTED])}{more}", soft_wrap=True)
+
+
+RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
+ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"
+
+TITLES: Final = {
+    "n": "cases",
+    RIGHT: "right",
+    RIGHTLY_REFUSED: "rightly refused",
+    REFUSED: "refused though recoverable",
+    WRONG: "silently wrong",
+    ACCEPTED: "accepted",
+    CUT_ACCEPTED: "cut replies accepted",
+    INVENTED: "contains what the reply does not",
+    "with_gold": "with a known answer",
+    "cut": "cut",
+}
+"""The titles of the columns."""
+BAD: Final = frozenset({WRONG, CUT_ACCEPTED, INVENTED})
+"""The columns that should be zero."""
+
+_JOINTS: Final = re.compile(r"[\W_]+")
+_UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """A value that a reader gave, as plain JSON; a reader that refuses gives None instead of a `Got`."""
+
+    value: Any
+
+
+class Case(BaseModel):
+    """One reply with its contract, and how to judge what was made of it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str
+    group: str = Field(alias="category", default="")
+    row_schema: dict[str, Any] | bool | None = Field(alias="schema", default=None)
+    finish_reason: str | None = None
+    text: str
+    """The reply."""
+
+    @property
+    @abstractmethod
+    def category(self) -> str:
+        """The category; empty if the corpus has no categories."""
+
+    @cached_property
+    def contract(self) -> Contract[Any]:
+        """The schema of the value. Raises `ContractError` for an invalid one."""
+        return compile_contract({} if self.row_schema is None else self.row_schema)
+
+    @property
+    def truncated(self) -> bool | None:
+        """Whether the reply was cut off, if known."""
+        return {"length": True, "stop": False}.get(self.finish_reason or "")
+
+    @abstractmethod
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """The columns in which this result counts."""
+
+
+class RepairCase(Case):
+    """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
+
+    text: str = Field(alias="input")
+    expected: Any = None
+    must_fail: bool = False
+    may_fail: bool = False
+    accept: list[Any] = []
+
+    @property
+    def category(self) -> str:
+        """Its own, or else what its id begins with."""
+        return self.group or self.id.rpartition("/")[0]
+
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """Exactly one of right, rightly refused, refused though recoverable, silently wrong."""
+        if got is None:
+            return (RIGHTLY_REFUSED,) if self.may_fail or self.must_fail else (REFUSED,)
+        right = [*([] if self.must_fail else [self.expected]), *self.accept]
+        return (RIGHT,) if any(same(got.value, value) for value in right) else (WRONG,)
+
+
+class CapturedCase(Case):
+    """A reply that a model really gave, with the right answer where it is known."""
+
+    text: str = Field(alias="raw")
+    gold: Any = None
+    model: str = ""
+
+    @property
+    def category(self) -> str:
+        """Its own, or else its model and finish reason."""
+        return self.group or ", ".join(part for part in (self.model, self.finish_reason) if part)
+
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """Whether the value was accepted, is right, came from a cut reply, contains what the reply does not."""
+        return () if got is None else tuple(self._of(got.value))
+
+    def _of(self, value: Any) -> Iterator[str]:
+        yield ACCEPTED
+        if self.gold and agrees(value, self.gold):
+            yield RIGHT
+        if self.truncated:
+            yield CUT_ACCEPTED
+        if not holds(self.text, value):
+            yield INVENTED
+
+
+C = TypeVar("C", bound=Case)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The cases of one file, all of one kind. `totals` counts them by kind."""
+
+    source: str
+    kind: Literal["cases", "captured"]
+    cases: tuple[Case, ...]
+    totals: Mapping[str, int]
+    columns: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, without the cases."""
+        return {"corpus": self.source, "kind": self.kind, "columns": list(self.columns), "totals": dict(self.totals)}
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a reader got which verdict, by category, and the cases that it refused or got wrong."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    @property
+    def total(self) -> Counter[str]:
+        """The verdicts of all categories."""
+        return sum(self.counts.values(), Counter[str]())
+
+    def add(self, case: Case, got: Got | None) -> None:
+        """Count what a reader made of a case."""
+        count = self.counts.setdefault(case.category, Counter())
+        count["n"] += 1
+        for verdict in case.verdicts(got):
+            count[verdict] += 1
+            if verdict in (REFUSED, WRONG):
+                self.ids.setdefault(verdict, []).append(case.id)
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Plain JSON: the total, each category, and the ids."""
+        return {
+            "total": _figures(self.total, columns),
+            "categories": {name: _figures(count, columns) for name, count in sorted(self.counts.items())},
+            "ids": self.ids,
+        }
+
+
+def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
+    return {name: count[name] for name in ("n", *columns)}
+
+
+def load_corpus(name: str) -> Corpus:
+    """The cases of a JSON Lines file.
+
+    Rows are either `{id, input, schema, expected, must_fail, may_fail, accept}` or, for replies that were captured,
+    `{id, raw, schema, gold, finish_reason}`. Raises `UsageError` naming the line that is neither.
+    """
+    lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
+    if not lines:
+        raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
+    rows = [(number, _object(name, number, line)) for number, line in lines]
+    if "raw" in rows[0][1]:
+        captured = [_case(CapturedCase, name, number, row) for number, row in rows]
+        totals = {
+            "n": len(captured),
+            "with_gold": sum(bool(case.gold) for case in captured),
+            "cut": sum(case.truncated is True for case in captured),
+        }
+        return Corpus(name, "captured", tuple(captured), totals, (ACCEPTED, RIGHT, CUT_ACCEPTED, INVENTED))
+    cases = tuple(_case(RepairCase, name, number, row) for number, row in rows)
+    for case, (number, row) in zip(cases, rows, strict=True):
+        if not case.must_fail and "expected" not in row:
+            raise UsageError(f'{name}, line {number}: say what is "expected", or "must_fail": true')
+    return Corpus(name, "cases", cases, {"n": len(cases)}, (RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG))
+
+
+def _object(name: str, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"{name}, line {number}: not JSON ({error})") from error
+    if not is_dict(row):
+        message = f"{name}, line {number}: expected an object with id, input and expected, found {type(row).__name__}"
+        raise UsageError(message)
+    return row
+
+
+def _case(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
+    try:
+        case = kind.model_validate(row)
+        _ = case.contract  # so that an invalid schema is reported with its line
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = first["loc"][0] if first["loc"] else "row"
+        raise UsageError(f"{name}, line {number}: {field}: {first['msg'].lower()}") from error
+    except ContractError as error:
+        raise UsageError(f"{name}, line {number}: {error}") from error
+    return case
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two JSON values are equal; `True` is not 1, 1.0 is 1, a last bit of a float does not count."""
+    if is_dict(one) and is_dict(two):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if is_list(one) and is_list(two):
+        return len(one) == len(two) and all(map(same, one, two))
+    if _is_number(one) and _is_number(two):
+        return (
+            math.isclose(one, two, rel_tol=1e-12) if isinstance(one, float) and isinstance(two, float) else one == two
+        )
+    return type(one) is type(two) and bool(one == two)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def agrees(value: Any, gold: Any) -> bool:
+    """Whether a value equals the known answer, ignoring additional keys, and case and punctuation of strings."""
+    if is_dict(gold):
+        return is_dict(value) and all(agrees(value.get(key), inner) for key, inner in gold.items())
+    if is_list(gold):
+        return is_list(value) and len(value) == len(gold) and all(map(agrees, value, gold))
+    if isinstance(gold, (int, float)) and isinstance(value, (int, float)):
+        return math.isclose(value, gold, abs_tol=1e-9, rel_tol=0)
+    return bare(value) == bare(gold)
+
+
+def bare(value: object) -> str:
+    """The letters and digits of a value, without case, accents, spacing and punctuation."""
+    return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
+
+
+def holds(text: str, value: Any) -> bool:
+    """Whether the strings and numbers of a value occur in the text, escaped or not; true, false and null are too common
+    to search for.
+    """
+    decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
+    scalars = (leaf for _, leaf in leaves(value) if isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool))
+    return all(_stands(leaf, written) for leaf in scalars)
+
+
+def _stands(leaf: str | float, written: str) -> bool:
+    if bare(leaf) in written:
+        return True
+    return isinstance(leaf, float) and leaf.is_integer() and bare(int(leaf)) in written

@@ -1,0 +1,741 @@
+"""Every command of `aros`: its options, its help, and the module that runs it.
+
+A command is a class whose annotated attributes are its options; what several commands share is in base classes. The
+command `aros show` is run by `show_command(options)` in its module, which is imported only then: help is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any, Final, Literal, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from flujo_aros.evals.stop import SAME_FAILURES
+
+MODELS, ROWS, DURABLE = "Models and modules", "Many inputs", "Durable runs"
+"""The sections of the help of a command; options without one are in "Options"."""
+
+DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
+
+
+def option(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
+    """An option as the help shows it: its names and the placeholder of its value, such as `--log FILE|URL`, and words.
+
+    One whose default is `False` needs no value. A default of `()` means that the option may be repeated.
+    """
+    names = [part for part in declared.split() if part.startswith("-")]
+    placeholder = next((part for part in declared.split() if not part.startswith("-")), None)
+    return typer.Option(default, *names, metavar=placeholder, help=words, rich_help_panel=section, **more)
+
+
+def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
+    """An argument, which is required unless it has a default."""
+    return typer.Argument(default, metavar=placeholder, help=words, **more)
+
+
+class Options:
+    """Options with their values. Annotated attributes declare them; one that is not given has its default."""
+
+    def __init__(self, **given: Any) -> None:
+        for each in parameters(type(self)):
+            setattr(self, each.name, given.get(each.name, each.default.default))
+
+
+def parameters(kind: type[Options]) -> Iterator[Parameter]:
+    """The declared options: those of the class itself, then those of its bases, the most general first."""
+    types, order = get_type_hints(kind), (kind, *reversed(kind.__mro__[1:]))
+    for name in dict.fromkeys(name for each in order for name in vars(each).get("__annotations__", ())):
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=types[name])
+
+
+class Command(Options):
+    """A command, which is called in lower case: its documentation is its help, and the first paragraph its summary."""
+
+    module = ""
+    """The module of `flujo_aros.cli` that has its function."""
+
+    def __init_subclass__(cls, module: str) -> None:
+        cls.module = module
+
+    @classmethod
+    def summary(cls) -> str:
+        """Its line in `aros --help`."""
+        return (cls.__doc__ or "").partition("\n")[0]
+
+    @classmethod
+    def function(cls) -> Callable[..., None]:
+        """A function for typer, with one parameter for each option, that imports the command and runs it."""
+
+        def run(**given: Any) -> None:
+            module = import_module(f"{__package__}.{cls.module}")
+            getattr(module, f"{cls.__name__.lower()}_command")(cls(**given))
+
+        run.__doc__ = cls.__doc__
+        run.__signature__ = Signature([*parameters(cls)])  # type: ignore[attr-defined]
+        return run
+
+    @classmethod
+    def loaded(cls, kind: type[TyperCommand], **options: Any) -> Any:
+        """The command for typer. Without arguments it shows its help if it requires one."""
+        required = any(each.default.default is ... for each in parameters(cls))
+        app = typer.Typer(add_completion=False, **options)
+        app.command(cls.__name__.lower(), cls=kind, short_help=cls.summary(), no_args_is_help=required)(cls.function())
+        return typer.main.get_command(app)
+
+
+AS_JSON: Final = option("--json", "Print the whole run as one JSON document instead of its output alone.", False)
+ALLOW_DEGRADED: Final = option(
+    "--allow-degraded", "Exit with 0 even if a step returned text instead of a value.", False
+)
+RUN: Final = argument("RUN", "The id of a run, its beginning, or `last`.", "last")
+ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
+BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
+INPUT: Final = option(
+    "--input -i TEXT|@FILE|@URL|-",
+    "The input of the run: a string, @FILE for the content of a file (an image, audio or a PDF goes to the model as "
+    "such), @URL for an image or document there, - for stdin. Write @@… for a string that begins with @. Repeatable: "
+    "a question and images are one prompt.",
+    (),
+)
+INPUTS: Final = option(
+    "--inputs --input-jsonl FILE|-",
+    'Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
+    section=ROWS,
+)
+PAIRS: Final = option("--set KEY=VALUE", "A value of the run's context, e.g. --set language=de. Repeatable.", ())
+FOLDERS: Final = option(
+    "--path FOLDER",
+    "A folder of modules that are not installed. Installed modules come first. Repeatable.",
+    (),
+    MODELS,
+)
+CACHE: Final = option(
+    "--cache", "Cache replies in .aros/cache.sqlite, and answer identical requests from there.", False
+)
+RUN_DB: Final = option(
+    "--db URL",
+    "The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
+    "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
+    section=DURABLE,
+)
+DB: Final = option(
+    "--db URL",
+    "The database of durable runs: sqlite:///FILE or postgresql://USER@HOST/NAME.",
+    DEFAULT_DB,
+    envvar="AROS_DB",
+)
+NEWEST: Final = option("--limit -n", "How many runs, newest first.", 20, min=1)
+
+
+class Modules(Options):
+    """What a blueprint may import, and from where."""
+
+    allow: list[str] = option(
+        "--allow MODULE|FILE|FOLDER",
+        "Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
+        "--allow ./steps.py, or blueprints from this folder. Repeatable.",
+        (),
+        MODELS,
+    )
+    folders: list[Path] = FOLDERS
+
+
+class Models(Options):
+    """The models that --model and --profile select."""
+
+    models: list[str] = option(
+        "--model NAME|OLD=NEW",
+        "Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of the "
+        "model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
+        (),
+        MODELS,
+    )
+    profile: str | None = option(
+        "--profile NAME",
+        "Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
+        section=MODELS,
+    )
+
+
+class Blueprint(Models, Modules):
+    """A blueprint, what it may import, and the models that it asks."""
+
+    blueprint: Path = BLUEPRINT
+
+
+class Deps(Modules):
+    """What the tools of agents see, from a module that may be imported."""
+
+    deps: str | None = option(
+        "--deps MODULE:NAME",
+        "What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
+        "shop.deps:shop, or a function or class, which is called for it once.",
+        section=MODELS,
+    )
+
+
+class Limits(Options):
+    """When a batch stops, and how fast it may be."""
+
+    max_cost: float | None = option(
+        "--max-cost USD", "Start no more rows once this much is spent.", None, ROWS, min=0.0
+    )
+    max_failures: int | None = option(
+        "--max-failures", "Start no more rows once this many have failed.", None, ROWS, min=1
+    )
+    max_same_failures: int = option(
+        "--max-same-failures",
+        "Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
+        SAME_FAILURES,
+        ROWS,
+        min=0,
+    )
+    limits: list[str] = option(
+        "--limit PROVIDER:requests=N,tokens=N,cost=USD",
+        "Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
+        (),
+        ROWS,
+    )
+
+
+class Run(Command, Blueprint, Deps, Limits, module="run"):
+    """Run a blueprint.
+
+    The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
+    completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
+    With --durable a crash loses nothing: the same command continues the interrupted run. With --inputs each row is a
+    separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
+    batch was interrupted or stopped.
+
+    Example: aros run triage.yaml --input @ticket.txt
+    """
+
+    sources: list[str] = INPUT
+    as_json: bool = AS_JSON
+    pairs: list[str] = PAIRS
+    allow_degraded: bool = ALLOW_DEGRADED
+    dry_run: bool = option(
+        "--dry-run",
+        "Show what would run, with the maximum number of model calls and the maximum cost, and stop.",
+        False,
+    )
+    state: Path | None = option(
+        "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
+    )
+    rows: str | None = INPUTS
+    output: Path | None = option(
+        "--output -o FILE",
+        "Where to write the results of --inputs. Rows that have a result there are not run again.",
+        section=ROWS,
+    )
+    concurrency: int = option("--concurrency", "How many rows of --inputs run at the same time.", 4, ROWS, min=1)
+    retry_failed: bool = option(
+        "--retry-failed",
+        "Run the rows of --inputs again that did not complete, and replace their results.",
+        False,
+        ROWS,
+    )
+    cache: bool = CACHE
+    durable: bool = option("--durable", "Store the run in a database, so that a crash loses nothing.", False, DURABLE)
+    db: str | None = RUN_DB
+
+
+class Ensemble(Command, Blueprint, module="run"):
+    """Run the ensembles of a blueprint.
+
+    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON if that is not
+    a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
+    the transcript and the beliefs.
+
+    Example: aros ensemble wood.yaml --turns 50 --input "A clearing at dusk."
+    """
+
+    sources: list[str] = INPUT
+    turns: int | None = option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1)
+    log: str | None = option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them.")
+    reflection: bool = option("--reflection/--no-reflection", "Whether agents form beliefs from their memories.", True)
+    as_json: bool = AS_JSON
+
+
+class Resume(Command, Models, Deps, module="run"):
+    """Answer a paused run and continue it.
+
+    Finished steps do not run again. If the run pauses again, or rejects the answer, its state is kept in the same file,
+    or in that of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
+    also added to the results of its batch. Exit codes as for `run`.
+
+    Example: aros resume last --answer yes
+    """
+
+    state: Path = argument("STATE", "The state file of the paused run, the id of the run or its beginning, or `last`.")
+    answer: str | None = option(
+        "--answer -a TEXT|@FILE|-",
+        "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
+    )
+    as_json: bool = AS_JSON
+    allow_degraded: bool = ALLOW_DEGRADED
+    again: Path | None = option(
+        "--state FILE", "Where to save the state if the run pauses again. [default: STATE, the same file]"
+    )
+    db: str | None = RUN_DB
+
+
+class Eval(Command, Blueprint, Deps, Limits, module="eval"):
+    """Evaluate a blueprint on labelled rows.
+
+    Each output is right, wrong, or was refused: the run gave no value. Tables show this by trust, by field and by
+    model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
+
+    Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
+    """
+
+    blueprint: Path = BLUEPRINT
+    rows: str = argument(
+        "ROWS",
+        'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
+        "as .yaml or .json; - for stdin.",
+    )
+    against: list[Path] = option(
+        "--against BLUEPRINT|LADDER",
+        "Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
+        "model call. Repeatable.",
+        (),
+    )
+    match: Literal["exact", "fields"] = option(
+        "--match exact|fields",
+        "exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
+        "exact",
+    )
+    check: str | None = option(
+        "--check EXPRESSION",
+        "A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
+    )
+    judge: str | None = option(
+        "--judge MODEL|BLUEPRINT",
+        "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
+        'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
+    )
+    min_right: float | None = option("--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0)
+    max_wrong: float | None = option(
+        "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
+    )
+    as_json: bool = option("--json", "Print everything as one JSON document, with one result for each row.", False)
+    save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
+    first: int | None = option("--first N", "Only the first N rows.", min=1)
+    pairs: list[str] = PAIRS
+    concurrency: int = option("--concurrency", "How many rows run at once.", 4, min=1)
+    cache: bool = CACHE
+
+
+class Plan(Command, Blueprint, module="plan"):
+    """Show what a blueprint would run, without running it.
+
+    For each step: models, the contract in force and where it comes from, the ladder, the input template. For each
+    module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
+    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+
+    Example: aros plan triage.yaml
+    """
+
+    as_json: bool = option("--json", "Print the plan as one JSON document.", False)
+
+
+class Init(Command, module="lint"):
+    """Write a first blueprint.
+
+    Writes a small blueprint with comments, and the JSON Schema with which editors complete and check it.
+    Existing files are never overwritten.
+
+    Example: aros init first.yaml --model openai:gpt-4o-mini
+    """
+
+    file: Path = argument("FILE", "The blueprint to write.", Path("first.yaml"))
+    model: str = option("--model", "The model of its agents.", "local:smollm2")
+
+
+class Lint(Command, module="lint"):
+    """Find errors in blueprints before a token is spent.
+
+    Nothing is run and nothing is imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for wrong
+    usage; infos count with --strict only. `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
+
+    Example: aros lint blueprints/ --fix
+    """
+
+    files: list[Path] = argument("FILE…", "Blueprints, or folders of them.")
+    fix: bool = option("--fix", "Apply safe fixes.", False)
+    unsafe_fixes: bool = option("--unsafe-fixes", "Also apply fixes that need a review.", False)
+    diff: bool = option("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them.", False)
+    form: Literal["text", "json", "sarif", "github"] = option("--format", "How to write the findings.", "text")
+    select: list[str] = option("--select CODES", "Only these rules: V-A8,V-C1 or V-A.", ())
+    ignore: list[str] = option("--ignore CODES", "All but these rules.", ())
+    baseline: Path | None = option("--baseline FILE", "Report only what is not in this file.")
+    update_baseline: bool = option("--update-baseline", "Write the current findings into the baseline.", False)
+    imports: bool = option("--imports/--no-imports", "Lint the blueprints that a blueprint imports, too.", True)
+    fail_on: Literal["info", "warning", "error"] = option("--fail-on", "The lowest severity that counts.", "warning")
+    strict: bool = option("--strict", "Count infos, too, like --fail-on info.", False)
+
+
+class Rule(Command, module="lint"):
+    """Explain a rule of `aros lint`, or list all rules.
+
+    Shows what it finds, why that is bad, and what to write instead. Without a code, lists every rule on one line.
+
+    Example: aros rule V-A8
+    """
+
+    code: str | None = argument("CODE", "A code such as V-A8.", None)
+    as_json: bool = option("--json", "Print it as JSON.", False)
+
+
+class Graph(Command, Modules, module="graph"):
+    """Draw a blueprint as Mermaid or SVG.
+
+    The drawing shows the steps, what each of them asks, and the steps inside others.
+
+    Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a picture of its own, without scripts.
+    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+
+    Example: aros graph triage.yaml -o triage.svg
+    """
+
+    blueprint: Path = BLUEPRINT
+    format: Literal["mermaid", "svg"] | None = option(
+        "--format", "Mermaid text, or a drawing. Default: by the suffix of the file's name."
+    )
+    output: Path | None = option("--output -o FILE", "Write to this file instead of stdout.")
+
+
+class Schema(Command, module="lint"):
+    """Print the JSON Schema of blueprints.
+
+    An editor that finds it in the first line of a blueprint completes and checks while you type:
+    # yaml-language-server: $schema=blueprint.schema.json
+
+    Example: aros schema -o blueprint.schema.json
+    """
+
+    output: Path | None = option("--output -o FILE", "Write to this file, not to stdout.")
+
+
+class Lsp(Command, module="lint"):
+    """Serve editors: findings, fixes, hovers and completion.
+
+    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. How to start
+    it from VS Code and Neovim is on the page "In an editor" of the documentation.
+
+    Example: aros lsp
+    """
+
+
+class Runs(Command, module="runs"):
+    """List the runs in the journal, newest first.
+
+    A run that is `lost` was still running when its process ended.
+
+    Example: aros runs --since 24h --status failed
+    """
+
+    limit: int = NEWEST
+    since: str | None = option("--since TIME", "Only runs of the last 30m, 24h, 7d …")
+    status: str | None = option("--status", "Only runs with this status: completed, failed, running, lost …")
+    pipeline: str | None = option("--pipeline", "Only runs of this pipeline.")
+    prune: str | None = option("--prune TIME", "First remove runs older than 30d, 12w …")
+    as_json: bool = option("--json", "Print the runs as JSON.", False)
+
+
+class Show(Command, module="runs"):
+    """Show a run from the journal.
+
+    Shows its steps, their model calls, readings and stages, and when each of them ran.
+
+    RUN is the id of a run, its beginning, or `last`.
+
+    Example: aros show last
+    """
+
+    run: str = RUN
+    steps_only: bool = option("--steps", "Only the steps, without calls and stages.", False)
+    as_json: bool = option("--json", "Print everything that the journal holds about the run.", False)
+
+
+class Explain(Command, module="runs"):
+    """Explain how each reply of a run was read.
+
+    Shows what was repaired, and why each stage of the ladder ran or did not.
+
+    Replies are shown with their repairs marked; secrets in them are masked.
+
+    Example: aros explain last triage
+    """
+
+    run: str = RUN
+    step: str | None = argument("STEP", "Only this step, such as `reply`.", None)
+
+
+class Review(Command, module="runs"):
+    """List the fields of agreement steps, the least trusted first.
+
+    Also shows, for each model, how often its value was the one agreed on, by the final trust of the field. A model that
+    is often outvoted is a poor choice for the task.
+
+    Example: aros review last
+    """
+
+    run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None)
+    limit: int = option("--limit -n", "Show at most this many fields.", 50, min=1)
+    everything: bool = option("--all", "Include fields that all readings agree on.", False)
+    as_json: bool = option("--json", "Print the fields and the calibration as JSON.", False)
+
+
+class Health(Command, module="health"):
+    """Show which models, steps and schemas cause trouble.
+
+    It also recommends what to do about it.
+
+    The rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was
+    wrapped as an event) are shares of first replies.
+
+    Example: aros health --since 7d --trend 7 --fail-over fallback=0.1
+    """
+
+    since: str = option("--since TIME", "How far to look back: 30m, 24h, 7d …", "24h")
+    step: str | None = option("--step", "Only this step and the steps inside it.")
+    model: str | None = option("--model", "Only replies of this model.")
+    trend: int = option("--trend", "Divide the time into this many intervals.", 0, min=0, max=100)
+    form: Literal["text", "json"] = option("--format", "How to write the report.", "text")
+    fail_over: list[str] = option(
+        "--fail-over RATE=SHARE",
+        "Exit with 1 when a rate is above a share: fallback=0.1. "
+        "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
+        (),
+    )
+
+
+class Replay(Command, Modules, module="runs"):
+    """Read the recorded replies of a run again.
+
+    Under another contract or ladder, without any model call.
+
+    Reports where a reply would be needed that was not recorded. The checks of the blueprint are applied again;
+    a check that is a function needs --allow for its module. Exit code 0 if every reply gives a value, and none of
+    them was rejected by a check that could not be applied.
+
+    Example: aros replay last --contract invoice.schema.json
+    """
+
+    run: str = RUN
+    step: str | None = option("--step", "Only the replies to this step.")
+    ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
+    contract: str | None = option(
+        "--contract FILE|module:Type",
+        "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
+    )
+    as_json: bool = option("--json", "Print the outcomes as JSON.", False)
+
+
+class Report(Command, module="runs"):
+    """Write a run as an HTML file, with its replies and repairs.
+
+    Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
+    The file needs no network, and secrets in it are masked as in the journal.
+
+    Example: aros report last -o run.html
+    """
+
+    run: str = RUN
+    output: str | None = option("--output -o FILE", "The file to write; - is stdout. [default: aros-RUN.html]")
+
+
+PORT: Final = 8420
+
+
+class Ui(Command, module="ui"):
+    """Show runs, their reports and health in a browser.
+
+    The pages update while runs are in progress. The server listens on this machine only and is read-only. The address
+    that it prints contains a key, new at each start, so that other users of the machine cannot read your runs. Press
+    Ctrl-C to stop it.
+
+    Example: aros ui --open
+    """
+
+    host: str = option("--host", "The address to listen on.", "127.0.0.1")
+    port: int | None = option("--port -p", f"The port. [default: {PORT}, or a free one]", min=0, max=65535)
+    public: bool = option("--public", "Allow a --host that other machines can reach. There is no encryption.", False)
+    browser: bool = option("--open", "Open the page in a browser.", False)
+
+
+class Submit(Command, Blueprint, module="durable"):
+    """Put durable runs into a queue.
+
+    One run, or one for each row of --inputs. Prints the id of each run. `aros worker` executes them, here
+    or on any machine; `aros status` shows their state.
+
+    Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
+    """
+
+    sources: list[str] = INPUT
+    rows: str | None = INPUTS
+    db: str = DB
+    queue: str = option("--queue NAME", "The queue from which workers take it.", "default")
+    priority: int | None = option(
+        "--priority N", "1 is the highest; a run without a priority comes before all others.", min=1
+    )
+    partition: str | None = option("--partition KEY", "The partition that --per-partition limits, such as a customer.")
+    run_id: str | None = option(
+        "--run-id ID", "The id of the run, or the prefix of the id of each row: the same id submitted twice is one run."
+    )
+    pairs: list[str] = PAIRS
+
+
+class Worker(Command, Deps, module="durable"):
+    """Execute the durable runs of a database.
+
+    Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
+    After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace seconds, and leaves the
+    rest to other workers. A second signal leaves them at once.
+
+    Example: aros worker --db postgresql://aros@db/runs --concurrency 16
+    """
+
+    db: str = DB
+    queues: str = option("--queues Q,…", "The queues to take runs from.", "default")
+    concurrency: int = option("--concurrency N", "How many runs of a queue at once.", 8, min=1)
+    per_partition: int | None = option(
+        "--per-partition N",
+        "How many runs of one --partition at once, of all workers together. Kept with the queue.",
+        min=1,
+    )
+    limits: list[str] = option(
+        "--limit LIMIT",
+        "The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
+        "Repeatable.",
+        (),
+    )
+    grace: float = option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", 30.0)
+
+
+class Status(Command, module="durable"):
+    """Show the state of durable runs, or follow one.
+
+    A run is queued, running, paused, parked or has ended. A parked run needs a version of its blueprint that no worker
+    has; an interrupted one has lost its process. For both, the note says what to do. A damaged run cannot be read: the
+    others are listed all the same, and the exit code is 1. With --json and a RUN: the document of `aros run --json`.
+
+    Example: aros status 3f2a --follow
+    """
+
+    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
+    db: str = DB
+    follow: bool = option("--follow -f", "Print steps and replies as they come, until the run ends or waits.", False)
+    offset: int = option("--offset", "With --follow: print only what comes after it.", 0, min=0)
+    as_json: bool = AS_JSON
+    limit: int = NEWEST
+
+
+class Cancel(Command, module="durable"):
+    """Cancel a durable run.
+
+    A run in progress first ends the steps that it has started.
+
+    Example: aros cancel 3f2a
+    """
+
+    run: str = ONE_RUN
+    db: str = DB
+
+
+class Fork(Command, Deps, module="durable"):
+    """Run a durable run again from one step on.
+
+    This is a new run: the steps before that one keep their results and are not paid for again. The blueprint is read
+    again from its file, so that a run can continue after its blueprint has changed.
+
+    Example: aros fork 3f2a --at answer --ladder stricter.json
+    """
+
+    run: str = ONE_RUN
+    at: str = option("--at STEP", "The first step that runs again.", ...)
+    ladder: Path | None = option("--ladder FILE", "A ladder, YAML or JSON, that replaces those of the agent steps.")
+    db: str = DB
+    as_json: bool = AS_JSON
+    allow_degraded: bool = ALLOW_DEGRADED
+
+
+class Check(Command, module="durable"):
+    """Check the record of a durable run.
+
+    Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.
+    Exit code 0 if that holds, 1 if not.
+
+    Example: aros check 3f2a
+    """
+
+    run: str = ONE_RUN
+    db: str = DB
+    as_json: bool = AS_JSON
+
+
+class Read(Command, module="read"):
+    """Read a model's reply as a typed value.
+
+    No model is called: repairs are made and reported, or the reply is rejected with the reason.
+    The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
+
+    Example: aros read --schema ./shop.py:Order --contract tagged:result --explain < reply.txt
+    """
+
+    schema: str | None = option(
+        "--schema FILE|module:Type",
+        "A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
+    )
+    where: str | None = option(
+        "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
+        "Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
+    )
+    reply: str = argument("REPLY", "The file with the reply; '-' is stdin, and the default.", "-", show_default=False)
+    risk: Literal["lossless", "inferred", "lossy"] | None = option(
+        "--risk", "The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"
+    )
+    truncated: bool | None = option(
+        "--truncated/--complete",
+        "Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
+    )
+    explain: bool = option("--explain", "Show the text with its repairs or issues marked.", False)
+    as_json: bool = option("--json", "Print the whole outcome as one JSON document.", False)
+    folders: list[Path] = FOLDERS
+
+
+class Bench(Command, module="bench"):
+    """Score the reader on your own replies.
+
+    Counts right values, replies that were rightly refused, replies that were refused although they could be read, and
+    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured replies
+    {id, raw, schema, gold, finish_reason}.
+
+    Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
+
+    Example: aros bench reading cases.jsonl
+    """
+
+    what: Literal["reading"] = argument("reading", "What to measure.")
+    corpus: list[str] = argument("CORPUS", "Cases as JSON Lines.")
+    as_json: bool = option("--json", "Print all figures as one JSON document.", False)
+
+
+SECTIONS: Final[dict[str, tuple[type[Command], ...]]] = {
+    "Run blueprints": (Run, Ensemble, Resume, Eval, Plan),
+    "Write blueprints": (Init, Lint, Rule, Graph, Schema, Lsp),
+    "Look at runs": (Runs, Show, Explain, Review, Health, Replay, Report, Ui),
+    "Durable runs": (Submit, Worker, Status, Cancel, Fork, Check),
+    "Read replies": (Read, Bench),
+}
+"""The commands as `aros --help` lists them."""
+
+COMMANDS: Final = {each.__name__.lower(): each for commands in SECTIONS.values() for each in commands}

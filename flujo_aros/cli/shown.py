@@ -1,0 +1,93 @@
+"""What may be shown: text without secrets, without commands to a terminal or a build log, and tracebacks if wanted."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from flujo_aros.visible import visible
+
+if TYPE_CHECKING:
+    from flujo_aros.telemetry.masking import Mask
+
+_COMMAND: Final = re.compile(r"(?m)^(\s*:):|##\[")
+_mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
+
+
+def forget_secrets() -> None:
+    """Start a command without the secrets of the previous one; those of the environment are read on first use."""
+    _mask.set(None)
+
+
+def new_mask() -> Mask:
+    """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
+    from flujo_aros.telemetry.masking import Mask  # here: a command that prints only its help needs none
+
+    mask = Mask.of_environment()
+    _mask.set(mask)
+    return mask
+
+
+def without_secrets(text: str) -> str:
+    """A string without secrets, for a screen or a build log."""
+    return (_mask.get() or new_mask())(text)
+
+
+def in_github() -> bool:
+    """Whether the output is the log of a GitHub job, which interprets lines like `::set-output …` as commands."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def without_commands(text: str) -> str:
+    """Lines for a person, none of which is a command to the GitHub job whose log they are in."""
+    return _COMMAND.sub(_apart, text) if in_github() else text
+
+
+def for_people(text: str) -> str:
+    """Prepare a string for stderr, so that it controls neither a terminal nor a GitHub job."""
+    return without_commands(visible(text))
+
+
+def _apart(found: re.Match[str]) -> str:
+    return f"{found[1]} :" if found[1] else "## ["
+
+
+_wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
+
+
+def want_tracebacks(value: bool) -> None:
+    """The callback of the option."""
+    _wanted.set(value)
+
+
+def tracebacks_wanted() -> bool:
+    """Whether `--debug` was given."""
+    return _wanted.get()
+
+
+def place_of(trace: TracebackType | None) -> str:
+    """The innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; or nothing."""
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone
+        return ""
+    found = ""
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        ours = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] == "flujo_aros"
+        if file.is_relative_to(here) and "site-packages" not in file.parts and not ours:
+            found = f" ({file.relative_to(here)}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
+
+
+def show_traceback(error: BaseException) -> None:
+    """The traceback of an error on stderr, if tracebacks are wanted."""
+    if tracebacks_wanted():
+        sys.stderr.write(for_people(without_secrets("".join(traceback.format_exception(error)))))

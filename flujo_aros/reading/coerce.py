@@ -51,7 +51,15 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remainder import Placement, place
+from flujo_aros.reading.remainder import (
+    Placement,
+    differs,
+    is_another_name,
+    is_elision,
+    is_specific,
+    place,
+    says_something,
+)
 from flujo_aros.reading.scalars import (
     Amount,
     Company,
@@ -74,6 +82,9 @@ _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MOST_COMPARED: Final = 10_000
 """How many pairs of an undeclared key and an empty field are compared in one object."""
+_MOST_FIELDS: Final = 100
+"""In an object with more fields, an undeclared key is not compared with those that have a value."""
+_BLANK: Final[tuple[Any, ...]] = (None, "", [])
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
@@ -269,6 +280,12 @@ class Coercion:
                 out[where.name] = self.value(member.node, shape.member(where.name), (path, where.name))
             elif where.name or where.unsure:
                 self._unmatched(member, where.name or where.unsure, path)
+            elif is_elision(member.node):
+                words = f"the value of {member.key!r} only says that something was left out"
+                self._issue((path, member.key), "elided", words, member.node)
+            elif self.drops and (rival := self._rival(member, out, shape)) is not None:
+                words = f"the keys {member.key!r} and {rival!r} name the same field and have different values"
+                self._issue((path, member.key), "duplicate_key", words, member.node)
             elif not (empty and self._move_in(out, member, rest, empty, shape, path)) and not self._move_down(
                 out, member, rest, shape, path
             ):
@@ -279,6 +296,21 @@ class Coercion:
         if empty:
             self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
+
+    def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
+        """The field with a value, perhaps null, for which an undeclared member gives another one."""
+        if not says_something(member) or len(out) > _MOST_FIELDS:
+            return None
+        for name, value in out.items():
+            if name not in shape.properties or not is_another_name(member.key, name, blank=value in _BLANK):
+                continue
+            mark = self._mark()
+            found = self._read_as(member.node, shape.member(name), (None, name))
+            self._rewind(mark)
+            converted = found is not None and isinstance(found[0], str) and member.node.kind != STRING
+            if found is not None and not converted and differs(found[0], value, member.key, name):
+                return name
+        return None
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
         """Whether a value can be read as the value of a field; nothing is logged."""
@@ -297,6 +329,12 @@ class Coercion:
         inner: list[Member] = member.node.value
         names = [shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in inner]
         meant = [name for name in names if name is not None and name in empty and name not in out]
+        deeper = [part for m in inner if m.node.kind == OBJECT for part in m.node.value]
+        lost = (shape.keys.get(m.key) for m in deeper if says_something(m))
+        optional = empty.keys() - shape.required
+        if not meant and (name := next((name for name in lost if name in optional), None)) is not None:
+            self._unmatched(member, name, path)
+            return True
         if not meant:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
@@ -322,9 +360,11 @@ class Coercion:
             for inner in (part, *part.branches):
                 if inner.properties and (real := inner.keys.get(member.key)) is not None:
                     here = out.get(name)
-                    if is_dict(here) and real in here:
-                        continue
-                    homes.append((name, inner))
+                    if not (is_dict(here) and real in here):
+                        homes.append((name, inner))
+                    elif is_specific(member.key) and says_something(member) and plain(member.node) != here[real]:
+                        self._unmatched(member, f"{name}.{real}", path)
+                        return True
         if not homes:
             return False
         name, inner = homes[0]

@@ -233,6 +233,7 @@ _DENIALS: Final = (
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
+_SUPERSEDING: Final = _CORRECTED | word_set("final new updated actual latest")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
 _BAD_STATES: Final = word_set(
@@ -292,18 +293,20 @@ def reports_failure(member: Member) -> bool:
 
 
 def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether an undeclared member retracts something: a `correction`, a `corrected_age` that differs from `age`, or a
-    `note` that says so.
+    """Whether an undeclared member retracts something: a `correction`, a `corrected_age` or `final_age` that differs
+    from `age`, or a `note` that says so.
     """
     value = member.node.value
     words = name_words(member.key)
-    rest = [word for word in words if word not in _CORRECTED]
+    rest = [word for word in words if word not in _SUPERSEDING]
     if isinstance(value, str) and _REMARKS.issuperset(words) and CORRECTS.search(value):
         return True
     if len(rest) == len(words) or isinstance(value, bool) or value in (None, "", []):
         return False
     if not rest:
-        return member.node.kind == OBJECT or not _CORRECTIONS.isdisjoint(words)
+        holds_fields = member.node.kind == OBJECT and any(part.key in shape.keys for part in value)
+        is_object = member.node.kind == OBJECT and not _CORRECTED.isdisjoint(words)
+        return holds_fields or is_object or not _CORRECTIONS.isdisjoint(words)
     name = shape.folded.get("".join(rest))
     return name is not None and name in values and plain(member.node) != values[name]
 
@@ -311,8 +314,8 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:
     """The name of the member that holds the arguments, if these are the keys of a tool call and not of the contract."""
     written = set(keys)
-    if len(written) < 2 or not written <= _CALL:
-        return None
+    if len(written) < 2 or not written <= _CALL or {"name", "arguments"} <= shape.keys.keys():
+        return None  # the contract is itself a tool call
     return next((name for name in _PAYLOAD if name in written and name not in shape.keys), None)
 
 

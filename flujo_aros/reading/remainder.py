@@ -77,7 +77,7 @@ _NEUTRAL: Final = _stems(
 )
 """Words that do not distinguish fields."""
 _LINKING: Final = _stems("on at in of the a an")
-_ASKING: Final = _stems("is has are have had was with needs use enabled ist hat est es tiene")
+_ASKING: Final = _stems("is has are have had was with needs use enabled included ist hat est es tiene")
 """Words around the name of a boolean that ask whether it is true."""
 _GENERIC: Final = _stems(
     "id name type date time value text number key code status data item list info title count kind"
@@ -122,20 +122,20 @@ _GROUPS: Final = (
     "location=venue place site address city room",
     "assignee=assigned_to owner responsible assigned agent handler",
     "variant option version model",
-    "attribute=property feature spec specification trait characteristic param parameter",
+    "attribute=property feature spec specification trait characteristic",
     "participant=attendee member guest invitee people passenger pax traveller traveler",
     "rating=star score review grade mark probability likelihood",
     "note=comment=remark memo annotation hint",
     "suggestion=recommendation=advice=fix proposal replacement solution",
     "first_name=given_name=forename",
     "last_name=surname=family_name",
-    "email=mail",
+    "email=mail=email_address",
     "phone=tel=telephone mobile=cell=mobile_phone=cell_phone",
     "language=lang locale idiom",
     "due_date=payment_due=due deadline expiry=expiration=expire=valid_until",
     "price cost amount rate fee charge total=grand_total=total_amount=total_price sum",
     "zip=postcode=postal=plz=zipcode",
-    "birth=dob=birthday=birthdate born",
+    "birth=dob=birthday=birthdate=born",
     "summary abstract overview synopsis",
     "description=desc detail body explanation",
     "title subject headline heading",
@@ -213,6 +213,8 @@ _GROUPS: Final = (
     "publication=published",
     "headcount employee staff",
     "id=identifier",
+    "limit max_result top_k page_size",
+    "argument=args=parameter=param",
 )
 """Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
 
@@ -279,7 +281,13 @@ def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
     """Whether two names differ by words alone that tell no field from another: `phoneNumber` and `phone`."""
     less, more = mine - its, its - mine
     linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
-    return bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked
+    if bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked:
+        return True
+    return mine == _NAME and its == _FULL_NAME
+
+
+_NAME: Final = frozenset(("name",))
+_FULL_NAME: Final = frozenset(("full", "name"))
 
 
 def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> Likeness:
@@ -315,6 +323,41 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
 
 
 _VAGUE: Final = _GENERIC | _NEUTRAL | _UNITS
+_COUNTING: Final = _stems("num number nr count anzahl numero cantidad nombre quantita items list array")
+_NAMING: Final = _stems("name value val field text string my your full") | _LINKING
+
+
+def is_another_name(key: str, name: str, *, blank: bool) -> bool:
+    """Whether an undeclared key names a field that has a value: `hostname` beside `host`, `weight` beside `weight_kg`.
+
+    If the value is blank, the key may also be another word for it.
+    """
+    if blank:
+        return likeness(key, name) >= Likeness.SAME
+    if len(name) > _LEAST_ROOT - 1 and _added(fold(key), fold(name)) in _COMPOUNDS:
+        return True
+    mine, its = words_of(key), words_of(name)
+    less, more = set(mine) - set(its), set(its) - set(mine)
+    if _contrast(less, more) or not (less or more):
+        return bool(mine) and not (less or more)
+    if likeness(key, name) is not Likeness.SURE:
+        return bool(set(mine) & set(its) - _VAGUE) and not more and less <= _ASKING
+    idle = _NEUTRAL if name.endswith("s") else _NEUTRAL - _COUNTING  # `number_of_nights` beside `nights`
+    return (less <= idle and more <= idle | _UNITS) or _is_typo(fold(key), fold(name), mine, its)
+
+
+def differs(one: object, two: object, key: str, name: str) -> bool:
+    """Whether two values of a field contradict each other. A string may be part of the other: `Miller`, `A. Miller`."""
+    if one == two and isinstance(one, bool) == isinstance(two, bool):
+        return False
+    if not (isinstance(one, str) and isinstance(two, str) and two):
+        return True
+    added = set(words_of(key)) ^ set(words_of(name))
+    mine, its = one.casefold(), two.casefold()
+    is_free = added <= _NAMING or _added(fold(key), fold(name)) in _COMPOUNDS
+    return is_free and mine not in its and its not in mine
+
+
 _COMPOUNDS: Final = word_set("name no num nr number")
 """What a name may end with and still be the same: `hostname`, `lineno`."""
 
@@ -459,6 +502,9 @@ def place(
             not isinstance(member.node.value, bool) or empty[name].allows("boolean")
         ):
             found[name] = Likeness.SURE
+    for name, how in found.items():
+        if how is Likeness.LIKE and _is_choice(member.node, empty[name]) and _says_which(member.key, name):
+            found[name] = Likeness.SURE
     sure = [
         name
         for name, how in found.items()
@@ -489,12 +535,18 @@ def place(
     like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
-    if words <= _BOOKKEEPING or words <= _WORKING:
+    if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
         return Placement()
     if member.node.kind == OBJECT and _holds_one_of(member.node, written):
         return Placement()  # it groups declared fields
-    distinctive = (name for name, shape in empty.items() if _identifies_its_field(member.node, shape))
-    return Placement(unsure=next((name for name in distinctive if fits(member.node, name)), ""))
+    foreign = not member.key.isascii() and "".join(written).isascii()  # a translated key
+    distinctive = (
+        name
+        for name, shape in empty.items()
+        if _identifies_its_field(member.node, shape) or (foreign and _is_of_type(member.node, shape))
+    )
+    unsure = next((name for name in distinctive if fits(member.node, name)), "")
+    return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
 
 
 def _core(member: Member, own: Iterable[str]) -> str:
@@ -509,16 +561,51 @@ def _core(member: Member, own: Iterable[str]) -> str:
     return " ".join(kept) if len(kept) < len(words) else ""
 
 
+def _is_choice(node: Node, shape: Shape) -> bool:
+    """Whether a string is one of the choices of a field as they are written."""
+    return node.kind == STRING and any(node.value in (part.choices or ()) for part in (shape, *shape.branches))
+
+
+def _says_which(key: str, name: str) -> bool:
+    """Whether a key names a field with choices, in short or with a word that only says so: `proto`, `room_type`."""
+    mine, its = set(words_of(key)), set(words_of(name))
+    if its <= mine:
+        return mine - its <= _SORTS
+    return len(mine) == len(its) == 1 and any(long.startswith(short) for short in mine for long in its)
+
+
+_SORTS: Final = _stems("type kind class category level choice option mode value name")
+
+
 def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
     return any(part.key in names for part in node.value)
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:
-    """Whether a string with digits stands where a field wants a number, date or time: `50k-60k`."""
-    wants = (
-        shape.allows("number") or shape.allows("integer") or any(p.format in TIMES for p in (shape, *shape.branches))
+    """Whether a string with digits is given for a number, date or time (`50k-60k`), or a year for a date."""
+    is_time = any(part.format in TIMES for part in (shape, *shape.branches))
+    if node.kind == STRING:
+        return (is_time or shape.allows("number") or shape.allows("integer")) and any(map(str.isdigit, node.value))
+    return is_time and isinstance(node.value, int) and not isinstance(node.value, bool)
+
+
+def _mentions(node: Node, name: str, shape: Shape) -> bool:
+    """Whether a list has an item, or an object a member, that could be the value of a field, or its name if it is a
+    boolean: `{"stay": {"from": "2024-05-03", "to": "2024-05-05"}}`.
+    """
+    parts: list[Node] = []
+    if node.kind == ARRAY and not shape.allows("array"):
+        parts = node.value
+    elif node.kind == OBJECT and not shape.allows("object"):
+        parts = [member.node for member in node.value if not _BOOKKEEPING.issuperset(words_of(member.key))]
+    said = shape.allows("boolean")
+    return any(
+        part.kind == STRING and (_identifies_its_field(part, shape) or (said and _says(part, name)))
+        for part in parts[:_MOST_NEAR]
     )
-    return wants and node.kind == STRING and any(map(str.isdigit, node.value))
+
+
+_MOST_NEAR: Final = 50
 
 
 def _says(node: Node, name: str) -> bool:
@@ -538,6 +625,7 @@ _BOOKKEEPING: Final = _stems(
     "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
 )
 """Words of keys about the record itself, not about its content."""
+_WHEN: Final = _stems("date time")
 _WORKING: Final = _stems(
     "reasoning thought thoughts thinking analysis step steps warning warnings citation citations evidence quote quotes"
     " source sources confidence certainty explanation assumption assumptions key point points entity entities finding"
@@ -557,6 +645,21 @@ def _is_of_type(node: Node, shape: Shape) -> bool:
 
 _PRIVATE: Final = frozenset("_$@#")
 """First characters of keys that are not fields: `_comment`, `$schema`, `@type`."""
+
+
+def is_specific(key: str) -> bool:
+    """Whether a key says which field it names, as `email` does and `name` or `total_count` does not."""
+    return not _VAGUE.issuperset(words_of(key))
+
+
+def says_something(member: Member) -> bool:
+    """Whether an undeclared member has a value and is not a remark such as `_comment`."""
+    return not _is_blank(member.node) and member.key[:1] not in _PRIVATE
+
+
+def is_elision(node: Node) -> bool:
+    """Whether a value is dots alone: `{"etc": "..."}`."""
+    return node.kind == STRING and bool(node.value) and not node.value.strip(". …\t")
 
 
 def _is_blank(node: Node) -> bool:

@@ -293,6 +293,86 @@ def test_two_keys_for_one_field_with_different_values_refuse() -> None:
     refused('{"number": "LH 12", "status": "delayed", "gate": "B4", "Gate": "C1"}')
 
 
+class Trip(BaseModel):
+    host: str
+    nights: int
+    weight_kg: float
+    room: Literal["single", "double"]
+    author: str | None = None
+    leaves_on: date | None = None
+    paid: bool = False
+    seat: OpenSeat | None = None
+
+
+TRIP = '"host": "Ida", "nights": 2, "weight_kg": 70, "room": "single"'
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '"hostname": "Bo"',
+        '"number_of_nights": 3',
+        '"nigths": 3',
+        '"weight": 75',
+        '"final_room": "double"',
+        '"new_room": "double"',
+        '"final": {"room": "double"}',
+        '"paid": false, "has_paid": true',
+        '"leaves_on": null, "leaves_on_date": "2024-05-03"',
+        '"author": "", "writer": "Bo"',
+        '"seat": {"letter": "A", "row": 1}, "letter": "B"',
+        '"leaves": {"early": true, "plan": {"leaves_on": "2024-05-03"}}',
+        '"rest": "..."',
+    ],
+)
+def test_a_key_that_gives_a_field_another_value_refuses(extra: str) -> None:
+    refused(f"{{{TRIP}, {extra}}}", Trip)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '"hostname": "Ida"',
+        '"nights_total": "none"',
+        '"guests": 2',
+        '"weight": "70"',
+        '"weight_lb": 154',
+        '"room_price": 90',
+        '"updated_at": "2024-05-03"',
+        '"author": "A. Miller", "author_name": "Miller"',
+        '"author": "Miller", "author_code": "M1"',
+        '"paid": false, "paid_amount": 20',
+        '"leaves_on": "2024-05-03", "leaves_on_time": null',
+        '"author": null, "reader": "Bo"',
+        '"etc": "none"',
+    ],
+)
+def test_a_key_that_says_the_same_or_something_else_is_ignored(extra: str) -> None:
+    assert value(f"{{{TRIP}, {extra}}}", Trip)["nights"] == 2
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '"date": "2024-05-03"',
+        '"dates": ["2024-05-03", "2024-05-05"]',
+        '"stay": {"from": "2024-05-03", "to": "2024-05-05"}',
+        '"options": ["paid", "wifi"]',
+        '"bezahlt_für": true',
+        '"leave_year": 2024',
+    ],
+)
+def test_a_value_that_an_empty_field_could_hold_refuses(extra: str) -> None:
+    refused(f"{{{TRIP}, {extra}}}", Trip)
+
+
+def test_a_choice_under_a_key_that_says_which_field_it_is_for_is_renamed() -> None:
+    rest = '{"host": "Ida", "nights": 2, "weight_kg": 70, '
+    assert value(rest + '"room_type": "double"}', Trip)["room"] == "double"
+    refused(rest + '"other_room": "double"}', Trip)
+    refused(rest + '"room_type": "suite"}', Trip)
+
+
 def test_fields_under_a_key_of_their_own_are_moved_out() -> None:
     assert (
         value('{"number": "LH 12", "status": "delayed", "details": {"gate": "B4", "delay_minutes": 5}}')[

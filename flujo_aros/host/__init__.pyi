@@ -55,7 +55,7 @@ from flujo_aros.host.recover import (
     drive as drive,
     native_of as native_of,
 )
-from flujo_aros.host.output import output_type as output_type
+from flujo_aros.host.output import allows_nothing as allows_nothing, output_type as output_type
 from flujo_aros.host.recorded import (
     CallMade as CallMade,
     CallRecorder as CallRecorder,
@@ -65,7 +65,6 @@ from flujo_aros.host.recorded import (
     recorder as recorder,
 )
 from flujo_aros.host.stream import Live as Live
-from flujo_aros.host.response import allows_nothing as allows_nothing
 from flujo_aros.host.agent import (
     AgentRun as AgentRun,
     Conversation as Conversation,
@@ -76,7 +75,6 @@ from flujo_aros.host.agent import (
 from flujo_aros.host.run import (
     AgentOutputError as AgentOutputError,
     Run as Run,
-    RunOptions as RunOptions,
     StageRecord as StageRecord,
     recording as recording,
 )

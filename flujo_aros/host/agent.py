@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from pydantic_ai import (
@@ -31,7 +30,6 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
-    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -50,13 +48,12 @@ from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_a
 from flujo_aros.host.models import ModelSource, named_model, once, profile_of
 from flujo_aros.host.output import Wire, shown_contract, without_deferral
 from flujo_aros.host.recorded import recorded_run
-from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text, was_cut
+from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text
 from flujo_aros.host.request import (
-    TEXT,
     TOOL,
     AgentSpan,
     Call,
-    FirstCall,
+    ReportedCall,
     capabilities_in,
     count,
     in_some_form,
@@ -68,15 +65,14 @@ from flujo_aros.host.request import (
     uninstrumented,
     with_instructions,
 )
-from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
-from flujo_aros.host.run import Exchange, Run, RunOptions, StageRecord, Viewer, awaited_run
+from flujo_aros.host.response import asks_after_silence, no_output_in, rescue, says_nothing, with_answer, with_blank
+from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, recording
 from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
-from flujo_aros.recovery import Evidence, Ladder, ladder_for
-from flujo_aros.settings import current_settings
+from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
 
 T = TypeVar("T")
@@ -85,7 +81,6 @@ T = TypeVar("T")
 async def direct_agent(
     spec: AgentSpec,
     contract: Contract[T] | None,
-    ladder: Ladder | None,
     models: ModelSource | None,
     *,
     repeated: bool = False,
@@ -95,7 +90,7 @@ async def direct_agent(
     `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
     """
     model = await named_model(spec.model, models, repeated=repeated)
-    return once(_of_spec, spec, model, contract, ladder)
+    return once(_of_spec, spec, model, contract)
 
 
 def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
@@ -118,21 +113,21 @@ def _with_checks(contract: Contract[T], *checks: Check) -> Contract[T]:
     return with_checks(contract, checks)
 
 
-def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
+def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None) -> DirectAgent[T]:
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    request = None
+    instructions, parameters, key = spec.system_prompt, TEXT, None
+    is_in_words = contract is not None
     if contract is not None and not _is_asked_in_words(contract, mode):
         with suppress(UsageError):  # a recursive schema
-            request = schema_request(contract, mode)
-    instructions = spec.system_prompt
-    if contract is not None and request is None:
+            parameters, key = schema_request(contract, mode)
+            is_in_words = False
+    if contract is not None and is_in_words:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
-    parameters = with_instructions(TEXT if request is None else request.parameters, instructions)
-    key = None if request is None else request.key
-    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, parameters, key)
+    parameters = with_instructions(parameters, instructions)
+    return DirectAgent(spec.name, model, contract, instructions or None, settings, parameters, key)
 
 
 def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any, Any]:
@@ -190,25 +185,6 @@ class AgentRun(Generic[T]):
     messages: Conversation = ()
 
 
-class CallLimits(Protocol):
-    """Usage limits of one run of an agent, repairs included. None means no limit."""
-
-    @property
-    def max_requests(self) -> int | None:
-        """Model calls."""
-        ...
-
-    @property
-    def max_tokens(self) -> int | None:
-        """Tokens, in and out."""
-        ...
-
-    @property
-    def max_cost(self) -> Decimal | None:
-        """US dollars."""
-        ...
-
-
 async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all by name)
     agent: AgentSpec | Agent[Any, Any],
     prompt: Prompt,
@@ -219,7 +195,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     deps: Any = None,
     usage_sink: Callable[[Usage], None] | None = None,
     live: Live | None = None,
-    limits: CallLimits | UsageLimits | None = None,
+    limits: UsageLimits | None = None,
     allowance: Allowance | None = None,
     settings: Mapping[str, Any] | None = None,
     history: Sequence[ModelMessage] | None = None,
@@ -254,22 +230,20 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         wanted = checked_contract(contract, [check for check in checks if not is_async(check)]) if checks else contract
         every = (*contract.awaited, *every)
     run = Run(
-        RunOptions(
-            wanted,
-            ladder,
-            allowance,
-            partial(named_model, models=models, repeated=repeated),
-            every and tuple(check for check in every if contract is None or is_async(check)),
-            secrets,
-            evidence,
-            {} if refusals is None else refusals,
-            is_text_judged=contract is None,
-            prompt=prompt,
-            history=history or (),
-            settings=cast("ModelSettings | None", settings),
-            limits=_usage_limits(limits),
-            deps=deps,
-        )
+        contract=wanted,
+        ladder=ladder,
+        allowance=allowance,
+        resolve=partial(named_model, models=models, repeated=repeated),
+        checks=every and tuple(check for check in every if contract is None or is_async(check)),
+        secrets=secrets,
+        evidence=evidence,
+        refusals={} if refusals is None else refusals,
+        is_text_judged=contract is None,
+        prompt=prompt,
+        history=history or (),
+        settings=cast("ModelSettings | None", settings),
+        limits=limits,
+        deps=deps,
     )
     showing = timeout = None
     path: Callable[[], Awaitable[Outcome[T]]]
@@ -277,7 +251,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     if not isinstance(agent, AgentSpec):
         path = partial(_hosted, agent, "auto", run, resumed)
     elif agent.is_direct:
-        path = partial(_directly, await direct_agent(agent, wanted, ladder, models, repeated=repeated), run)
+        path = partial(_directly, await direct_agent(agent, wanted, models, repeated=repeated), run)
     else:
         model = await named_model(agent.model, models, repeated=repeated)
         path = partial(_hosted, once(_with_tools, agent, model, *tools), agent.output_mode, run, resumed)
@@ -286,9 +260,9 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     if live is not None:
         shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
         showing = run.viewer = Showing(live, shown, run)
-    awaited = awaited_run.set(run)
     try:
-        outcome = await (path() if timeout is None else _in_time(path, timeout, run))
+        with recording(run):
+            outcome = await (path() if timeout is None else _in_time(path, timeout, run))
         # The final decision if the agent has an Aros with its own contract, or nothing was read. No check runs
         # twice, because it would clean its own result again.
         left = [check for check in every if check not in run.exchange.judged] if every else ()
@@ -297,19 +271,10 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         if showing is not None:
             await showing.end(outcome)
     finally:
-        awaited_run.reset(awaited)
         spent = run.spent
         if usage_sink is not None:
             usage_sink(spent)
     return AgentRun(outcome, tuple(run.stages), spent, run.calls, run.added)
-
-
-def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
-    if limits is None or isinstance(limits, UsageLimits):
-        return limits
-    return UsageLimits(
-        request_limit=limits.max_requests, total_tokens_limit=limits.max_tokens, cost_limit=limits.max_cost
-    )
 
 
 async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, run: Run) -> Outcome[T]:
@@ -342,9 +307,9 @@ async def _hosted(
     agent: Agent[Any, Any], mode: OutputMode, run: Run, resumed: tuple[Deferral, Mapping[str, Decision]] | None
 ) -> Outcome[Any]:
     """The run of a pydantic-ai agent, with `Aros` active. One that only writes text is asked for the contract."""
-    options, contract = run.options, run.options.contract
-    before = len(options.history)  # the number of messages before those of the run
-    extra: dict[str, Any] = {"user_prompt": options.prompt, "message_history": options.history or None}
+    contract = run.contract
+    before = len(run.history)  # the number of messages before those of the run
+    extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
     if resumed is not None:
         deferral, decisions = resumed
         before, extra = deferral.before, deferral.resumed(decisions)
@@ -357,16 +322,16 @@ async def _hosted(
         schema_sent, instructions = mode == "native" and output is not str, _words(contract) if output is str else None
         extra["output_type"] = [output, DeferredToolRequests]
     has_own = any(isinstance(part, Aros) for part in capabilities_in(agent.root_capability))
-    extra.update(recorded_run(agent, () if has_own else (Aros(contract, options.ladder),)))
+    extra.update(recorded_run(agent, () if has_own else (Aros(contract, run.ladder),)))
     if run.viewer is not None and _graph_streams(agent):
         extra["event_stream_handler"], run.viewer = run.viewer, None
     try:
         result = await deferring(agent).run(
             instructions=instructions,
-            deps=options.deps,
-            model_settings=options.settings,
+            deps=run.deps,
+            model_settings=run.settings,
             usage=run.usage,
-            usage_limits=options.limits,
+            usage_limits=run.limits,
             infer_name=False,  # the host would look for it among our local variables
             **extra,
         )
@@ -379,8 +344,7 @@ async def _hosted(
         return _failed(error, run, schema_sent=schema_sent) if silent is None else silent
     messages = result.all_messages()
     if isinstance(result.output, DeferredToolRequests):
-        parameters = run.exchange.parameters
-        tools = parameters.function_tools if parameters else ()
+        tools = run.exchange.parameters.function_tools
         raise CallsDeferred(Deferral.of(result.output, messages, tools, before))
     run.added = tuple(messages[before:])
     if run.outcome is None:
@@ -421,8 +385,7 @@ def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
     response = exchange.response
     if response is None or not isinstance(error, UnexpectedModelBehavior):
         return None
-    parameters = exchange.parameters if exchange.is_read else None
-    silent = None if parameters is None else no_output_in(response, parameters)
+    silent = no_output_in(response, exchange.parameters) if exchange.is_read else None
     if silent is not None or type(error) is not UnexpectedModelBehavior:
         return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
@@ -434,10 +397,8 @@ def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
 
 
 def _last_text(run: Run) -> str:
-    if run.texts:
-        return run.texts[-1]
-    stream = run.exchange.stream  # what it has shown is what there is
-    return "" if stream is None else stream.so_far().text or ""
+    stream = run.exchange.stream  # without a text, what it has shown is what there is
+    return run.texts[-1] if run.texts else "" if stream is None else stream.so_far().text or ""
 
 
 _PUT_OFF: Final = (
@@ -458,7 +419,6 @@ class DirectAgent(Generic[T]):
     name: str
     model: Model
     contract: Contract[T] | None
-    ladder: Ladder | None
     instructions: str | None
     settings: ModelSettings | None
     parameters: ModelRequestParameters
@@ -471,19 +431,17 @@ class DirectRun(Generic[T]):
 
     agent: DirectAgent[T]
     run: Run
-    limits: UsageLimits = field(init=False)
     own: RunUsage = field(default_factory=RunUsage)
     """The usage of the agent's own requests, without those of the ladder."""
     conversation: str = field(init=False)
     """The id of the conversation, taken from its history if there is one."""
 
     def __post_init__(self) -> None:
-        run, options = self.run, self.run.options
-        run.claimed = True  # an agent run by a check has its own run
+        run = self.run
+        run.claimed, run.takes_nothing = True, False  # an agent run by a check has its own run
         # The spans of an instrumented model are opened around the whole run, which asks the model in it.
         run.model, run.instrument = uninstrumented(self.agent.model)
-        run.name, run.messages, run.deps = self.agent.name, list(options.history), options.deps
-        self.limits = run.limits = options.limits or UsageLimits()
+        run.name, run.messages, run.limits = self.agent.name, list(run.history), run.limits or UsageLimits()
         self.conversation = run.run_id = str(uuid4())
         for message in run.messages:
             self.conversation = message.conversation_id or self.conversation
@@ -496,25 +454,19 @@ class DirectRun(Generic[T]):
         span = AgentSpan(
             run.instrument, run.name, run.model, run.usage, self.own, run.messages, run.run_id, self.conversation
         )
-        refused: list[Outcome[T]] = []
 
         async def body() -> Accepted[T]:
             outcome = await self._outcome()
             if isinstance(outcome, Accepted):
                 return outcome
-            refused.append(outcome)
-            raise run.error(outcome, run.spent_so_far)
+            raise run.error(outcome)
 
         try:
             return await span.around(body, attrgetter("value"))
         except OutputError as error:
-            if error is not run.raised or not refused:
+            if error is not run.raised or run.outcome is None:
                 raise
-            return refused[0]
-
-    def ladder_of(self, contract: Contract[Any]) -> Ladder:
-        """The ladder of the agent, or the default one of the contract."""
-        return self.agent.ladder or ladder_for(contract, current_settings())
+            return run.outcome
 
     async def _outcome(self) -> Outcome[T]:
         run, contract, response = self.run, self.agent.contract, await self._response()
@@ -531,12 +483,13 @@ class DirectRun(Generic[T]):
             if run.viewer is not None and isinstance(contract, BlockContract):
                 text = await self._put_behind(contract, text, run.viewer)
             wire = self._wire(contract, text)
-            outcome, _ = await recover(run, self.ladder_of(wire.contract), wire, text, call_id=call_id)
+            outcome, _ = await recover(run, run.ladder_of(wire.contract), wire, text, call_id=call_id)
         if isinstance(outcome, Accepted):
             if call_id is not None:
                 self._say(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
-            run.added = tuple(run.messages[len(run.options.history) :])
-        self.limits.check_cost(run.usage)
+            run.added = tuple(run.messages[len(run.history) :])
+        if run.limits is not None:
+            run.limits.check_cost(run.usage)
         return outcome
 
     def _say(self, message: ModelMessage) -> None:
@@ -552,14 +505,12 @@ class DirectRun(Generic[T]):
             return Wire(contract, contract)
         return Wire.of(contract, wanted=True, key=key)
 
-    # --- the request ---
-
     async def _response(self) -> ModelResponse:
         """The reply to the agent's own request, counted. An error that the ladder can handle counts as a reply."""
-        agent, run, options = self.agent, self.run, self.run.options
-        self.limits.check_before_request(run.usage)
-        self._say(ModelRequest(parts=[UserPromptPart(options.prompt)], instructions=agent.instructions))
-        settings = merge_model_settings(merge_model_settings(run.model.settings, agent.settings), options.settings)
+        agent, run = self.agent, self.run
+        run.check_call()
+        self._say(ModelRequest(parts=[UserPromptPart(run.prompt)], instructions=agent.instructions))
+        settings = merge_model_settings(merge_model_settings(run.model.settings, agent.settings), run.settings)
         context = ModelRequestContext(
             model=run.model,
             messages=list(run.messages),
@@ -567,103 +518,88 @@ class DirectRun(Generic[T]):
             model_request_parameters=agent.parameters,
         )
         if agent.contract is not None and agent.contract.mode != "json":
-            refuse_misfit(agent.contract, self.ladder_of(agent.contract), context)
+            refuse_misfit(agent.contract, run.ladder_of(agent.contract), context)
         run.begin(context, agent.contract)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with FirstCall(run, run.model, context.messages, form) as call:
+            async with ReportedCall(run, run.model, context.messages, form) as call:
                 listen = None if run.viewer is None else partial(self._listen, run.viewer, call)
-                attempt, instrument = run.own_calls, run.instrument
                 call.response = await make_call(
-                    Call(run.model, context.messages, form, settings, listen, instrument, agent.name, attempt=attempt)
+                    Call(
+                        run.model,
+                        context.messages,
+                        form,
+                        settings,
+                        listen,
+                        run.instrument,
+                        agent.name,
+                        attempt=run.own_calls,
+                    )
                 )
             return call.response
 
         try:
             response = await in_some_form(run.model, agent.parameters, run, asking)
         except PROVIDER_FAULTS as error:
-            found = rescue(run, self.ladder_of, agent.parameters, error)
+            found = rescue(run, agent.parameters, error)
             if found is None:
                 raise
             response = found
         self._say(response)
-        count(response, run.usage, self.own, self.limits)
+        count(response, run, self.own)
         if response.state == "suspended":
             raise UsageError(_PUT_OFF)
         run.exchange.response = response
         return response
 
-    async def _listen(self, viewer: Viewer, call: FirstCall, live: StreamedResponse) -> ModelResponse:
+    async def _listen(self, viewer: Viewer, call: ReportedCall, live: StreamedResponse) -> ModelResponse:
         """Show a reply while it streams, end the stream once the rest is useless, and return what has arrived."""
-        stream = WatchedStream(live, self.agent.parameters, call, partial(rescue, self.run, self.ladder_of))
+        stream = WatchedStream(live, self.agent.parameters, call)
         try:
-            return await read_out(stream, viewer, self.limits, self.run.usage, self.own)
+            return await read_out(stream, self.run, viewer, self.run.usage, self.own)
         finally:
             stream.conclude()
 
-    # --- the reply ---
-
     def _answer(self, response: ModelResponse) -> tuple[str, str | None] | Rejected:
         """The text of the model's answer and the id of the output tool call that contains it, or why there is none."""
-        exchange, parameters = self.run.exchange, self.agent.parameters
+        run, parameters = self.run, self.agent.parameters
         text = text_in(response)
         if text.strip() and not parameters.output_tools and not response.tool_calls:
             return text, None
-        self._put_right(response)
-        if exchange.fault is None and (silent := self._silence(response)) is not None:
-            return silent
-        for part in response.tool_calls if parameters.output_tools else ():
-            if part.tool_name == TOOL:
-                written = exchange.raw_arguments.get(part.tool_call_id)
-                args = part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else "{}"
-                return args if written is None else written, part.tool_call_id
-        return text_in(response), None
+        response.parts = self._with_answer(response).parts
+        text = text_in(response)
+        for call in response.tool_calls if parameters.output_tools else ():
+            if call.tool_name == TOOL:
+                written = run.exchange.raw_arguments.get(call.tool_call_id)
+                args = call.args if isinstance(call.args, str) else call.args_as_json_str()
+                return args if written is None else written, call.tool_call_id
+        if run.exchange.fault is None and (parameters.output_tools or response.tool_calls or not text):
+            silent = no_output_in(response, parameters)
+            if silent is not None:
+                return silent
+        return text, None
 
-    def _put_right(self, response: ModelResponse) -> None:
-        """Put the answer where it belongs: outside the thinking, or into the output tool call."""
+    def _with_answer(self, response: ModelResponse) -> ModelResponse:
+        """The response with its answer outside the thinking, or in the output tool call, or a blank if it is empty."""
         exchange, parameters = self.run.exchange, self.agent.parameters
-        revised = response
-        thought = thought_in(response, parameters, exchange.wanted)
-        if thought is not None:
-            exchange.thought, revised = True, thought
-        elif parameters.output_tools:
-            cut = was_cut(response.finish_reason)
-
-            def always(_contract: Contract[Any], _rejected: Rejected) -> bool:
-                return True  # a reply without an output tool call goes to the ladder, because no host asks again
-
-            revised = CallsMeant(parameters, exchange.wanted, always, exchange, cut).applied(response)
-        unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
-        if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
+        response = with_answer(response, self.run, asks_again=False)
+        text = text_in(response)
+        if not asks_after_silence(self.run):
+            return response
+        unknown = no_output_in(response, parameters) if response.tool_calls and not text.strip() else None
+        if unknown is not None and unknown.reason is Reason.NO_JSON:
             exchange.unknown_tool = unknown.issues[0]
             # No provider accepts a tool call without its result, so the feedback is sent as text.
-            revised = replace(revised, parts=[part for part in revised.parts if not isinstance(part, ToolCallPart)])
-        nothing = says_nothing(revised) and not text_in(revised)  # white space may already have been shown
-        if exchange.fault is None and nothing and self._asks_after_silence():
-            revised = with_blank(revised, parameters, exchange.raw_arguments, is_text_read=True)
-        response.parts = revised.parts
-
-    def _asks_after_silence(self) -> bool:
-        contract = self.agent.contract
-        return contract is not None and self.ladder_of(contract).answers(Reason.NO_JSON)
-
-    def _silence(self, response: ModelResponse) -> Rejected | None:
-        """Why there is no output in a reply, or None if there is something to read."""
-        parameters = self.agent.parameters
-        called = [call.tool_name for call in response.tool_calls]
-        if parameters.output_tools:
-            return None if TOOL in called else no_output_in(response, parameters)
-        if called or (
-            says_nothing(response) and not any(isinstance(part, TextPart) and part.content for part in response.parts)
-        ):
-            return no_output_in(response, parameters)
-        return None
+            response = replace(response, parts=[part for part in response.parts if not isinstance(part, ToolCallPart)])
+        if exchange.fault is None and says_nothing(response) and not text:  # white space may already have been shown
+            response = with_blank(response, parameters, exchange)
+        return response
 
     async def _put_behind(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
         """The text with its missing block. A reply that was already shown can only be appended to."""
         run = self.run
-        recovery = Recovery.of(run, self.ladder_of(contract), self._wire(contract, text))
-        added = put_behind(run.exchange, text, await recovery.outcome(text, run.finish), finish=run.finish)
+        recovery = Recovery(run, run.ladder_of(contract), self._wire(contract, text))
+        added = put_behind(run, text, await recovery.outcome(text))
         if added:
             clean_history(run, text + added, None)
             await viewer.append(added)

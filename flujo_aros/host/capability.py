@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn, cast
 
@@ -18,14 +17,13 @@ from pydantic_ai.capabilities.abstract import (
 )
 from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
-from pydantic_ai.messages import ModelResponse, ModelResponsePart
-from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import from_json, to_json
-from typing_extensions import TypeIs
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
@@ -34,6 +32,7 @@ from flujo_aros.host.output import (
     PartialOutput,
     Wire,
     agent_contract,
+    allows_nothing,
     contract_of,
     host_wire,
     model_contract,
@@ -51,22 +50,22 @@ from flujo_aros.host.recover import (
     recover,
     recover_text,
     summary_of,
-    was_cut,
 )
 from flujo_aros.host.request import refuse_misfit
 from flujo_aros.host.response import (
     CallsMeant,
-    allows_nothing,
+    asks_after_silence,
     no_output_in,
     rescue,
     says_nothing,
-    thought_in,
+    was_cut,
+    with_answer,
     with_blank,
 )
 from flujo_aros.host.run import AgentOutputError, Exchange, Run, claim_run
 from flujo_aros.host.stream import WatchedModel
-from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
-from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
+from flujo_aros.outcome import Accepted, OutputError, Rejected, Trust
+from flujo_aros.recovery import Ask, Evidence, Ladder, Reply
 from flujo_aros.settings import current_settings
 
 
@@ -153,8 +152,7 @@ class Aros(AbstractCapability[Any]):
         """Keep a record of this run, emit its events, and describe its outcome in the run's metadata."""
         # Not in a per-run copy of this object: the host would sort all capabilities again.
         run_id, run = ctx.run_id or "", claim_run()
-        if self.evidence is not None:
-            run.options = replace(run.options, evidence=self.evidence)
+        run.evidence = self.evidence or run.evidence
         self._runs[run_id] = run
         self._run(ctx)
         try:
@@ -175,7 +173,7 @@ class Aros(AbstractCapability[Any]):
         run = self._runs.get(_asking.get())
         behind = None if run is None else self._put_behind
         run = run or Run(capture=self.capture_content)  # a durable engine may call from outside of a run
-        return WatchedModel(model, run, rescue=self._rescue, buffered=self.buffer_stream, behind=behind)
+        return WatchedModel(model, run, buffered=self.buffer_stream, behind=behind)
 
     async def before_model_request(
         self,
@@ -187,7 +185,7 @@ class Aros(AbstractCapability[Any]):
         run = self._run(ctx)
         contract = self._wanted(ctx, run)
         if contract is not None and contract.mode != "json" and not run.own_calls:
-            refuse_misfit(contract, self._ladder(contract, run), request_context)
+            refuse_misfit(contract, run.ladder_of(contract), request_context)
         run.begin(request_context, contract)
         return request_context
 
@@ -200,22 +198,10 @@ class Aros(AbstractCapability[Any]):
             run = self._run(ctx)
             stream = run.exchange.stream  # the reply was already shown; its error was handled by what came before it
             so_far = () if stream is None else stream.so_far().parts
-            response = self._rescue(ctx, run, request_context.model_request_parameters, error, so_far)
+            response = rescue(run, request_context.model_request_parameters, error, so_far)
         if response is None:
             raise error
         return response
-
-    def _rescue(
-        self,
-        ctx: RunContext[Any] | None,
-        run: Run,
-        parameters: ModelRequestParameters,
-        error: Exception,
-        so_far: Sequence[ModelResponsePart],
-    ) -> ModelResponse | None:
-        """The reply that an error of the provider replaced or ended, or None if the error is to be raised."""
-        nothing = ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)
-        return rescue(run, partial(self._ladder, run=run), parameters, error, so_far, takes_nothing=nothing)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -223,33 +209,12 @@ class Aros(AbstractCapability[Any]):
         """Find an output tool call in disguise: written as text, or with a wrong name."""
         run = self._run(ctx)
         exchange = run.exchange
-        exchange.request, exchange.response = request_context, response
-        parameters = request_context.model_request_parameters
-        thought = thought_in(response, parameters, exchange.wanted)
-        if thought is not None and self._wants_an_answer(ctx):
-            exchange.thought = True
-            for call in thought.tool_calls:
-                exchange.raw_arguments[call.tool_call_id] = str(call.args)
-            return thought
-        if parameters.output_tools:
-            response = self._calls_meant(ctx, run, parameters, response).applied(response)
-        last = ctx.retry >= ctx.max_retries  # until then the host asks again
-        if last and says_nothing(response) and self._asks_after_silence(ctx, run):
-            named = self._wanted(ctx, run) is not None
-            return with_blank(response, parameters, exchange.raw_arguments, is_text_read=named)
+        exchange.request, exchange.response, exchange.wanted = request_context, response, self._wanted(ctx, run)
+        asks_again = ctx.retry < ctx.max_retries
+        response = with_answer(response, run, asks_again=asks_again)
+        if not asks_again and says_nothing(response) and asks_after_silence(run):
+            return with_blank(response, exchange.parameters, exchange)
         return response
-
-    def _calls_meant(
-        self, ctx: RunContext[Any], run: Run, parameters: ModelRequestParameters, response: ModelResponse
-    ) -> CallsMeant:
-        cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries
-
-        def ours(contract: Contract[Any], rejected: Rejected) -> bool:
-            # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
-            attempted = rejected.reason is not Reason.NO_JSON
-            return (attempted and self._ladder(contract, run).answers(rejected.reason)) or cut is True or last
-
-        return CallsMeant(parameters, self._wanted(ctx, run), ours, run.exchange, cut)
 
     async def wrap_output_validate(
         self,
@@ -262,7 +227,7 @@ class Aros(AbstractCapability[Any]):
         """Read the output. Pass an accepted value to the host and run the ladder for anything else."""
         run, with_context = self._run(ctx), ctx.validation_context is not None
         exchange = run.exchange
-        wanted = self.contract or run.options.contract or model_contract(output_context.output_type)
+        wanted = self.contract or run.contract or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
             exchange.partial_output = so_far = exchange.partial_output or PartialOutput()
@@ -280,7 +245,7 @@ class Aros(AbstractCapability[Any]):
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
         call_id, output_function = call.tool_call_id if call else None, output_context.has_function
-        return await self._recovered(ctx, run, wire, text, validate, call_id, output_function=output_function)
+        return await self._recovered(run, wire, text, validate, call_id, output_function=output_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -294,9 +259,12 @@ class Aros(AbstractCapability[Any]):
         if not is_text or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
         run = self._run(ctx)
-        wanted = own or self.contract or run.options.contract
+        wanted = own or self.contract or run.contract
         if wanted is None:
-            return await handler(await self._whole_text(ctx, run, output))
+            outcome = await recover_text(run, output)  # a truncated or runaway text of a step
+            if outcome is not None and not isinstance(outcome, Accepted):
+                raise run.error(outcome)
+            return await handler(output if outcome is None else outcome.text)
         if not plain:
             return await handler(output)
         wire = Wire.of(wanted, wanted=True)
@@ -310,14 +278,14 @@ class Aros(AbstractCapability[Any]):
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
-        return await self._recovered(ctx, run, wire, output, validate)
+        return await self._recovered(run, wire, output, validate)
 
     # Engines store the name in their workflows, so it can never change.
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
         """Make one model call of a ladder. For a durable engine it is a separate step, never paid for twice."""
         settings = cast("ModelSettings", question.settings)
-        return await ask_model(self._recovering(ctx, self._run(ctx)), question.ask, question.conversation, settings)
+        return await ask_model(self._run(ctx), question.ask, question.conversation, settings)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Add the reason to an error about a reply without output. Re-raise any other error, our own as the host's."""
@@ -325,12 +293,12 @@ class Aros(AbstractCapability[Any]):
         if isinstance(error, OutputError) and error is run.raised:
             run.raised = AgentOutputError.of(error)
             raise run.raised
-        exchange, parameters = run.exchange, run.exchange.parameters
+        exchange = run.exchange
         hosts = isinstance(error, UnexpectedModelBehavior) and not isinstance(error, OutputError)
         silent = hosts and exchange.outcome is None and exchange.is_read
         rejected = None
-        if silent and exchange.response is not None and parameters is not None:
-            rejected = no_output_in(exchange.response, parameters)
+        if silent and exchange.response is not None:
+            rejected = no_output_in(exchange.response, exchange.parameters)
         elif silent and isinstance(error, ContentFilterError):
             rejected = Rejected(reason_of(error), (issue_of(error),), "")
         if rejected is None:
@@ -343,43 +311,28 @@ class Aros(AbstractCapability[Any]):
     def _run(self, ctx: RunContext[Any]) -> Run:
         """The run that a hook is called in, as the hook sees it."""
         run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
+        if run.context is None:
+            run.takes_nothing = ctx.agent is None or allows_nothing(ctx.agent.output_type)
+            run.own_ladder, run.capture, run.clean_history = self.ladder, self.capture_content, self.clean_history
+            run.annotate, run.put = True, partial(self._put, run)
         run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""
         run.usage, run.limits, run.messages, run.deps = ctx.usage, ctx.usage_limits, ctx.messages, ctx.deps
-        run.capture, run.clean_history, run.annotate = self.capture_content, self.clean_history, True
+        # In a realtime session it is no `Model`, which matters only to a ladder that would ask it.
+        run.model = cast("Model", ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model)
         return run
 
-    def _recovering(self, ctx: RunContext[Any], run: Run) -> Run:
-        """The run with everything that a ladder needs."""
-        model = ctx.model
-        if not _takes_requests(model):  # a realtime session, which has no structured output that we would see
-            raise UsageError(f"Aros cannot ask {model.model_name!r} again: it does not take single requests")
-
-        async def put(ask: Ask) -> Reply:
-            return await self.ask(ctx, Question.of(ask, run))
-
-        run.model, run.put = model.wrapped if isinstance(model, WatchedModel) else model, put
-        return run
+    async def _put(self, run: Run, ask: Ask) -> Reply:
+        if not isinstance(cast("object", run.model), Model):
+            raise UsageError(f"Aros cannot ask {run.model.model_name!r} again: it does not take single requests")
+        return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
 
     def _wanted(self, ctx: RunContext[Any], run: Run) -> Contract[Any] | None:
         """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
         named = agent_contract(ctx.agent.output_type) if ctx.agent else None
-        return named or self.contract or run.options.contract
-
-    def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
-        """Whether an empty reply is not an answer here."""
-        return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
-
-    def _asks_after_silence(self, ctx: RunContext[Any], run: Run) -> bool:
-        """Whether an empty reply is not an answer here, and the ladder has a stage for it."""
-        ladder = self._ladder(self._wanted(ctx, run) or _ANY, run)
-        return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
-
-    def _ladder(self, contract: Contract[Any], run: Run) -> Ladder:
-        return self.ladder or run.options.ladder or ladder_for(contract, current_settings())
+        return named or self.contract or run.contract
 
     async def _recovered(
         self,
-        ctx: RunContext[Any],
         run: Run,
         wire: Wire,
         text: str,
@@ -389,25 +342,13 @@ class Aros(AbstractCapability[Any]):
         output_function: bool = False,
     ) -> Any:
         """The value of an output. Raises `OutputError` if there is none."""
-        run, ladder = self._recovering(ctx, run), self._ladder(wire.contract, run)
+        ladder = run.ladder_of(wire.contract)
         outcome, value = await recover(
             run, ladder, wire, text, validate, call_id=call_id, output_function=output_function
         )
         if isinstance(outcome, Accepted):
             return value
-        raise run.error(outcome, run.spent_so_far)
-
-    async def _whole_text(self, ctx: RunContext[Any], run: Run, text: str) -> str:
-        """The plain text of a step. A truncated or runaway text goes through the ladder.
-
-        Raises `OutputError` if it stays incomplete.
-        """
-        outcome = await recover_text(self._recovering(ctx, run), text)
-        if outcome is None:
-            return text
-        if isinstance(outcome, Accepted):
-            return outcome.text
-        raise run.error(outcome, run.spent_so_far)
+        raise run.error(outcome)
 
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """The missing block of a reply that has already been shown, which can only be appended.
@@ -416,9 +357,10 @@ class Aros(AbstractCapability[Any]):
         """
         run, text = self._run(ctx), response.text
         exchange = run.exchange
-        if exchange.parameters is not None and exchange.stream is not None:
+        if exchange.stream is not None:
             # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
-            ordered = self._calls_meant(ctx, run, exchange.parameters, response).usable_first(response)
+            calls = CallsMeant(run, ctx.retry < ctx.max_retries, was_cut(response.finish_reason))
+            ordered = calls.usable_first(response)
             if ordered is not response:
                 exchange.stream.revise(parts=ordered.parts)
         contract = self._wanted(ctx, run)
@@ -427,22 +369,16 @@ class Aros(AbstractCapability[Any]):
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        run, ladder = self._recovering(ctx, run), self._ladder(contract, run)
-        outcome = await Recovery.of(run, ladder, Wire.of(contract, wanted=True)).outcome(text, response.finish_reason)
+        outcome = await Recovery(run, run.ladder_of(contract), Wire.of(contract, wanted=True)).outcome(text)
         if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
             exchange.settled = (outcome.text, outcome)
             clean_history(run, outcome.text, None)
             return ""
-        return put_behind(exchange, text, outcome, finish=response.finish_reason)
+        return put_behind(run, text, outcome)
 
 
-_ANY: Final = compile_contract({})
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is being prepared. The host does not name it when it asks for the wrapper of a model."""
-
-
-def _takes_requests(model: object) -> TypeIs[Model[Any]]:
-    return isinstance(model, Model)
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isawaitable
+from types import NoneType
 from typing import Annotated, Any, Final, TypeVar, cast, get_args
 from weakref import WeakValueDictionary
 
@@ -412,6 +413,13 @@ def _single(like: Any) -> Any:
     if isinstance(like, (NativeOutput, PromptedOutput)):
         return cast("Any", like).outputs
     return cast("Any", like).output if isinstance(like, ToolOutput) else like
+
+
+def allows_nothing(like: Any) -> bool:
+    """Whether an output type accepts an empty reply: it is None, or may be."""
+    parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
+    several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
+    return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from uuid import uuid4
 from pydantic import ValidationError
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
-    FinishReason,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -28,7 +27,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings, merge_model_settings
-from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
 from flujo_aros.contract import (
@@ -39,7 +38,6 @@ from flujo_aros.contract import (
     Contract,
     Event,
     EventContract,
-    JsonSchema,
     Judgement,
     compile_contract,
     judge_awaiting,
@@ -47,14 +45,14 @@ from flujo_aros.contract import (
     path_of,
 )
 from flujo_aros.errors import LimitReached, UsageError
-from flujo_aros.events import AskFinished, AskStarted, observing, span
+from flujo_aros.events import observing
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.models import made_model, profile_of
 from flujo_aros.host.output import Wire
 from flujo_aros.host.request import (
-    TEXT,
     AgentSpan,
     Call,
+    ReportedCall,
     better_mode,
     count,
     instrumentation_of,
@@ -69,8 +67,8 @@ from flujo_aros.host.request import (
     usage_of,
     with_instructions,
 )
-from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in
-from flujo_aros.host.run import Exchange, Run, difference
+from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in, was_cut
+from flujo_aros.host.run import TEXT, Exchange, Run, difference
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
@@ -120,14 +118,11 @@ async def ask_model(
         if ask.model is None:
             model = run.model
         else:
-            resolve = run.options.resolve
-            model = made_model(ask.model) if resolve is None else await resolve(ask.model)
+            model = made_model(ask.model) if run.resolve is None else await run.resolve(ask.model)
         parameters = _parameters(ask, model, conversation)
     except UsageError as error:
         return Reply("", unmade=str(error))
-    limits = limits_left(run.limits, run.uncounted, run.failed)
-    if limits is not None:
-        limits.check_before_request(run.usage)
+    run.check_call()
     messages = _messages(ask, conversation)
     last = messages[-1]
     call = Call(
@@ -140,72 +135,45 @@ async def ask_model(
         stage=ask.stage,
         attempt=ask.attempt,
     )
-    reply = await _reported(run, ask, call, limits)
-    run.texts.append(reply.text)
-    return reply
-
-
-async def _reported(run: Run, ask: Ask, call: Call, limits: UsageLimits | None) -> Reply:
-    """The call between its two events. Its usage is reported in any case."""
-    before, began = copy(run.usage), perf_counter()
-    stage, attempt, model = ask.stage, ask.attempt, call.model.model_name
-    fault: str | None = "interrupted"
-    finish: str | None = None
+    # Without a prompt, the question is asked again.
+    report = ReportedCall(run, model, messages, call.parameters, ask.stage, ask.attempt, ask.prompt)
     run.calls += 1
-    prompt = ask.prompt or text_of(call.messages, for_records=True)  # without a prompt, the question is asked again
-    started = AskStarted(
-        stage=stage, attempt=attempt, model=model, constrained=ask.enforced, prompt=prompt, capture=run.capture
-    )
-    with span(started) as finish_ask:
-        try:
-            reply = await _reply(run, ask, call, limits)
-            fault, finish = reply.fault, reply.finish_reason
-        finally:
-            seconds = perf_counter() - began
-            used = difference(run.usage, before)
-            if not used.requests:  # the host does not count calls that failed
-                run.failed += 1
-                used = replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
-            finish_ask(
-                AskFinished(
-                    stage=stage,
-                    attempt=attempt,
-                    usage=used,
-                    model=model,
-                    seconds=seconds,
-                    finish_reason=finish,
-                    fault=fault,
-                )
-            )
-    return replace(reply, usage=used, seconds=seconds, model=model)
-
-
-async def _reply(run: Run, ask: Ask, call: Call, limits: UsageLimits | None) -> Reply:
-    own, messages = RunUsage(), [*call.messages]
+    own, said = RunUsage(), [*messages]
 
     async def body() -> ModelResponse:
-        response = await make_call(call)
-        messages.append(response)
-        count(response, run.usage, own, limits)
-        return response
+        report.response = await make_call(call)
+        said.append(report.response)
+        count(report.response, run, own)
+        return report.response
 
     try:
-        if call.instrument is None:
-            response = await body()
-        else:  # each ask has its own `invoke_agent` span, as a nested agent would
-            run_id = str(uuid4())
-            around = AgentSpan(call.instrument, call.agent, call.model, run.usage, own, messages, run_id, run_id)
-            response = await around.around(body, text_in)
+        async with report:
+            if call.instrument is None:
+                response = await body()
+            else:  # each ask has its own `invoke_agent` span, as a nested agent would
+                run_id = str(uuid4())
+                around = AgentSpan(call.instrument, call.agent, model, run.usage, own, said, run_id, run_id)
+                response = await around.around(body, text_in)
+        reply = _reply_in(response, ask)
     except PROVIDER_FAULTS as error:
-        refused = ask.enforced and remember(error, call.model, ask.contract, run)
+        refused = ask.enforced and remember(error, model, ask.contract, run)
         fault = fault_in(error, TEXT, form_sent=refused)
-        return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
+        reply = Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
+    finally:
+        run.failed += report.response is None  # which pydantic-ai does not count
+    run.texts.append(reply.text)
+    return replace(reply, usage=report.used, seconds=report.seconds, model=model.model_name)
+
+
+def _reply_in(response: ModelResponse, ask: Ask) -> Reply:
+    """The answer to an ask, wherever the response holds it."""
     finish, text = response.finish_reason, text_in(response)
     thought = thought_in(response, TEXT, ask.contract)
     if thought is not None:
         return Reply(thought.text or "", thought=True, finish_reason=finish)
-    if ask.enforced:
-        text = _unwrapped(text, ask.contract.json_schema)
+    if ask.enforced and object_schema(ask.contract.json_schema) != ask.contract.json_schema:
+        whole: Any = parse_json(text)  # providers require an object around a schema of another type
+        text = to_json(whole[ENVELOPE]).decode() if is_dict(whole) and whole.keys() == {ENVELOPE} else text
     return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 
 
@@ -250,62 +218,58 @@ class Question:
         return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
 
 
-@dataclass(frozen=True, slots=True)
+Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
+"""The host's result for an accepted value. Raises `ValidationError` if it rejects the value."""
+
+
+@dataclass(slots=True)
 class Recovery:
-    """Runs replies through a ladder, within the limits of the run."""
+    """Reads replies that hold what is on the wire, and runs them through a ladder, within the limits of the run.
+
+    `validate` gives the host's version of a value; without a host there is none. `checks` are the async checks of the
+    contract and, unless those come later, the checks of the run: no plan can await them, so their issues go into its
+    next reply.
+    """
 
     run: Run
     ladder: Ladder
-    contract: Contract[Any]
-    awaited: AwaitedChecks | None = None
-    """The checks that no plan can run."""
+    wire: Wire
+    validate: Validate | None = None
+    checked_later: bool = False
+    checks: tuple[Check, ...] = field(init=False)
+    _judgements: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
 
-    @classmethod
-    def of(cls, run: Run, ladder: Ladder, wire: Wire, *, checked: bool = True) -> Recovery:
-        """The recovery of replies that hold what is on the wire; `checked` by the run's own checks, too."""
-        theirs = run.options.checks if checked else ()
-        if not theirs and not wire.awaited:
-            return cls(run, ladder, wire.contract)
-        every = (*wire.awaited, *(check for check in theirs if check not in wire.awaited))
-        return cls(run, ladder, wire.contract, AwaitedChecks(every, wire))
+    def __post_init__(self) -> None:
+        theirs = () if self.checked_later else self.run.checks
+        self.checks = (*self.wire.awaited, *(check for check in theirs if check not in self.wire.awaited))
 
-    async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
-        """The outcome of a reply, through the ladder if needed."""
-        run, exchange = self.run, self.run.exchange
-        fault, unknown = exchange.fault, exchange.unknown_tool
-        if unknown is not None and not objections:
-            objections = (unknown,)
-        model = run.model.model_name
-        if fault is None:
-            reply = Reply(
-                text,
-                was_cut(finish),
-                objections=objections,
-                refused=finish == "content_filter",
-                thought=exchange.thought,
-                model=model,
-                finish_reason=finish,
-            )
+    async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
+        """The outcome of the run's own reply, through the ladder if needed."""
+        run, exchange, finish = self.run, self.run.exchange, self.run.finish
+        if exchange.unknown_tool is not None and not objections:
+            objections = (exchange.unknown_tool,)
+        if exchange.fault is None:
+            reply = Reply(text, was_cut(finish), refused=finish == "content_filter", thought=exchange.thought)
         else:
-            reply = replace(reply_of(fault, text), objections=objections, model=model, finish_reason=finish)
-        if self.awaited is not None:
-            reply = await self.awaited.heard(reply, self.contract)
+            reply = reply_of(exchange.fault, text)
+        reply = replace(reply, objections=objections, model=run.model.model_name, finish_reason=finish)
+        reply = await self._objected(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))
-        read = read_first(reply, self.contract, self.ladder, examples, capture=run.capture)
+        read = read_first(reply, self.wire.contract, self.ladder, examples, capture=run.capture)
         if self.ladder.ends_with(read):  # a usable reply needs no plan
             return read
-        whole = replace(reply, usage=_used(exchange), seconds=_taken(exchange))
-        return await self._climb(whole, read, examples)
+        used = Usage(requests=1, unmeasured_requests=1) if run.reply is None else usage_of(run.reply)
+        seconds = perf_counter() - exchange.began if exchange.seconds is None else exchange.seconds
+        return await self._climb(replace(reply, usage=used, seconds=seconds), read, examples)
 
     async def _climb(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
         refused: list[UsageLimitExceeded] = []
 
         async def answer(ask: Ask) -> Reply:
             try:
-                heard = await self._answer(ask)
-                return heard if self.awaited is None else await self.awaited.heard(heard, ask.contract)
+                return await self._objected(await self._answer(ask), ask.contract)
             except UsageLimitExceeded as error:
-                if self.contract.mode not in _WITHOUT_A_CALL:
+                if self.wire.contract.mode not in _WITHOUT_A_CALL:
                     raise
                 refused.append(error)
                 return Reply("", unmade=str(error), used_up=True)
@@ -317,20 +281,20 @@ class Recovery:
         return found
 
     def _task(self, examples: Examples) -> Task[Any]:
-        run = self.run
-        exchange, model = run.exchange, run.model
-        settings = exchange.settings or {}
-        refused = is_refused(model, self.contract, run)
+        run, exchange, contract = self.run, self.run.exchange, self.wire.contract
+        # A reply that an error ended did not reach its budget: more room would not have helped.
+        broken_off = exchange.fault is not None and exchange.fault.broken_off
         return Task(
-            self.contract,
+            contract,
             capture=run.capture,
             clock=monotonic,
-            model=model.model_name,
-            native="no" if refused else native_of(model, exchange.parameters, self.contract),
-            # A reply that an error ended did not reach its budget: more room would not have helped.
-            max_tokens=settings.get("max_tokens") if exchange.fault is None or not exchange.fault.broken_off else None,
+            model=run.model.model_name,
+            native="no"
+            if is_refused(run.model, contract, run)
+            else native_of(run.model, exchange.parameters, contract),
+            max_tokens=None if broken_off else (exchange.settings or {}).get("max_tokens"),
             secrets=SecretsAtHand(run),
-            evidence=run.options.evidence,
+            evidence=run.evidence,
             examples=examples,
             spent=Usage.total(stage.usage for stage in run.stages),
             question_chars=size_of(run.question),
@@ -339,9 +303,9 @@ class Recovery:
     async def _answer(self, ask: Ask) -> Reply:
         """The reply to one ask. A call that the caller does not allow is not made."""
         run = self.run
-        before, calls, allowance = copy(run.usage), run.calls, run.options.allowance
+        before, calls = copy(run.usage), run.calls
         try:
-            settle = None if allowance is None else await allowance.reserve()
+            settle = None if run.allowance is None else await run.allowance.reserve()
         except LimitReached as error:
             return Reply("", unmade=str(error), used_up=True)
         try:
@@ -355,9 +319,61 @@ class Recovery:
                 used = difference(run.usage, before)  # without the calls that failed: the host counts none of them
                 settle(replace(used, requests=max(used.requests, run.calls - calls)))
 
+    async def validated(
+        self, outcome: Outcome[Any], *, last: bool = False
+    ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
+        """The outcome for the user, the host's version of its value, and the objections of the host or the checks.
 
-Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
-"""The host's result for an accepted value. Raises `ValidationError` if it rejects the value."""
+        Control flow of the host passes through.
+        """
+        if not isinstance(outcome, Accepted):
+            return self.wire.settled(outcome, None), None, ()
+        wire, validate = self.wire, self.validate
+        try:
+            value = outcome.value if validate is None else await validate(outcome)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=False, include_input=False)
+            issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+            event = fitted(outcome, issues, wire.contract, last=last)
+            return (outcome, None, issues) if event is None else await self.validated(event)
+        settled = wire.settled(outcome, value)
+        found = await self._checked(settled) if self.checks else settled
+        if found is settled:
+            return settled, value, ()
+        if isinstance(found, Rejected):
+            return found, None, found.issues
+        if isinstance(found, Accepted):  # what a check has cleaned
+            value = found.value if wire.wanted is None or validate is None else await validate(wire.unsettled(found))
+        return found, value, ()
+
+    async def _checked(self, outcome: Outcome[Any]) -> Outcome[Any]:
+        """The outcome for the user, after the checks. A verdict without a winner is only cleaned."""
+        if not isinstance(outcome, Accepted):
+            return outcome
+        if not is_settled(outcome):
+            return with_judgement(outcome, await self._judgement(outcome))
+        if not isinstance(outcome.value, Event):
+            return outcome
+        value, _, cleaned = await judge_awaiting(outcome.value, self.checks)
+        return with_judgement(outcome, (value, (), cleaned))
+
+    async def _objected(self, reply: Reply, contract: Contract[Any]) -> Reply:
+        """A reply to an ask for this contract, with the objections of the checks."""
+        wire = self.wire
+        if not self.checks or wire.wanted is None or contract is not wire.contract:
+            return reply
+        outcome = read_reply(reply, contract)
+        settled = wire.settled(outcome, None) if isinstance(outcome, Accepted) else outcome
+        issues = (await self._judgement(settled))[1] if isinstance(settled, Accepted) else ()
+        return replace(reply, objections=(*reply.objections, *issues)) if issues else reply
+
+    async def _judgement(self, outcome: Accepted[Any]) -> Judgement[Any]:
+        known = self._judgements.get(outcome.text)
+        if known is None:
+            known = await judge_awaiting(outcome.value, self.checks)
+            if self.wire.wanted is not None:
+                self._judgements[outcome.text] = known
+        return known
 
 
 async def recover(
@@ -372,36 +388,31 @@ async def recover(
 ) -> tuple[Outcome[Any], Any]:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
-    Returns it as the user sees it, with the host's version of its value (`validate`; without a host, there is none).
+    Returns it as the user sees it, with the host's version of its value.
     `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
-    exchange, finish = run.exchange, run.finish
-    recovery = Recovery.of(run, ladder, wire, checked=not output_function)
-    awaited = recovery.awaited
+    exchange = run.exchange
+    recovery = Recovery(run, ladder, wire, validate, checked_later=output_function)
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     run.texts.append(text)
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
-    outcome = await recovery.outcome(text, finish) if known is None else known
-    settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+    outcome = await recovery.outcome(text) if known is None else known
+    settled, value, refusal = await recovery.validated(outcome)
     passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read
-    exchange.judged = () if output_function else passed if awaited is None else (*passed, *awaited.checks)
-    exchange.schema_ignored = False
-    as_written = isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN and outcome.text == text
-    if as_written and not refusal and isinstance(settled, Accepted):  # there is no more to report
-        exchange.outcome = settled
-        return settled, value
+    exchange.judged = () if output_function else (*passed, *recovery.checks)
+    as_written = isinstance(outcome, Accepted) and not is_repaired(outcome, text)
     plain = as_written and wire.contract.mode == "json"
-    exchange.schema_ignored = not plain and _ignores_schema(exchange, text, finish)
+    exchange.schema_ignored = not plain and _ignores_schema(run, text)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
         # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
-        outcome = await recovery.outcome(text, finish, refusal)
-        settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+        outcome = await recovery.outcome(text, refusal)
+        settled, value, refusal = await recovery.validated(outcome)
     if refusal and wire.contract.mode == "event":  # no one is asked any more: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
             silent = tuple(stage for stage in ladder.stages if not stage.asks)
-            recovery = replace(recovery, ladder=ladder.model_copy(update={"stages": silent}))
-            outcome = await recovery.outcome(outcome.text, finish, refusal)
-        settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
+            recovery.ladder = ladder.model_copy(update={"stages": silent})
+            outcome = await recovery.outcome(outcome.text, refusal)
+        settled, value, refusal = await recovery.validated(outcome, last=True)
     if refusal:
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
@@ -409,7 +420,7 @@ async def recover(
     if is_repaired(outcome, text):
         if run.annotate:
             exchange.summary = summary_of(settled, run)
-            annotate_message(run, exchange.summary)
+            run.revise(metadata={**((run.reply and run.reply.metadata) or {}), KEY: exchange.summary})
         # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
         # what was thought is there already.
         if run.clean_history or wire.contract.mode == "block" or exchange.thought:
@@ -419,23 +430,22 @@ async def recover(
 
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
     """The outcome of a plain text that is truncated or a runaway, or None for a complete one."""
-    finish = run.finish
-    if not run.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
+    if not run.is_text_judged or not text.strip() or not (was_cut(run.finish) or ran_away(text)):
         return None
     run.texts.append(text)
-    recovery = Recovery(run, run.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
-    outcome = await recovery.outcome(text, finish)
+    outcome = await Recovery(run, run.ladder or _AS_WRITTEN, Wire(PLAIN_TEXT), checked_later=True).outcome(text)
     if isinstance(outcome, Accepted):  # quoted text is not JSON here
         outcome = replace(outcome, value=outcome.text)
     run.exchange.outcome = outcome
     return outcome
 
 
-def put_behind(exchange: Exchange, text: str, outcome: Outcome[Any], *, finish: FinishReason | None) -> str:
+def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
     """The text to append to a reply that was shown without its block; empty if there is none.
 
     `outcome` is what the reply came to. The completed text is final: it is not read again.
     """
+    exchange = run.exchange
     exchange.settled = (text, outcome)
     if not isinstance(outcome, Accepted) or outcome.origin == "first":
         return ""
@@ -443,7 +453,7 @@ def put_behind(exchange: Exchange, text: str, outcome: Outcome[Any], *, finish: 
         exchange.settled, exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
         return exchange.appended
     said = prose_of(text)
-    cut = exchange.fault is not None or was_cut(finish)
+    cut = exchange.fault is not None or was_cut(run.finish)
     if said and cut_prose(text, "$.prose", truncated=cut) is not None:
         return ""  # nothing appended to a truncated text completes it: another reply replaces it at the end
     found: Block = outcome.value
@@ -458,109 +468,21 @@ def put_behind(exchange: Exchange, text: str, outcome: Outcome[Any], *, finish: 
     return exchange.appended
 
 
-def _used(exchange: Exchange) -> Usage:
-    """The usage of the call whose reply is being read."""
-    own, known = exchange.response, exchange.used
-    if own is None and exchange.stream is not None:  # it is not in the history yet
-        return usage_of(exchange.stream.so_far())
-    if own is None:
-        return Usage() if exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
-    if known is not None and known[0] is own:
-        return known[1]
-    used = own.usage  # the host has stored its price there by now, if there is one, so it need not be looked up again
-    return Usage(1, used.input_tokens, used.output_tokens, used.cost, used.unmeasured_requests)
-
-
-def _taken(exchange: Exchange) -> float:
-    """The duration of the call whose reply is being read, so far if its stream is still open."""
-    return perf_counter() - exchange.began if exchange.seconds is None else exchange.seconds
-
-
-async def _validated(
-    outcome: Outcome[Any], validate: Validate | None, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
-) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
-    """The outcome for the user, the host's version of its value, and the objections of the host or the checks.
-
-    Control flow of the host passes through.
-    """
-    if not isinstance(outcome, Accepted):
-        return wire.settled(outcome, None), None, ()
-    try:
-        value = outcome.value if validate is None else await validate(outcome)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)
-        issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
-        event = fitted(outcome, issues, wire.contract, last=last)
-        if event is None:
-            return outcome, None, issues
-        return await _validated(event, validate, wire, awaited)
-    settled = wire.settled(outcome, value)
-    if awaited is None:
-        return settled, value, ()
-    found = await awaited.judged(settled)
-    if isinstance(found, Rejected) and found is not settled:
-        return found, None, found.issues
-    if isinstance(found, Accepted) and found is not settled:  # what a check has cleaned
-        value = found.value if wire.wanted is None or validate is None else await validate(wire.unsettled(found))
-    return found, value, ()
-
-
 def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
     """The rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been cut."""
-    issues, response, parameters = rejected.issues, exchange.response, exchange.parameters
-    known = exchange.fault or exchange.unknown_tool
-    if not text.strip() and not known and response is not None and parameters is not None:
-        silent = no_output_in(response, parameters)
+    issues, response = rejected.issues, exchange.response
+    if not text.strip() and not exchange.fault and not exchange.unknown_tool and response is not None:
+        silent = no_output_in(response, exchange.parameters)
         issues = issues if silent is None else silent.issues
     cut = prompt_cut(exchange)
     return replace(rejected, issues=(*issues, Issue("$", "prompt_cut", cut)) if cut else issues)
 
 
-def _ignores_schema(exchange: Exchange, text: str, finish: FinishReason | None) -> bool:
+def _ignores_schema(run: Run, text: str) -> bool:
     """Whether a grammar would have prevented this reply: it is not JSON at all, although it was not cut."""
-    parameters = exchange.parameters
-    if parameters is None or parameters.output_mode != "native" or exchange.schema_refused:
+    if run.exchange.parameters.output_mode != "native" or run.exchange.schema_refused:
         return False
-    return was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitedChecks:
-    """Runs the checks on replies for a plan that never awaits: their issues go into its next reply."""
-
-    checks: Sequence[Check]
-    wire: Wire
-    _known: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
-
-    async def judged(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """The outcome for the user, after the checks. A verdict without a winner is only cleaned."""
-        if not self.checks or not isinstance(outcome, Accepted):
-            return outcome
-        if not is_settled(outcome):
-            return with_judgement(outcome, await self._judgement(outcome))
-        if not isinstance(outcome.value, Event):
-            return outcome
-        value, _, cleaned = await judge_awaiting(outcome.value, self.checks)
-        return with_judgement(outcome, (value, (), cleaned))
-
-    async def heard(self, reply: Reply, contract: Contract[Any]) -> Reply:
-        """A reply to an ask for this contract, with the objections of the checks."""
-        if not self.checks or self.wire.wanted is None or contract is not self.wire.contract:
-            return reply
-        outcome = read_reply(reply, contract)
-        settled = self.wire.settled(outcome, None) if isinstance(outcome, Accepted) else outcome
-        issues: tuple[Issue, ...] = ()
-        if isinstance(settled, Accepted):
-            _, issues, _ = await self._judgement(settled)
-        return replace(reply, objections=(*reply.objections, *issues)) if issues else reply
-
-    async def _judgement(self, outcome: Accepted[Any]) -> Judgement[Any]:
-        known = self._known.get(outcome.text)
-        if known is None:
-            known = await judge_awaiting(outcome.value, self.checks)
-            if self.wire.wanted is not None:
-                self._known[outcome.text] = known
-        return known
+    return was_cut(run.finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
 
 
 def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
@@ -608,14 +530,8 @@ class SecretsAtHand:
     @cached_property
     def _all(self) -> tuple[str, ...]:
         run = self.run
-        secrets = (
-            *run.options.secrets,
-            *secrets_in(os.environ),
-            *secrets_among(run.deps),
-            *secrets_among(run.exchange.settings),
-            *secrets_of(text_of(run.messages)),
-        )
-        return tuple(dict.fromkeys(secrets))
+        named = (*run.secrets, *secrets_in(os.environ), *secrets_among(run.deps), *secrets_among(run.exchange.settings))
+        return tuple(dict.fromkeys((*named, *secrets_of(text_of(run.messages)))))
 
 
 T = TypeVar("T")
@@ -639,16 +555,6 @@ async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Ou
         while isinstance(step, Ask):
             step = advance(plan, await answer(step))
         return step
-
-
-def was_cut(finish: FinishReason | None) -> bool | None:
-    """Whether the provider reports that a reply was cut: True, False, or None if it does not say.
-
-    Unknown for a tool call: some servers (vLLM with a forced tool) report "tool_call" for arguments that they cut.
-    """
-    if finish in ("length", "content_filter"):
-        return True
-    return False if finish == "stop" else None
 
 
 def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -682,7 +588,7 @@ def _parameters(ask: Ask, model: Model, conversation: Sequence[ModelMessage]) ->
         return TEXT
     if not profile_of(model).get("supports_json_schema_output"):
         raise UsageError(f"the model {model.model_name} has no mode that enforces a schema")
-    return schema_request(ask.contract, "native").parameters
+    return schema_request(ask.contract, "native")[0]
 
 
 def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
@@ -704,29 +610,6 @@ def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contr
     except UsageError:
         return "no"
     return "can"
-
-
-def _unwrapped(text: str, schema: JsonSchema) -> str:
-    """The reply without the object around a schema of another type, which providers require."""
-    if object_schema(schema) == schema:
-        return text
-    whole: Any = parse_json(text)
-    return to_json(whole[ENVELOPE]).decode() if is_dict(whole) and whole.keys() == {ENVELOPE} else text
-
-
-def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None, failed: int = 0) -> UsageLimits | None:
-    """The limits for a call, minus what the host does not count: a reply that is still streaming, and failed calls."""
-    if limits is None or (uncounted is None and not failed):
-        return limits
-    streams, uncounted = uncounted is not None, uncounted or RequestUsage()
-    less = {
-        "request_limit": streams + failed,
-        "input_tokens_limit": uncounted.input_tokens,
-        "output_tokens_limit": uncounted.output_tokens,
-        "total_tokens_limit": uncounted.total_tokens,
-    }
-    known = {name: getattr(limits, name) for name in less}
-    return replace(limits, **{name: max(0, most - less[name]) for name, most in known.items() if most is not None})
 
 
 KEY: Final = "aros"
@@ -768,15 +651,6 @@ def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
     state.metadata = {**(state.metadata or {}), KEY: summary}
 
 
-def annotate_message(run: Run, summary: dict[str, Any]) -> None:
-    """Add it to the metadata of the response that the output came from."""
-    last = run.messages[-1] if run.messages else None
-    if isinstance(last, ModelResponse):
-        last.metadata = {**(last.metadata or {}), KEY: summary}
-    elif run.exchange.stream is not None:  # not in the history before its stream has ended
-        run.exchange.stream.revise(metadata={KEY: summary})
-
-
 def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
     """Whether a value differs from what the model wrote."""
     return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
@@ -784,11 +658,8 @@ def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
 
 def clean_history(run: Run, json: str, call_id: str | None) -> None:
     """Replace what the model wrote with the accepted JSON."""
-    last, stream = run.messages[-1] if run.messages else None, run.exchange.stream
-    if isinstance(last, ModelResponse):
-        run.messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
-    elif stream is not None:
-        stream.revise(parts=_cleaned(stream.so_far().parts, json, call_id))
+    if run.reply is not None:
+        run.revise(parts=_cleaned(run.reply.parts, json, call_id))
 
 
 def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:

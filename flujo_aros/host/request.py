@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
@@ -59,7 +58,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
@@ -75,9 +74,6 @@ from flujo_aros.recovery import Ladder
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
-
-TEXT: Final = ModelRequestParameters()
-"""A request for plain text."""
 
 Listen: TypeAlias = Callable[[StreamedResponse], Awaitable[ModelResponse]]
 """Reads a stream to its end, or until the rest is useless, and returns the reply."""
@@ -169,42 +165,28 @@ def with_instructions(parameters: ModelRequestParameters, instructions: str | No
     )
 
 
-def count(response: ModelResponse, usage: RunUsage, own: RunUsage, limits: UsageLimits | None) -> None:
-    """Count a response into the usage of a run and into the run's own usage (`own`).
+def count(response: ModelResponse, run: Run, own: RunUsage) -> None:
+    """Count a response into the usage of a run and into that of the agent that asked (`own`).
 
     Raises `UsageLimitExceeded` if the run exceeds its limits.
     """
-    used = response.usage
     price(response)
-    for each in (usage, own):
-        each.requests += 1
+    for usage in (run.usage, own):
+        usage.requests += 1
         for attempt in response.failed_attempts or ():  # of a fallback model: they were paid for, too
             if attempt.usage is not None:
-                each.incr(attempt.usage)
-        each.incr(used)
-    if limits is not None:
-        check_limits(usage, limits, response)
+                usage.incr(attempt.usage)
+        usage.incr(response.usage)
+    run.check_limits(response)
 
 
 def price(response: ModelResponse) -> None:
     """Set the cost of a response, as far as it is known; for one that broke off, of the part received."""
     used = response.usage
-    if used.cost is not None:
-        return
-    if not used.unmeasured_requests:
+    if used.cost is None and not used.unmeasured_requests:
         used.cost = cost_of(response)
-        return
-    measured = copy(used)
-    measured.unmeasured_requests = 0
-    used.cost = cost_of(replace(response, usage=measured)) or None
-
-
-def check_limits(usage: RunUsage, limits: UsageLimits, response: ModelResponse | None = None) -> None:
-    """Raise `UsageLimitExceeded` if a run exceeds its limits."""
-    limits.check_tokens(usage)
-    limits.check_cost(usage, warn_if_cost_unavailable=False)
-    if response is not None and limits.per_request_input_tokens_limit is not None:
-        limits.check_per_request_input_tokens(response.usage.input_tokens)
+    elif used.cost is None:
+        used.cost = cost_of(replace(response, usage=replace(used, unmeasured_requests=0))) or None
 
 
 def text_in(response: ModelResponse) -> str:
@@ -224,42 +206,54 @@ FIRST: Final = "first"
 
 
 @dataclass(slots=True)
-class FirstCall:
-    """One call of the agent's own, which happens inside it once the caller's allowance lets it.
+class ReportedCall:
+    """One model call of a run, which happens inside it: its events, and what it has used.
 
-    `response` is what came of it, as far as it came, and `first_at` when the first piece of a stream came: who makes
-    the call puts them there. A class and not a generator, for speed: there is one for each step, and usually no
-    observer.
+    The agent's own call also waits until the caller's allowance lets it. `response` is what came of the call, as far as
+    it came, and `first_at` when the first piece of a stream came: who makes the call puts them there. A class and not a
+    generator, for speed: there is one for each step, and usually no observer.
     """
 
     run: Run
     model: Model
     messages: Sequence[ModelMessage]
     parameters: ModelRequestParameters
+    stage: str = FIRST
+    attempt: int = 1
+    prompt: str = ""
+    """The prompt to report, if it is not all that the messages say."""
     response: ModelResponse | None = None
     first_at: float | None = None
+    seconds: float = 0.0
     _settle: Callable[[Usage], None] | None = None
     _reported: tuple[AbstractContextManager[Finish], Finish] | None = None
     _began: float = 0.0
 
+    @property
+    def used(self) -> Usage:
+        """Its usage."""
+        return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
+
     async def __aenter__(self) -> Self:
-        run = self.run
-        if run.options.allowance is not None:
+        run, own = self.run, self.stage == FIRST
+        if own and run.allowance is not None:
             try:
-                self._settle = await run.options.allowance.reserve()
+                self._settle = await run.allowance.reserve()
             finally:
                 if self._settle is None:  # a call that is refused or cancelled before that was never made
                     run.count_own(-1)
-        run.exchange.began, run.exchange.seconds = perf_counter(), None
-        self._began = run.exchange.began
+        self._began = perf_counter()
+        if own:
+            self.attempt = run.own_calls or 1  # a durable engine may call from outside of a run
+            run.exchange.began, run.exchange.seconds = self._began, None
         if is_heard():
             started = AskStarted(
-                stage=FIRST,
-                attempt=run.own_calls or 1,  # a durable engine may call from outside of a run
+                stage=self.stage,
+                attempt=self.attempt,
                 model=self.model.model_name,
                 constrained=self.parameters.output_mode == "native",
-                prompt=text_of(self.messages, for_records=True),
-                system=text_of(self.messages, system_only=True),
+                prompt=self.prompt or text_of(self.messages, for_records=True),
+                system=text_of(self.messages, system_only=True) if own else "",
                 capture=run.capture,
             )
             around = span(started)
@@ -269,32 +263,30 @@ class FirstCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        run, response = self.run, self.response
-        seconds = run.exchange.seconds = perf_counter() - self._began
-        if self._settle is None and self._reported is None:
-            return  # no one asks for its usage, and a price takes long to look up
-        used = Usage(requests=1, unmeasured_requests=1) if response is None else usage_of(response)
+        self.seconds = perf_counter() - self._began
+        if self.stage == FIRST:
+            self.run.exchange.seconds = self.seconds
         if self._settle is not None:
-            self._settle(used)
-        run.exchange.used = (response, used)
-        if self._reported is not None:
-            around, finish = self._reported
-            try:
-                fault = None if raised is None else "interrupted"
-                fault = sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else fault
-                ended = AskFinished(
-                    stage=FIRST,
-                    attempt=run.own_calls or 1,
-                    usage=used,
+            self._settle(self.used)
+        if self._reported is None:
+            return
+        around, finish = self._reported
+        fault = None if raised is None else sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else "interrupted"
+        try:
+            finish(
+                AskFinished(
+                    stage=self.stage,
+                    attempt=self.attempt,
+                    usage=self.used,
                     model=self.model.model_name,
-                    seconds=seconds,
-                    finish_reason=None if response is None else response.finish_reason,
+                    seconds=self.seconds,
+                    finish_reason=None if self.response is None else self.response.finish_reason,
                     fault=fault,
                     first_seconds=None if self.first_at is None else self.first_at - self._began,
                 )
-                finish(ended)
-            finally:
-                around.__exit__(kind, raised, trace)
+            )
+        finally:
+            around.__exit__(kind, raised, trace)
 
 
 def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:
@@ -358,9 +350,10 @@ _FILE: Final = 4_000
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """The usage of the call that produced a response."""
-    used = response.usage
-    return Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
+    """The usage of the call that produced a response, with that of the models that failed before its own."""
+    used, failed = response.usage, [attempt.usage for attempt in response.failed_attempts or () if attempt.usage]
+    whole = Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
+    return Usage.total([whole, *(Usage(0, each.input_tokens, each.output_tokens, each.cost) for each in failed)])
 
 
 def cost_of(response: ModelResponse) -> Decimal | None:
@@ -483,20 +476,14 @@ TOOL: Final = "final_result"
 """The name of the output tool, which is that of pydantic-ai."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRequest:
-    """The request parameters that ask for a value of a contract.
+def schema_request(
+    contract: Contract[Any], mode: Literal["native", "prompted", "tool"]
+) -> tuple[ModelRequestParameters, str | None]:
+    """The request parameters that ask for a value of a contract, equal to those of pydantic-ai's own output modes.
 
-    They equal those of pydantic-ai's own `NativeOutput`, `PromptedOutput` or `ToolOutput`. `key` is the key of the
-    envelope around a non-object value, because providers require an object.
+    With the key of the envelope around a value that is not an object, because providers require an object. Raises
+    `UsageError` for a schema that no provider accepts.
     """
-
-    parameters: ModelRequestParameters
-    key: str | None
-
-
-def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest:
-    """The output format for a contract. Raises `UsageError` for a schema that no provider accepts."""
     schema = object_schema(contract.json_schema)
     try:
         like = StructuredDict(schema)
@@ -511,7 +498,7 @@ def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", 
     else:
         asked = OutputObjectDefinition(sent, sent.get("title") or like.__name__, described)
         parameters = ModelRequestParameters(output_mode=mode, output_object=asked)
-    return SchemaRequest(parameters, None if schema == contract.json_schema else ENVELOPE)
+    return parameters, None if schema == contract.json_schema else ENVELOPE
 
 
 async def in_some_form(
@@ -522,8 +509,7 @@ async def in_some_form(
 ) -> T:
     """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
     form = parameters
-    refusals = run.options.refusals
-    if refusals and (why := refusals.get(_key(model, form))):
+    if run.refusals and (why := run.refusals.get(_key(model, form))):
         form = _prompted(form, run, f"{why} earlier in this run") or form
     while True:
         try:
@@ -535,7 +521,7 @@ async def in_some_form(
             words = _prompted(form, run, why)
             if words is None:
                 raise
-            refusals[_key(model, form)] = why  # for the rest of the run
+            run.refusals[_key(model, form)] = why  # for the rest of the run
             run.count_own()
             form = words
 
@@ -557,17 +543,14 @@ def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) 
     """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
     if not refuses_schema(error):
         return False
-    why = _refusal(error, model)
-    run.options.refusals[_key_of(model, contract)] = why
+    why = run.refusals[_key_of(model, contract)] = _refusal(error, model)
     run.exchange.schema_refused = f"{why}; prompted with the schema instead"
     return True
 
 
 def is_refused(model: Model, contract: Contract[Any], run: Run) -> bool:
     """Whether a model has rejected the schema of a contract in this run."""
-    return bool(run.exchange.schema_refused) or (
-        bool(run.options.refusals) and _key_of(model, contract) in run.options.refusals
-    )
+    return bool(run.exchange.schema_refused) or (bool(run.refusals) and _key_of(model, contract) in run.refusals)
 
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import NoneType
-from typing import Any, Final, cast, get_args
+from typing import Any, Final
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import FinishReason, ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
@@ -22,51 +21,87 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery import Ladder, Reply, ends_by_itself, read_reply
+from flujo_aros.recovery import Reply, ends_by_itself, read_reply
 from flujo_aros.settings import current_settings
+
+_ANYTHING: Final[Contract[Any]] = compile_contract({})
+
+
+def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> ModelResponse:
+    """The response with its answer where the host looks for it: outside the thinking, and in an output tool call.
+
+    `asks_again`: the host asks again if it finds no answer.
+    """
+    exchange = run.exchange
+    thought = None if run.takes_nothing else thought_in(response, exchange.parameters, exchange.wanted)
+    if thought is not None:
+        exchange.thought = True
+        exchange.raw_arguments |= {call.tool_call_id: str(call.args) for call in thought.tool_calls}
+        return thought
+    return CallsMeant(run, asks_again, was_cut(response.finish_reason)).applied(response)
+
+
+def asks_after_silence(run: Run) -> bool:
+    """Whether an empty reply is not an answer, and the ladder has a stage for it."""
+    if run.takes_nothing or not run.exchange.is_read:
+        return False
+    return run.ladder_of(run.exchange.wanted or _ANYTHING).answers(Reason.NO_JSON)
+
+
+def was_cut(finish: FinishReason | None) -> bool | None:
+    """Whether the provider reports that a reply was cut: True, False, or None if it does not say.
+
+    Unknown for a tool call: some servers (vLLM with a forced tool) report "tool_call" for arguments that they cut.
+    """
+    if finish in ("length", "content_filter"):
+        return True
+    return False if finish == "stop" else None
 
 
 @dataclass(frozen=True, slots=True)
 class CallsMeant:
     """Finds output tool calls that a response intended to make.
 
-    If there is only one tool, `ours` decides whether text that cannot be read as its arguments goes to the ladder;
-    otherwise the host asks again. `exchange` keeps the model's text by the id of the call created from it.
+    If there is only one tool, text that cannot be read as its arguments goes to the ladder, unless the host asks again
+    and that may help more. The exchange keeps the model's text by the id of the call created from it.
     """
 
-    parameters: ModelRequestParameters
-    wanted: Contract[Any] | None
-    ours: Callable[[Contract[Any], Rejected], bool]
-    exchange: Exchange
+    run: Run
+    asks_again: bool
     truncated: bool | None
 
     def applied(self, response: ModelResponse) -> ModelResponse:
         """The response with its intended calls, or the response itself if nothing changes."""
-        tools = self.parameters.output_tools
-        if not tools:
+        parameters = self.run.exchange.parameters
+        if not parameters.output_tools:
             return response
         if response.tool_calls:
-            return self.usable_first(self._renamed(response, tools))
+            parts: list[ModelResponsePart] = [
+                _call_of(self._named(part), part)
+                if isinstance(part, ToolCallPart) and part.tool_name not in parameters.tool_defs
+                else part
+                for part in response.parts
+            ]
+            return self.usable_first(response if parts == list(response.parts) else replace(response, parts=parts))
         text = response.text
-        if self.parameters.allow_text_output or not text or not text.strip():
+        if parameters.allow_text_output or not text or not text.strip():
             return response
-        call = self._from_text(text, tools)
+        call = self._from_text(text)
         if call is None:
             return response
         return replace(response, parts=[*(part for part in response.parts if not isinstance(part, TextPart)), call])
 
-    def _from_text(self, text: str, tools: Sequence[ToolDefinition]) -> ToolCallPart | None:
-        read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
-        accepted = [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
+    def _from_text(self, text: str) -> ToolCallPart | None:
+        read_as, accepted = self._readings(text)
         if len(accepted) == 1:
             tool, outcome = accepted[0]
-            args = wire_of(tool, self.wanted).text_of(outcome)
+            args = wire_of(tool, self.run.exchange.wanted).text_of(outcome)
         elif not accepted and (len(read_as) == 1 or self.truncated) and self._is_ours(*read_as[0]):
-            tool, args = tools[0], text
+            tool, args = read_as[0][0], text
         else:
             return None
         call = ToolCallPart(tool.name, args)
-        self.exchange.raw_arguments[call.tool_call_id] = text
+        self.run.exchange.raw_arguments[call.tool_call_id] = text
         return call
 
     def usable_first(self, response: ModelResponse) -> ModelResponse:
@@ -74,56 +109,57 @@ class CallsMeant:
 
         If none is usable, the first one is the answer that goes to the ladder.
         """
-        by_name = {tool.name: tool for tool in self.parameters.output_tools}
+        by_name = {tool.name: tool for tool in self.run.exchange.parameters.output_tools}
         calls = [part for part in response.tool_calls if part.tool_name in by_name]
         if len(calls) < 2:
             return response
         usable, others = list[ToolCallPart](), list[ToolCallPart]()
         for call in calls:
-            contract = self._contract(by_name[call.tool_name])
-            is_usable = isinstance(read(call.args_as_json_str(), contract, truncated=self.truncated), Accepted)
+            is_usable = isinstance(self._read(call.args_as_json_str(), by_name[call.tool_name]), Accepted)
             (usable if is_usable else others).append(call)
         if not others:
             return response
         if not usable:
             usable, others = calls[:1], calls[1:]
-        self.exchange.passed_over.update(call.tool_call_id for call in others)
+        self.run.exchange.passed_over.update(call.tool_call_id for call in others)
         if calls == [*usable, *others]:
             return response
         ordered = iter((*usable, *others))
         return replace(response, parts=[next(ordered) if part in calls else part for part in response.parts])
 
-    def _renamed(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
-        known = self.parameters.tool_defs
-        parts: list[ModelResponsePart] = [
-            _call_of(self._named(part, tools), part)
-            if isinstance(part, ToolCallPart) and part.tool_name not in known
-            else part
-            for part in response.parts
-        ]
-        return response if parts == list(response.parts) else replace(response, parts=parts)
-
-    def _named(self, call: ToolCallPart, tools: Sequence[ToolDefinition]) -> str:
+    def _named(self, call: ToolCallPart) -> str:
         """The name of the output tool that a call of a nonexistent tool refers to."""
-        alike = [tool for tool in self.parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
+        parameters = self.run.exchange.parameters
+        alike = [tool for tool in parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
-        if alike or self.parameters.function_tools:
+        if alike or parameters.function_tools:
             return call.tool_name  # it may mean one of those: pydantic-ai sends it the names
-        text = call.args_as_json_str()
-        read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
-        accepted = [tool.name for tool, outcome in read_as if isinstance(outcome, Accepted)]
+        read_as, accepted = self._readings(call.args_as_json_str())
         if len(accepted) == 1:
-            return accepted[0]
+            return accepted[0][0].name
         (tool, outcome), *others = read_as
         meant = not others and self._is_ours(tool, outcome) and _shares_a_key(outcome, tool)
         return tool.name if meant else call.tool_name
 
-    def _is_ours(self, tool: ToolDefinition, outcome: object) -> bool:
-        return isinstance(outcome, Rejected) and self.ours(self._contract(tool), outcome)
+    def _readings(
+        self, text: str
+    ) -> tuple[list[tuple[ToolDefinition, Outcome[Any]]], list[tuple[ToolDefinition, Accepted[Any]]]]:
+        """The text read as the arguments of each output tool, and the readings that are accepted."""
+        read_as = [(tool, self._read(text, tool)) for tool in self.run.exchange.parameters.output_tools]
+        return read_as, [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
 
-    def _contract(self, tool: ToolDefinition) -> Contract[Any]:
-        return wire_of(tool, self.wanted).contract
+    def _read(self, text: str, tool: ToolDefinition) -> Outcome[Any]:
+        return read(text, wire_of(tool, self.run.exchange.wanted).contract, truncated=self.truncated)
+
+    def _is_ours(self, tool: ToolDefinition, outcome: object) -> bool:
+        """Whether text that cannot be read as the arguments of a tool goes to the ladder."""
+        if not isinstance(outcome, Rejected):
+            return False
+        if self.truncated or not self.asks_again:
+            return True
+        contract = wire_of(tool, self.run.exchange.wanted).contract
+        return outcome.reason is not Reason.NO_JSON and self.run.ladder_of(contract).answers(outcome.reason)
 
 
 def _call_of(name: str, call: ToolCallPart) -> ToolCallPart:
@@ -205,30 +241,21 @@ def says_nothing(response: ModelResponse) -> bool:
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 
-def with_blank(
-    response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str], *, is_text_read: bool
-) -> ModelResponse:
-    """An empty response with a blank as its output.
+def with_blank(response: ModelResponse, parameters: ModelRequestParameters, exchange: Exchange) -> ModelResponse:
+    """An empty response with a blank as its output, if an output was asked for.
 
     The host would give up on an empty response, but passes on a blank, so that the ladder can ask. Not if the reply was
-    cut or filtered. `is_text_read`: a contract is set for an output that is only text to the host.
+    cut or filtered.
     """
     tool = only_tool(parameters)
     where = parameters.output_object is not None or tool is not None
-    where = where or (is_text_read and not parameters.output_tools)
+    where = where or (exchange.wanted is not None and not parameters.output_tools)
     if not where or response.finish_reason in ("length", "content_filter"):
         return response
     part = TextPart(_BLANK) if tool is None else ToolCallPart(tool.name, "")
     if isinstance(part, ToolCallPart):
-        written[part.tool_call_id] = ""
+        exchange.raw_arguments[part.tool_call_id] = ""
     return replace(response, parts=[*(kept for kept in response.parts if not _is_blank(kept)), part])
-
-
-def allows_nothing(like: Any) -> bool:
-    """Whether an output type accepts an empty reply: it is None, or may be."""
-    parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
-    several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
-    return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
 
 
 def _is_blank(part: object) -> bool:
@@ -244,9 +271,6 @@ def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
 
 def _rejected(reason: Reason, code: str, words: str, text: str) -> Rejected:
     return Rejected(reason, (Issue("$", code, words),), text)
-
-
-_ANYTHING: Final[Contract[Any]] = compile_contract({})
 
 
 def fault_in(
@@ -287,18 +311,11 @@ def reply_of(fault: Fault, text: str) -> Reply:
 
 
 def rescue(
-    run: Run,
-    ladder_for: Callable[[Contract[Any]], Ladder],
-    parameters: ModelRequestParameters,
-    error: Exception,
-    so_far: Sequence[ModelResponsePart] = (),
-    *,
-    takes_nothing: bool = False,
+    run: Run, parameters: ModelRequestParameters, error: Exception, so_far: Sequence[ModelResponsePart] = ()
 ) -> ModelResponse | None:
     """The reply that a provider error replaced or ended, or None if the error is to be raised.
 
     Without any text from the model it is an empty reply, and the ladder begins with the first stage that asks.
-    `takes_nothing`: an empty reply would count as an answer.
     """
     exchange = run.exchange
     is_read = exchange.is_read or wants_output(parameters)
@@ -310,7 +327,7 @@ def rescue(
     contract = exchange.wanted or _ANYTHING
     if not fault.text:
         rejected = read_reply(reply_of(fault, ""), contract)
-        if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
+        if not (isinstance(rejected, Rejected) and run.ladder_of(contract).asks_after(rejected, contract)):
             return None
     # As if it had arrived normally; its usage is not measured, because providers report none with an error.
     tool = only_tool(parameters)
@@ -322,8 +339,8 @@ def rescue(
         finish_reason="error",
     )
     if not fault.text and not parameters.function_tools:
-        response = with_blank(response, parameters, exchange.raw_arguments, is_text_read=exchange.wanted is not None)
-    if not response.parts and takes_nothing:
+        response = with_blank(response, parameters, exchange)
+    if not response.parts and run.takes_nothing:
         return None
     exchange.fault = fault
     return replace(response, parts=so_far) if fault.broken_off and fault.text else response

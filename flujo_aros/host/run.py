@@ -4,7 +4,7 @@
 
 - `run_agent` (`agent`) and `recording` create it with the caller's options; `claim_run` gives it to the first agent;
 - the path sets where it runs: `agent.DirectRun` once, `capability.Aros` from the context of each hook;
-- each request begins an `Exchange`, filled in by what makes the call (`request.FirstCall`, `stream.WatchedStream`),
+- each request begins an `Exchange`, filled in by what makes the call (`request.ReportedCall`, `stream.WatchedStream`),
   looks for the answer (`response`) and reads it (`recover`);
 - calls, texts and stages are added where they are made (`request`, `recover`);
 - it ends with an outcome (`recover.recover`), or with an error that says why there is none (`Run.error`).
@@ -28,7 +28,6 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    ModelResponsePart,
     ModelResponseStreamEvent,
 )
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
@@ -44,9 +43,13 @@ from flujo_aros.host.faults import Fault
 from flujo_aros.host.models import is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
-from flujo_aros.recovery import Ask, Evidence, Ladder, Reply
+from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.redaction import secrets_among
+from flujo_aros.settings import current_settings
 from flujo_aros.usage import Allowance, Usage
+
+TEXT: Final = ModelRequestParameters()
+"""A request for plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +62,6 @@ class StageRecord:
     calls: int
     usage: Usage = field(default_factory=Usage, compare=False)
     seconds: float = field(default=0.0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The caller's options for one run. `contract` and `ladder` apply to an `Aros` without its own."""
-
-    contract: Contract[Any] | None = None
-    ladder: Ladder | None = None
-    allowance: Allowance | None = None
-    """Asked before each model call of the run."""
-    resolve: Callable[[str], Awaitable[Model]] | None = None
-    """Returns the models that a stage names."""
-    checks: tuple[Check, ...] = ()
-    """Checks beyond the contract, for a contract that cannot contain them; they may be async."""
-    secrets: Iterable[str] = ()
-    """Values that no repair prompt may contain."""
-    evidence: Evidence | None = None
-    """The history that an adaptive ladder uses."""
-    refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """Which models rejected which schemas, and why: shared by the runs of a pipeline, and extended."""
-    is_text_judged: bool = False
-    """Whether truncated plain text is rejected. It is for steps, which do not check how a reply ended."""
-
-    # What is asked, where the run is not pydantic-ai's own.
-    prompt: Prompt = ""
-    history: Sequence[ModelMessage] = ()
-    """The conversation before the prompt."""
-    settings: ModelSettings | None = None
-    """Model settings, which override those of the agent."""
-    limits: UsageLimits | None = None
-    deps: object = None
 
 
 class Viewer(Protocol):
@@ -120,10 +92,8 @@ class OpenStream(Protocol):
         """What has arrived."""
         ...
 
-    def revise(
-        self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
-    ) -> None:
-        """Change it after its end."""
+    def revise(self, **changes: Any) -> None:
+        """Change fields of it after its end."""
         ...
 
 
@@ -144,8 +114,6 @@ class Exchange:
     """The stream of the reply, if it is streamed."""
     response: ModelResponse | None = None
     """The reply, or None while the request is in progress and after a failed one."""
-    used: tuple[ModelResponse | None, Usage] | None = None
-    """The response as it arrived, and its usage, because looking up the price is slow."""
     fault: Fault | None = None
     """The provider error that replaced or ended the reply."""
 
@@ -175,20 +143,17 @@ class Exchange:
     @property
     def is_read(self) -> bool:
         """Whether the reply is to be read: a contract was named, or more than plain text was requested."""
-        return self.wanted is not None or (
-            self.request is not None and wants_output(self.request.model_request_parameters)
-        )
+        return self.wanted is not None or wants_output(self.parameters)
 
     @property
     def form_sent(self) -> bool:
         """Whether the provider is asked to enforce a format: a schema, a tool call, or any JSON."""
-        request = self.request
-        return request is not None and is_form_sent(request.model_request_parameters, request.model)
+        return self.request is not None and is_form_sent(self.parameters, self.request.model)
 
     @property
-    def parameters(self) -> ModelRequestParameters | None:
+    def parameters(self) -> ModelRequestParameters:
         """The request parameters."""
-        return None if self.request is None else self.request.model_request_parameters
+        return TEXT if self.request is None else self.request.model_request_parameters
 
     @property
     def settings(self) -> ModelSettings | None:
@@ -208,20 +173,43 @@ class Run:
     `recording()` gives it to the caller.
     """
 
-    options: RunOptions = field(default_factory=RunOptions)
-    usage: RunUsage = field(default_factory=RunUsage)
-    """What pydantic-ai has counted."""
+    # The caller's options. `contract` and `ladder` apply to an `Aros` without its own.
+    contract: Contract[Any] | None = None
+    ladder: Ladder | None = None
+    allowance: Allowance | None = None
+    """Asked before each model call of the run."""
+    resolve: Callable[[str], Awaitable[Model]] | None = None
+    """Returns the models that a stage names."""
+    checks: tuple[Check, ...] = ()
+    """Checks beyond the contract, for a contract that cannot contain them; they may be async."""
+    secrets: Iterable[str] = ()
+    """Values that no repair prompt may contain."""
+    evidence: Evidence | None = None
+    """The history that an adaptive ladder uses."""
+    refusals: dict[str, str] = field(default_factory=dict[str, str])
+    """Which models rejected which schemas, and why: shared by the runs of a pipeline, and extended."""
+    is_text_judged: bool = False
+    """Whether truncated plain text is rejected. It is for steps, which do not check how a reply ended."""
+
+    # What is asked, where the run is not pydantic-ai's own.
+    prompt: Prompt = ""
+    history: Sequence[ModelMessage] = ()
+    """The conversation before the prompt."""
+    settings: ModelSettings | None = None
+    """Model settings, which override those of the agent."""
+    limits: UsageLimits | None = None
+    deps: object = None
 
     # Where it runs, set by the path that runs it: by `DirectRun` once, by `Aros` from the context of each hook.
+    usage: RunUsage = field(default_factory=RunUsage)
+    """What pydantic-ai has counted."""
     run_id: str = ""
     name: str = ""
     """The name of the agent."""
     model: Model = field(init=False)
     """The model that is asked, without what others have wrapped around it."""
-    limits: UsageLimits | None = None
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
     """The conversation, which grows."""
-    deps: object = None
     context: RunContext[Any] | None = None
     """pydantic-ai's context of the latest hook; None on the direct path."""
     instrument: InstrumentationSettings | None = None
@@ -232,6 +220,10 @@ class Run:
     # How `Aros` is to treat the replies.
     capture: bool = False
     clean_history: bool = False
+    own_ladder: Ladder | None = None
+    """The ladder of the `Aros`, which comes before the caller's."""
+    takes_nothing: bool = True
+    """Whether an empty reply is an answer."""
     annotate: bool = False
     """Describe what was repaired in the metadata of the messages."""
 
@@ -263,6 +255,10 @@ class Run:
         """The outcome of the latest reply, or None while unknown or if there was nothing to read."""
         return self.exchange.outcome
 
+    def ladder_of(self, contract: Contract[Any]) -> Ladder:
+        """The ladder for a contract."""
+        return self.own_ladder or self.ladder or ladder_for(contract, current_settings())
+
     def count_own(self, calls: int = 1) -> None:
         """The agent is about to ask its model; -1 takes back a call that was not allowed."""
         self.calls += calls
@@ -283,43 +279,77 @@ class Run:
             seconds = sum(ask.seconds for ask in asks)
             self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls, usage, seconds))
 
+    # The reply that is being read
+
     @property
     def question(self) -> tuple[ModelMessage, ...]:
-        """The conversation up to the request whose reply is being validated."""
+        """The conversation up to the request whose reply is being read."""
         messages = self.messages
         while messages and not isinstance(messages[-1], ModelRequest):
             messages = messages[:-1]
         return tuple(messages)
 
     @property
-    def finish(self) -> FinishReason | None:
-        """Why the reply being validated ended. It is not in the history before its stream has ended."""
+    def reply(self) -> ModelResponse | None:
+        """The reply that is being read, as far as it has arrived. It is not in the history before its stream ends."""
         last = self.messages[-1] if self.messages else None
         if isinstance(last, ModelResponse):
-            return last.finish_reason
-        return None if self.exchange.stream is None else self.exchange.stream.so_far().finish_reason
+            return last
+        return None if self.exchange.stream is None else self.exchange.stream.so_far()
 
     @property
-    def uncounted(self) -> RequestUsage | None:
-        """The usage of the reply being validated, while it is not counted yet because its stream is open."""
-        counted = bool(self.messages) and isinstance(self.messages[-1], ModelResponse)
-        return None if counted or self.exchange.stream is None else self.exchange.stream.usage
+    def finish(self) -> FinishReason | None:
+        """Why that reply ended."""
+        reply = self.reply
+        return None if reply is None else reply.finish_reason
+
+    def revise(self, **changes: Any) -> None:
+        """Change fields of that reply."""
+        if self.messages and isinstance(self.messages[-1], ModelResponse):
+            self.messages[-1] = replace(self.messages[-1], **changes)
+        elif self.exchange.stream is not None:
+            self.exchange.stream.revise(**changes)
+
+    # What the run has cost
+
+    @property
+    def usage_so_far(self) -> RunUsage:
+        """What pydantic-ai has counted, with the reply whose stream is still open, which it counts at its end."""
+        usage, stream = copy(self.usage), self.exchange.stream
+        if stream is not None and not (self.messages and isinstance(self.messages[-1], ModelResponse)):
+            usage.incr(stream.usage)
+            usage.requests += 1
+        return usage
+
+    def check_call(self) -> None:
+        """Raise `UsageLimitExceeded` if the limits of the run allow no further call."""
+        if self.limits is not None:
+            usage = self.usage_so_far
+            usage.requests += self.failed
+            self.limits.check_before_request(usage)
+
+    def check_limits(self, response: ModelResponse | None = None) -> None:
+        """Raise `UsageLimitExceeded` if the run has exceeded its limits, or a response that of one request."""
+        limits = self.limits
+        if limits is None:
+            return
+        usage = self.usage_so_far
+        limits.check_tokens(usage)
+        limits.check_cost(usage, warn_if_cost_unavailable=False)
+        if response is not None and limits.per_request_input_tokens_limit is not None:
+            limits.check_per_request_input_tokens(response.usage.input_tokens)
 
     @property
     def spent(self) -> Usage:
-        """The usage of the run, including failed calls, which the host does not count."""
-        return self._with_failed(difference(self.usage, RunUsage()))
+        """The usage of the run, including failed calls, which pydantic-ai does not count."""
+        return self.spent_of(self.usage)
 
-    def _with_failed(self, used: Usage) -> Usage:
-        """The host's count plus the failed calls. Failed calls and broken-off streams are not measured."""
+    def spent_of(self, usage: RunUsage, before: RunUsage | None = None) -> Usage:
+        """The usage since `before`, including failed calls. Those and streams that broke off are not measured."""
+        used = difference(usage, before or RunUsage())
         failed = max(0, self.calls - used.requests)
-        unmeasured = failed + self.broken_off
-        if not unmeasured:
-            return used
-        requests = used.requests + failed
-        return replace(
-            used, requests=requests, unmeasured_requests=min(requests, used.unmeasured_requests + unmeasured)
-        )
+        requests, unmeasured = used.requests + failed, used.unmeasured_requests + failed + self.broken_off
+        return replace(used, requests=requests, unmeasured_requests=min(requests, unmeasured))
 
     @contextmanager
     def observed(self, *hidden: object) -> Generator[None]:
@@ -348,22 +378,14 @@ class Run:
                         outcome=ended,
                         trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
                         reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
-                        usage=self._with_failed(difference(self.usage, before)),
+                        usage=self.spent_of(self.usage, before),
                         seconds=time.perf_counter() - started,
                     )
                 )
 
-    @property
-    def spent_so_far(self) -> Usage:
-        """The same, including the reply being validated."""
-        counted, uncounted = copy(self.usage), self.uncounted
-        if uncounted is not None:
-            counted.incr(uncounted)
-            counted.requests += 1
-        return self._with_failed(difference(counted, RunUsage()))
-
-    def error(self, outcome: Rejected | Degraded, usage: Usage) -> OutputError:
+    def error(self, outcome: Rejected | Degraded, usage: Usage | None = None) -> OutputError:
         """The error for a run that ends without a value, with everything that is known about it."""
+        usage = usage or self.spent_of(self.usage_so_far)
         rejected = outcome.because if isinstance(outcome, Degraded) else outcome
         stages, wanted = tuple(stage.stage for stage in self.stages), self.exchange.wanted
         tried = f"; tried: {', '.join(stages)}" if stages else ""

@@ -34,26 +34,20 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
+from pydantic_ai.usage import RequestUsage, RunUsage
 
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.output import wire_of
-from flujo_aros.host.request import FirstCall, check_limits, in_some_form, price
-from flujo_aros.host.response import written_in
+from flujo_aros.host.request import ReportedCall, in_some_form, price
+from flujo_aros.host.response import rescue, written_in
 from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.read import StreamReader
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.settings import StreamingSettings, current_settings
 
-Rescued: TypeAlias = Callable[[ModelRequestParameters, Exception, Sequence[ModelResponsePart]], ModelResponse | None]
-"""Returns the reply that an error replaced or ended, or None if the error is to be raised."""
-Rescue: TypeAlias = Callable[
-    [RunContext[Any] | None, Run, ModelRequestParameters, Exception, Sequence[ModelResponsePart]], ModelResponse | None
-]
-"""The same, in a run, with its context if there is one."""
 Behind: TypeAlias = Callable[[RunContext[Any], ModelResponse], Awaitable[str]]
 """The text to append to a reply that has streamed; empty if none."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
@@ -62,18 +56,15 @@ End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 class WatchedModel(WrapperModel):
     """Passes every event of a stream through, and ends a stream that breaks off with the reply received so far.
 
-    If the provider rejects a schema, it is put in the prompt. `rescue` returns the reply that an error replaced.
-    Every call is reported to the observers once the caller's allowance permits it. `buffered` waits for the end of a
-    stream and replays the complete reply. `behind` returns the text to append to a streamed reply, or revises one that
-    has not been shown. `run` is the calling one, or an empty one if a durable engine calls from outside of a run.
+    If the provider rejects a schema, it is put in the prompt. Every call is reported to the observers once the caller's
+    allowance permits it. `buffered` waits for the end of a stream and replays the complete reply. `behind` returns the
+    text to append to a streamed reply, or revises one that has not been shown. `run` is the calling one, or an empty
+    one if a durable engine calls from outside of a run.
     """
 
-    def __init__(
-        self, wrapped: Model, run: Run, *, rescue: Rescue, buffered: bool = False, behind: Behind | None = None
-    ) -> None:
+    def __init__(self, wrapped: Model, run: Run, *, buffered: bool = False, behind: Behind | None = None) -> None:
         super().__init__(wrapped)
         self._run = run
-        self._rescue = rescue
         self._buffered = buffered
         self._behind = behind
 
@@ -88,10 +79,10 @@ class WatchedModel(WrapperModel):
         if run.viewer is not None and run.context is not None:
             asked = self.request_stream(messages, model_settings, model_request_parameters, run.context)
             async with asked as stream:
-                return await read_out(stream, run.viewer, run.limits or UsageLimits(), run.usage)
+                return await read_out(stream, run, run.viewer, run.usage)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with FirstCall(run, self.wrapped, messages, form) as call:
+            async with ReportedCall(run, self.wrapped, messages, form) as call:
                 call.response = await self.wrapped.request(messages, model_settings, form)
             return call.response
 
@@ -108,8 +99,8 @@ class WatchedModel(WrapperModel):
         """Open the stream of the wrapped model."""
         parameters, run = model_request_parameters, self._run
 
-        async def opening(form: ModelRequestParameters) -> tuple[FirstCall, StreamedResponse, AsyncExitStack]:
-            call = FirstCall(run, self.wrapped, messages, form)
+        async def opening(form: ModelRequestParameters) -> tuple[ReportedCall, StreamedResponse, AsyncExitStack]:
+            call = ReportedCall(run, self.wrapped, messages, form)
             async with AsyncExitStack() as entered:
                 await entered.enter_async_context(call)
                 asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
@@ -121,8 +112,7 @@ class WatchedModel(WrapperModel):
             end: End | None = None
             if self._behind is not None and run_context is not None:
                 end = partial(self._behind, run_context)
-            rescue = partial(self._rescue, run_context, run)
-            stream = WatchedStream(live, parameters, call, rescue, None if self._buffered else end)
+            stream = WatchedStream(live, parameters, call, None if self._buffered else end)
             try:
                 if not self._buffered:
                     yield stream
@@ -146,19 +136,12 @@ class WatchedStream(StreamedResponse):
     """
 
     def __init__(
-        self,
-        live: StreamedResponse,
-        parameters: ModelRequestParameters,
-        call: FirstCall,
-        rescue: Rescued,
-        end: End | None = None,
+        self, live: StreamedResponse, parameters: ModelRequestParameters, call: ReportedCall, end: End | None = None
     ) -> None:
         super().__init__(parameters)
         self.live = live
         self.final: ModelResponse | None = None
-        self.first_at: float | None = None
         self._call = call
-        self._rescue = rescue
         self._end = end
         self._ends_with_text = call.parameters is parameters or parameters.output_mode != "tool"
         """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
@@ -177,7 +160,7 @@ class WatchedStream(StreamedResponse):
         if self.final is None and self._broken_off:
             self._call.run.broken_off += bool(so_far.parts)  # the host counts no other
             so_far = replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
-        self._call.response, self._call.first_at = so_far, self.first_at
+        self._call.response = so_far
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one produces them."""
@@ -199,7 +182,7 @@ class WatchedStream(StreamedResponse):
                     yield event
         except PROVIDER_FAULTS as error:
             so_far = self.live.get().parts
-            found = self._rescue(self.model_request_parameters, error, so_far)
+            found = rescue(self._call.run, self.model_request_parameters, error, so_far)
             if found is None:
                 raise
             for event in self._replacing(found) if found.parts != so_far else self._finalized():
@@ -256,7 +239,7 @@ class WatchedStream(StreamedResponse):
         return [started, self.final_result_event, PartEndEvent(index=index, part=part)]
 
     def _notice(self, event: ModelResponseStreamEvent) -> None:
-        self.first_at = self.first_at or perf_counter()
+        self._call.first_at = self._call.first_at or perf_counter()
         if isinstance(event, PartStartEvent):
             self._open = event.index
         elif isinstance(event, PartEndEvent):
@@ -294,32 +277,19 @@ class WatchedStream(StreamedResponse):
         """The same, without side effects."""
         return self.live.get() if self.final is None else self.final
 
-    def revise(
-        self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
-    ) -> None:
-        """Change the complete reply after its end, including the object that pydantic-ai already has."""
+    def revise(self, **changes: Any) -> None:
+        """Change fields of the complete reply after its end, also in the object that pydantic-ai already has."""
         self.final = self._given or self.so_far()
-        if parts is not None:
-            self.final.parts = parts
-        if metadata is not None:
-            self.final.metadata = {**(self.final.metadata or {}), **metadata}
-
-    async def cancel(self) -> None:
-        """Stop the live stream."""
-        await self.live.cancel()
+        for name, value in changes.items():
+            setattr(self.final, name, value)
 
     async def close_stream(self) -> None:
-        """Close the live stream."""
-        await self.live.close_stream()
+        """Cancel the live stream."""
+        await self.live.cancel()
 
     def get_stream_cancel_errors(self) -> tuple[type[BaseException], ...]:
         """The errors that cancelling the live stream may cause."""
         return self.live.get_stream_cancel_errors()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the live stream was cancelled."""
-        return self.live.cancelled
 
     @property
     def usage(self) -> RequestUsage:
@@ -351,18 +321,18 @@ class WatchedStream(StreamedResponse):
         return self.live.time_to_first_chunk(request_start)
 
 
-async def read_out(stream: StreamedResponse, viewer: Viewer, limits: UsageLimits, *usages: RunUsage) -> ModelResponse:
+async def read_out(stream: StreamedResponse, run: Run, viewer: Viewer, *usages: RunUsage) -> ModelResponse:
     """Read a stream to its end, show each event, and return the reply.
 
-    Raises `UsageLimitExceeded` as soon as the first of `usages`, that of the run, passes a limit. The usage of a stream
-    that is not read to its end is counted in all of them.
+    Raises `UsageLimitExceeded` as soon as the run passes a limit. The usage of a stream that is not read to its end is
+    counted in `usages`.
     """
     viewer.begin()
-    limited, ended = limits.has_token_limits(), False
+    limited, ended = run.limits is not None and run.limits.has_token_limits(), False
     try:
         async for event in stream:
             if limited:
-                check_limits(usages[0] + stream.usage, limits)
+                run.check_limits()
             await viewer.take(event)
         ended = True
     finally:

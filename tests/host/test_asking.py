@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros import AgentSpec, Aros, OutputError, Reason, Usage, UsageError, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.events import AskFinished, AskStarted
-from flujo_aros.host import Run, RunOptions, ask_model, native_of, recording, run_agent
+from flujo_aros.host import Run, ask_model, native_of, recording, run_agent
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 
 from .matrix import Item
@@ -33,7 +33,7 @@ PLAIN = ModelProfile(supports_json_schema_output=False)
 def asked(script, ask, *, conversation=None, resolve=None):
     question = ModelRequest(parts=[UserPromptPart("How many?")], instructions="Be brief.")
     messages = [question] if conversation is None else [*conversation]
-    run = Run(RunOptions(resolve=resolve), messages=messages)
+    run = Run(resolve=resolve, messages=messages)
     run.model = script.model
     return asyncio.run(ask_model(run, ask))
 

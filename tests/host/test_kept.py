@@ -21,7 +21,7 @@ class Source:
 
 
 async def runnable(contract=NUMBER, spec=SPEC, models=None):
-    return await direct_agent(spec, contract, None, models)
+    return await direct_agent(spec, contract, models)
 
 
 def test_a_model_is_made_once_in_an_event_loop():

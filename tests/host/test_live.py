@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, UserPromptPart
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
+from pydantic_ai.usage import UsageLimits
 
 from flujo_aros import Accepted, AgentSpec, Aros, Degraded, LimitReached, Reason, Rejected, current_settings, observing
 from flujo_aros.contract import Output, compile_contract
@@ -189,17 +189,10 @@ def test_a_history_precedes_the_prompt():
     assert script.prompt(0).index("earlier") < script.prompt(0).index("hello")
 
 
-@dataclass
-class Limits:
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_cost: Decimal | None = None
-
-
 def test_limits_hold_before_each_call():
     script = Script(BAD, GOOD)
     with pytest.raises(UsageLimitExceeded):
-        run(script, limits=Limits(max_requests=1))
+        run(script, limits=UsageLimits(request_limit=1))
     assert script.calls == 1
 
 

@@ -6,11 +6,10 @@ steps inside is a frame around them, with the bodies of a choice or of a paralle
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import typer
 
@@ -52,10 +51,34 @@ def mermaid(plan: Plan) -> str:
       n1 --> n2
     <BLANKLINE>
     """
-    return (
-        "\n".join(["flowchart TD", *_flow([_node(each) for each in plan["steps"]], "  ", map("n{}".format, count(1)))])
-        + "\n"
-    )
+    return "\n".join(["flowchart TD", *_flow(plan["steps"], "  ", map("n{}".format, count(1))), ""])
+
+
+def _flow(steps: Sequence[Plan], indent: str, names: Iterator[str]) -> Iterator[str]:
+    before = None
+    for step in steps:
+        name = next(names)
+        words, bodies = [_quoted(each) for each in _words(step) if each], step.get("bodies", {})
+        if bodies:
+            yield f'{indent}subgraph {name}["{": ".join(words)}"]'
+            for scope, inner in bodies.items():
+                if len(bodies) > 1:
+                    yield f'{indent}  subgraph {next(names)}["{_quoted(visible_line(scope))}"]'
+                    yield from _flow(inner, indent + "    ", names)
+                    yield f"{indent}  end"
+                else:
+                    yield from _flow(inner, indent + "  ", names)
+            yield f"{indent}end"
+        else:
+            yield f'{indent}{name}["{"<br/>".join(words)}"]'
+        if before is not None:
+            yield f"{indent}{before} --> {name}"
+        before = name
+
+
+def _quoted(text: str) -> str:
+    """A string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
+    return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
 
 
 def svg(plan: Plan) -> str:
@@ -65,7 +88,7 @@ def svg(plan: Plan) -> str:
     >>> svg({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}]}).startswith("<svg ")
     True
     """
-    body = _Column(tuple(_node(each) for each in plan["steps"]))
+    body = _column(plan["steps"])
     width, height = body.width + 2 * _PAD, body.height + 2 * _PAD
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     title = f"<title>{escape(visible_line(plan['blueprint']))}</title>"
@@ -73,86 +96,61 @@ def svg(plan: Plan) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{title}\n{_STYLE}\n{drawn}\n</svg>\n'
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """One step of the drawing: what is written in it, and the steps in it."""
+class _Box(NamedTuple):
+    """A part of the drawing: its size in pixels, and its elements with its upper left corner at a place."""
 
-    name: str
-    detail: str
-    bodies: tuple[tuple[str, _Column], ...] = ()
-
-    @property
-    def width(self) -> int:
-        """In pixels."""
-        text = max(_text_width(self.name, bold=True), _text_width(self.detail)) + 2 * _PAD
-        inside = sum(column.width for _, column in self._columns()) + _GAP * (len(self.bodies) - 1) + 2 * _PAD
-        return max(_LEAST, text, inside if self.bodies else 0)
-
-    @property
-    def height(self) -> int:
-        """In pixels."""
-        head = _HEAD if self.detail else _HEAD - _LINE
-        if not self.bodies:
-            return head
-        return head + max(column.height for _, column in self._columns()) + _LABEL + _PAD
-
-    def _columns(self) -> Iterator[tuple[str, _Column]]:
-        for label, column in self.bodies:
-            least = _text_width(label)
-            yield label, column if column.width >= least else _Column(column.nodes, least)
-
-    def drawn(self, x: int, y: int) -> Iterator[str]:
-        """The elements of this step with its upper left corner there."""
-        style = "frame" if self.bodies else "step"
-        yield f'<rect class="{style}" x="{x}" y="{y}" width="{self.width}" height="{self.height}" rx="6"/>'
-        middle = x + self.width // 2
-        yield f'<text class="name" x="{middle}" y="{y + 20}">{escape(self.name)}</text>'
-        if self.detail:
-            yield f'<text x="{middle}" y="{y + 20 + _LINE}">{escape(self.detail)}</text>'
-        columns = list(self._columns())
-        used = sum(column.width for _, column in columns) + _GAP * (len(columns) - 1)
-        left, top = x + (self.width - used) // 2, y + (_HEAD if self.detail else _HEAD - _LINE)
-        for label, column in columns:
-            if label:
-                yield f'<text class="label" x="{left + column.width // 2}" y="{top + 10}">{escape(label)}</text>'
-            yield from column.drawn(left, top + _LABEL)
-            left += column.width + _GAP
+    width: int
+    height: int
+    drawn: Callable[[int, int], Iterator[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """Steps that follow each other, from top to bottom."""
+def _column(steps: Sequence[Plan], least: int = 0) -> _Box:
+    """Steps that follow each other, from top to bottom, each in the middle."""
+    boxes = [_step(each) for each in steps]
+    width = max(least, *(box.width for box in boxes), 0)
 
-    nodes: tuple[_Node, ...]
-    least: int = 0
-
-    @property
-    def width(self) -> int:
-        """In pixels."""
-        return max(self.least, *(node.width for node in self.nodes), 0)
-
-    @property
-    def height(self) -> int:
-        """In pixels."""
-        return sum(node.height for node in self.nodes) + _ARROW * (len(self.nodes) - 1)
-
-    def drawn(self, x: int, y: int) -> Iterator[str]:
-        """The elements of the column with its upper left corner there, each step in the middle."""
-        middle = x + self.width // 2
-        for index, node in enumerate(self.nodes):
+    def drawn(x: int, y: int) -> Iterator[str]:
+        middle = x + width // 2
+        for index, box in enumerate(boxes):
             if index:
                 yield f'<path class="arrow" d="M{middle} {y}v{_ARROW - 2}m-4 -6l4 6l4 -6"/>'
                 y += _ARROW
-            yield from node.drawn(middle - node.width // 2, y)
-            y += node.height
+            yield from box.drawn(middle - box.width // 2, y)
+            y += box.height
+
+    return _Box(width, sum(box.height for box in boxes) + _ARROW * (len(boxes) - 1), drawn)
 
 
-def _node(step: Plan) -> _Node:
-    bodies = tuple(
-        (visible_line(scope), _Column(tuple(_node(each) for each in steps)))
-        for scope, steps in step.get("bodies", {}).items()
-    )
-    return _Node(_clipped(step["name"]), _clipped(_detail(step)), bodies)
+def _step(step: Plan) -> _Box:
+    """A step; one with steps inside is a frame around them, with its bodies side by side."""
+    name, detail = _words(step)
+    bodies = [(visible_line(scope), inner) for scope, inner in step.get("bodies", {}).items()]
+    columns = [(scope, _column(inner, _text_width(scope))) for scope, inner in bodies]
+    inside = sum(column.width + _GAP for _, column in columns) - _GAP
+    text = max(_text_width(name, bold=True), _text_width(detail))
+    width = max(_LEAST, text + 2 * _PAD, inside + 2 * _PAD)
+    head = _HEAD if detail else _HEAD - _LINE
+    tallest = max((column.height + _LABEL + _PAD for _, column in columns), default=0)
+
+    def drawn(x: int, y: int) -> Iterator[str]:
+        style, middle = "frame" if columns else "step", x + width // 2
+        yield f'<rect class="{style}" x="{x}" y="{y}" width="{width}" height="{head + tallest}" rx="6"/>'
+        yield f'<text class="name" x="{middle}" y="{y + 20}">{escape(name)}</text>'
+        if detail:
+            yield f'<text x="{middle}" y="{y + 20 + _LINE}">{escape(detail)}</text>'
+        left, top = x + (width - inside) // 2, y + head
+        for scope, column in columns:
+            if scope:
+                yield f'<text class="label" x="{left + column.width // 2}" y="{top + 10}">{escape(scope)}</text>'
+            yield from column.drawn(left, top + _LABEL)
+            left += column.width + _GAP
+
+    return _Box(width, head + tallest, drawn)
+
+
+def _words(step: Plan) -> tuple[str, str]:
+    """What is written in a step: its name, and what it asks."""
+    return _clipped(step["name"]), _clipped(_detail(step))
 
 
 def _detail(step: Plan) -> str:
@@ -172,33 +170,6 @@ def _detail(step: Plan) -> str:
 def _clipped(text: str) -> str:
     line = visible_line(text)
     return line if len(line) <= _MOST else line[: _MOST - 1] + "…"
-
-
-def _flow(nodes: Sequence[_Node], indent: str, names: Iterator[str]) -> Iterator[str]:
-    before = None
-    for node in nodes:
-        name = next(names)
-        label = "<br/>".join(_quoted(each) for each in (node.name, node.detail) if each)
-        if node.bodies:
-            yield f'{indent}subgraph {name}["{label.replace("<br/>", ": ")}"]'
-            for scope, column in node.bodies:
-                if len(node.bodies) > 1:
-                    yield f'{indent}  subgraph {next(names)}["{_quoted(scope)}"]'
-                    yield from _flow(column.nodes, indent + "    ", names)
-                    yield f"{indent}  end"
-                else:
-                    yield from _flow(column.nodes, indent + "  ", names)
-            yield f"{indent}end"
-        else:
-            yield f'{indent}{name}["{label}"]'
-        if before is not None:
-            yield f"{indent}{before} --> {name}"
-        before = name
-
-
-def _quoted(text: str) -> str:
-    """A string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
-    return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
 
 
 def _text_width(text: str, *, bold: bool = False) -> int:

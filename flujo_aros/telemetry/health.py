@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from functools import partial
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, or_, select, true
 
 from flujo_aros.outcome import Reason
 from flujo_aros.telemetry.formatting import NEXT, code_words, share_words
@@ -262,259 +264,208 @@ _REPAIRED: Final = ("lossless", "inferred", "lossy")
 _WRAPPED: Final = "synthesized"
 _MOST_STEPS: Final = 10
 _MOST_REPAIRS: Final = 50
+_IN_TREND: Final = (RUNS, STEPS, READINGS)
+
+_Rows: TypeAlias = Sequence[Any]
+"""Counted rows: each with the columns by which they were counted, their `number`, and sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The filter: a period of time, and optionally one step or model."""
+    """The filter: a period of time, divided into equal `pieces`, and optionally one step or model."""
 
     since: datetime
     until: datetime
     step: str | None = None
     model: str | None = None
+    pieces: int = 0
 
-    def within(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """Whether a time is in the period."""
-        return and_(column >= self.since.timestamp(), column < self.until.timestamp())
+    @property
+    def starts(self) -> list[float]:
+        """When each piece starts."""
+        width = (self.until - self.since) / max(self.pieces, 1)
+        return [(self.since + width * number).timestamp() for number in range(self.pieces)]
 
-    def of_step(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """Whether it is the step or a step inside it."""
-        if self.step is None:
-            return true()
-        return or_(column == self.step, column.startswith(f"{self.step}/", autoescape=True))
+    def selects(self, table: Table) -> ColumnElement[bool]:
+        """Whether a row is in the period and belongs to the step and the model; of a run, whether it contains them."""
+        time = _time_of(table)
+        within = and_(time >= self.since.timestamp(), time < self.until.timestamp())
+        if table is RUNS:
+            if self.step is None and self.model is None:
+                return within
+            inside = ASKS if self.step is None else STEPS
+            return and_(within, RUNS.c.run_id.in_(select(inside.c.run_id).where(self.selects(inside))))
+        if self.step is not None:
+            place = table.c.place if table is STEPS else table.c.step_place
+            within = and_(within, or_(place == self.step, place.startswith(f"{self.step}/", autoescape=True)))
+        if self.model is not None and table is STEPS:
+            return and_(within, STEPS.c.id.in_(select(ASKS.c.step_id).where(self.selects(ASKS))))
+        return within if self.model is None else and_(within, table.c.model == self.model)
 
-    def rows(self, table: Table) -> ColumnElement[bool]:
-        """Selects rows of calls, readings, repairs or stages."""
-        time = table.c.at if "at" in table.c else table.c.started
-        model = true() if self.model is None else table.c.model == self.model
-        return and_(self.within(time), self.of_step(table.c.step_place), model)
+    def count(
+        self,
+        connection: Connection,
+        table: Table,
+        *names: str,
+        sums: Sequence[str] = (),
+        where: ColumnElement[bool] | None = None,
+    ) -> _Rows:
+        """The number of rows for each combination of these columns; of what a trend shows, also for each `piece`."""
+        time, later = _time_of(table), self.starts[1:] if table in _IN_TREND else []
+        chosen: list[ColumnElement[Any]] = [table.c[name] for name in (*names, *sums)]
+        if later:
+            began = ((time < start, number) for number, start in enumerate(later))
+            chosen.append(case(*began, else_=len(later)).label("piece"))
+        found = select(*chosen).where(self.selects(table), true() if where is None else where).subquery().c
+        keys = [column for column in found if column.name not in sums]
+        totals = [func.sum(found[name]).label(name) for name in sums]
+        known = [func.count(found[name]).label("timed") for name in sums if name == "seconds"]
+        query = select(*keys, func.count().label("number"), *totals, *known).group_by(*keys)
+        return connection.execute(query).all()
 
-    def steps(self) -> ColumnElement[bool]:
-        """Selects steps."""
-        asked = select(ASKS.c.step_id).where(self.within(ASKS.c.started), ASKS.c.model == self.model)
-        mine = true() if self.model is None else STEPS.c.id.in_(asked)
-        return and_(self.within(STEPS.c.started), self.of_step(STEPS.c.place), mine)
 
-    def runs(self) -> ColumnElement[bool]:
-        """Selects runs: with a step or a model, those that contain it."""
-        if self.step is None and self.model is None:
-            return self.within(RUNS.c.started)
-        if self.step is None:
-            return and_(self.within(RUNS.c.started), RUNS.c.run_id.in_(select(ASKS.c.run_id).where(self.rows(ASKS))))
-        return and_(self.within(RUNS.c.started), RUNS.c.run_id.in_(select(STEPS.c.run_id).where(self.steps())))
+def _time_of(table: Table) -> ColumnElement[float]:
+    return table.c.at if "at" in table.c else table.c.started
 
 
-def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
-    """The health of a journal in this period; `trend` divides it into that many intervals."""
-    rows = _steps(connection, span)
-    runs, steps = _ended(connection, span, _counted((row.status, row.number) for row in rows))
-    models = tuple(_models(connection, span))
-    repairs = tuple(_repairs(connection, span))
-    stages = tuple(_stages(connection, span))
+def _number(rows: Iterable[Any], column: str = "", *values: str) -> int:
+    """How many rows were counted; if a column is named, only those with one of these values."""
+    return sum(row.number for row in rows if not column or getattr(row, column) in values)
+
+
+def _by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
+    """The rows by the values of these columns, or by the value of one; the largest number first."""
+    found: defaultdict[Any, list[Any]] = defaultdict(list)
+    for row in rows:
+        key = tuple(getattr(row, column) or "" for column in columns)
+        found[key if len(columns) > 1 else key[0]].append(row)
+    order = sorted(found, key=lambda key: (-_number(found[key]), key))
+    return defaultdict(list, {key: found[key] for key in order})
+
+
+def _counts(rows: _Rows, column: str) -> dict[str, int]:
+    """The numbers by the value of a column, the largest first."""
+    return {value: _number(of) for value, of in _by(rows, column).items() if value}
+
+
+def _usage(rows: _Rows) -> Usage:
+    return Usage.total(usage_in(*(getattr(row, name) for name in USED)) for row in rows)
+
+
+def diagnose(connection: Connection, span: Span) -> Health:
+    """The health of a journal in this period."""
+    count = partial(span.count, connection)
+    runs = count(RUNS, "status")
+    steps = count(STEPS, "pipeline", "place", "status", "trust", sums=("seconds", *USED))
+    readings = count(READINGS, "stage", "model", "step_place", "outcome", "trust", "reason")
+    asks = count(ASKS, "model", "stage", sums=USED)
+    faults = count(ASKS, "model", where=ASKS.c.fault.is_not(None))
+    ran = count(STAGES, "stage", "outcome", where=STAGES.c.outcome != "passed")
+    edits = count(REPAIRS, "code", "risk", "place", "step_place", "model", where=REPAIRS.c.again.is_(False))
+
+    first = [row for row in readings if row.stage == "first"]
+    models = tuple(_models(asks, faults, first))
+    repairs = tuple(_repairs(edits, readings))
+    stages = tuple(_stages(ran, asks))
+    open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
+    alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
+
+    def ended(table: Table, rows: _Rows) -> dict[str, int]:
+        """By status. Those whose process is gone are `lost`, although the journal does not record their end."""
+        counts = _counts(rows, "status")
+        if "running" in counts:
+            left = and_(table.c.status == "running", table.c.run_id.not_in(alive))
+            lost = _number(count(table, "status", where=left))
+            counts |= {"running": counts["running"] - lost, "lost": lost}
+        return {status: number for status, number in counts.items() if number}
+
     return Health(
         since=span.since.timestamp(),
         until=span.until.timestamp(),
-        runs=runs,
-        steps=steps,
-        trust=_counted((row.trust, row.number) for row in rows),
-        usage=Usage.total(model.usage for model in models),
-        replies=sum(model.replies for model in models),
-        rejected=sum(model.rejected for model in models),
-        repaired=sum(model.repaired for model in models),
-        wrapped=sum(model.wrapped for model in models),
-        worst_steps=tuple(_worst_steps(rows)),
+        runs=ended(RUNS, runs),
+        steps=ended(STEPS, steps),
+        trust=_counts(steps, "trust"),
+        usage=_usage(asks),
+        replies=_number(first),
+        rejected=_number(first, "outcome", "rejected"),
+        repaired=_number(first, "trust", *_REPAIRED),
+        wrapped=_number(first, "trust", _WRAPPED),
+        worst_steps=tuple(_worst_steps(steps)),
         models=models,
         repairs=repairs,
         stages=stages,
-        trend=tuple(_trend(connection, span, trend)),
-        advice=tuple(advise(models, repairs, stages, tuple(_rejections(connection, span)))),
+        trend=tuple(_trend(span.starts, runs, steps, first)),
+        advice=tuple(advise(models, repairs, stages, tuple(_rejections(first)))),
     )
 
 
-def _ended(connection: Connection, span: Span, steps: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Runs and steps by status. Those whose process is gone are `lost`, although the journal does not record their
-    end."""
-    runs = _by(connection, RUNS.c.status, span.runs())
-    open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
-    alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
-    for counts, table, which in ((runs, RUNS, span.runs()), (steps, STEPS, span.steps())):
-        lost = and_(which, table.c.status == "running", table.c.run_id.not_in(alive))
-        if size := _by(connection, table.c.status, lost).get("running", 0) if "running" in counts else 0:
-            counts |= {"lost": size, "running": counts["running"] - size}
-            if not counts["running"]:
-                del counts["running"]
-    return runs, steps
-
-
-def _by(connection: Connection, column: ColumnElement[Any], which: ColumnElement[bool]) -> dict[str, int]:
-    query = select(column, func.count()).where(which).group_by(column).order_by(func.count().desc(), column)
-    return {str(row[0]): int(row[1]) for row in connection.execute(query)}
-
-
-def _sums(table: Table) -> tuple[ColumnElement[Any], ...]:
-    return tuple(func.sum(table.c[name]).label(name) for name in USED)
-
-
-def _usage(row: Row[Any]) -> Usage:
-    return usage_in(*(getattr(row, name) for name in USED))
-
-
-def _count(which: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(case((which, 1), else_=0)), 0)
-
-
-def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
-    calls = select(ASKS.c.model, *_sums(ASKS)).where(span.rows(ASKS)).group_by(ASKS.c.model)
-    failed = and_(span.rows(ASKS), ASKS.c.fault.is_not(None))
-    faults = select(ASKS.c.model, func.count().label("number")).where(failed).group_by(ASKS.c.model)
-    faulty = {row.model: row.number for row in connection.execute(faults)}
-    read = select(
-        READINGS.c.model,
-        func.count().label("replies"),
-        _count(READINGS.c.outcome == "rejected").label("rejected"),
-        _count(READINGS.c.trust.in_(_REPAIRED)).label("repaired"),
-        _count(READINGS.c.trust == _WRAPPED).label("wrapped"),
-    )
-    asked = {row.model: row for row in connection.execute(calls)}
-    readings = {row.model: row for row in connection.execute(read.where(_first(span)).group_by(READINGS.c.model))}
-    found = [_model(name, asked.get(name), faulty.get(name, 0), readings.get(name)) for name in {*asked, *readings}]
+def _models(asks: _Rows, faults: _Rows, first: _Rows) -> Iterator[ModelHealth]:
+    calls, replies, failed = _by(asks, "model"), _by(first, "model"), _by(faults, "model")
+    found = [
+        ModelHealth(
+            model=model,
+            calls=_usage(calls[model]).requests,
+            faults=_number(failed[model]),
+            replies=_number(replies[model]),
+            rejected=_number(replies[model], "outcome", "rejected"),
+            repaired=_number(replies[model], "trust", *_REPAIRED),
+            wrapped=_number(replies[model], "trust", _WRAPPED),
+            usage=_usage(calls[model]),
+        )
+        for model in {*calls, *replies}
+    ]
     yield from sorted(found, key=lambda model: (-model.trouble, -model.calls, model.model))
 
 
-def _model(name: str | None, asked: Any, faults: int, read: Any) -> ModelHealth:
-    usage = Usage() if asked is None else _usage(asked)
-    kinds = ("replies", "rejected", "repaired", "wrapped")
-    counts = {kind: 0 if read is None else int(getattr(read, kind)) for kind in kinds}
-    return ModelHealth(model=name or "", calls=usage.requests, faults=faults, usage=usage, **counts)
-
-
-def _steps(connection: Connection, span: Span) -> list[Row[Any]]:
-    """The steps, counted by name, status and trust."""
-    keys = (STEPS.c.pipeline, STEPS.c.place, STEPS.c.status, STEPS.c.trust)
-    timed = (func.sum(STEPS.c.seconds).label("seconds"), func.count(STEPS.c.seconds).label("timed"))
-    query = select(*keys, func.count().label("number"), *timed, *_sums(STEPS)).where(span.steps()).group_by(*keys)
-    return [*connection.execute(query).all()]
-
-
-def _worst_steps(rows: Iterable[Row[Any]]) -> Iterator[StepHealth]:
-    by_step: dict[tuple[str, str], list[Row[Any]]] = defaultdict(list)
-    for row in rows:
-        by_step[row.pipeline or "", row.place or ""].append(row)
-    found = [_step(*key, of) for key, of in by_step.items()]
+def _worst_steps(steps: _Rows) -> Iterator[StepHealth]:
+    found = [
+        StepHealth(
+            pipeline=pipeline,
+            step=place,
+            runs=_number(rows),
+            failed=_number(rows, "status", "failed"),
+            degraded=_number(rows, "status", "degraded"),
+            seconds=sum(row.seconds or 0.0 for row in rows) / (sum(row.timed for row in rows) or 1),
+            usage=_usage(rows),
+        )
+        for (pipeline, place), rows in _by(steps, "pipeline", "place").items()
+    ]
     yield from sorted(found, key=lambda step: (-step.trouble, -step.runs, step.step))[:_MOST_STEPS]
 
 
-def _step(pipeline: str, place: str, rows: list[Row[Any]]) -> StepHealth:
-    timed = sum(row.timed for row in rows)
-    return StepHealth(
-        pipeline=pipeline,
-        step=place,
-        runs=sum(row.number for row in rows),
-        failed=sum(row.number for row in rows if row.status == "failed"),
-        degraded=sum(row.number for row in rows if row.status == "degraded"),
-        seconds=sum(row.seconds or 0.0 for row in rows) / timed if timed else 0.0,
-        usage=Usage.total(map(_usage, rows)),
-    )
+def _repairs(edits: _Rows, readings: _Rows) -> Iterator[RepairHealth]:
+    read = _by([row for row in readings if row.outcome == "accepted"], "step_place", "model")
+    found = _by(edits, "code", "risk", "place", "step_place", "model").items()
+    for (code, risk, place, step, model), rows in islice(found, _MOST_REPAIRS):
+        replies = _number(rows)
+        of = max(_number(read[step, model]), replies)
+        yield RepairHealth(code=code, risk=risk, place=place or "$", step=step, model=model, replies=replies, of=of)
 
 
-def _counted(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
-    """Counts by value, most frequent first."""
-    found: Counter[str] = Counter()
-    for name, number in pairs:
-        if name is not None:
-            found[name] += number
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+def _stages(ran: _Rows, asks: _Rows) -> Iterator[StageHealth]:
+    spent = _by(asks, "stage")
+    for stage, rows in _by(ran, "stage").items():
+        accepted = _number(rows, "outcome", "accepted")
+        yield StageHealth(stage=stage, ran=_number(rows), accepted=accepted, usage=_usage(spent[stage]))
 
 
-def _repairs(connection: Connection, span: Span) -> Iterator[RepairHealth]:
-    of = {
-        (row.step_place, row.model): row.number
-        for row in connection.execute(
-            select(READINGS.c.step_place, READINGS.c.model, func.count().label("number"))
-            .where(span.rows(READINGS), READINGS.c.outcome == "accepted")
-            .group_by(READINGS.c.step_place, READINGS.c.model)
-        )
-    }
-    columns = (REPAIRS.c.code, REPAIRS.c.risk, REPAIRS.c.place, REPAIRS.c.step_place, REPAIRS.c.model)
-    replies = func.count().label("replies")
-    query = select(*columns, replies).where(span.rows(REPAIRS), REPAIRS.c.again.is_(False)).group_by(*columns)
-    for row in connection.execute(query.order_by(replies.desc(), *columns).limit(_MOST_REPAIRS)):
-        yield RepairHealth(
-            code=row.code,
-            risk=row.risk,
-            place=row.place or "$",
-            step=row.step_place or "",
-            model=row.model or "",
-            replies=row.replies,
-            of=max(of.get((row.step_place, row.model), 0), row.replies),
-        )
+def _rejections(first: _Rows) -> Iterator[Rejections]:
+    of = _by(first, "model", "step_place")
+    rejected = _by([row for row in first if row.outcome == "rejected"], "model", "step_place", "reason")
+    for (model, step, reason), rows in rejected.items():
+        yield Rejections(model, step, reason, _number(rows), _number(of[model, step]))
 
 
-def _stages(connection: Connection, span: Span) -> Iterator[StageHealth]:
-    ran = select(STAGES.c.stage, func.count().label("ran"), _count(STAGES.c.outcome == "accepted").label("accepted"))
-    which = and_(span.rows(STAGES), STAGES.c.outcome != "passed")
-    spent = select(ASKS.c.stage, *_sums(ASKS)).where(span.rows(ASKS), ASKS.c.stage != "first").group_by(ASKS.c.stage)
-    usage = {row.stage: _usage(row) for row in connection.execute(spent)}
-    found = [
-        StageHealth(stage=row.stage, ran=row.ran, accepted=int(row.accepted), usage=usage.get(row.stage, Usage()))
-        for row in connection.execute(ran.where(which).group_by(STAGES.c.stage))
-    ]
-    yield from sorted(found, key=lambda stage: (-stage.ran, stage.stage))
-
-
-def _rejections(connection: Connection, span: Span) -> Iterator[Rejections]:
-    first = _first(span)
-    keys = (READINGS.c.model, READINGS.c.step_place)
-    rows = connection.execute(select(*keys, func.count()).where(first).group_by(*keys))
-    of = {(model, step): number for model, step, number in rows}
-    rejected = and_(first, READINGS.c.outcome == "rejected")
-    columns = (*keys, READINGS.c.reason)
-    query = select(*columns, func.count()).where(rejected).group_by(*columns).order_by(func.count().desc(), *columns)
-    for model, step, reason, number in connection.execute(query):
-        yield Rejections(model or "", step or "", reason or "", number, of[model, step])
-
-
-def _trend(connection: Connection, span: Span, pieces: int) -> Iterator[Trend]:
-    width = (span.until - span.since) / max(pieces, 1)
-    starts = [(span.since + width * number).timestamp() for number in range(pieces)]
-    if not starts:
-        return
-    counts = (
-        _pieces(connection, RUNS.c.started, starts, span.runs()),
-        _pieces(connection, STEPS.c.started, starts, span.steps(), STEPS.c.status),
-        _pieces(connection, READINGS.c.at, starts, _first(span), READINGS.c.outcome, READINGS.c.trust),
-    )
+def _trend(starts: Sequence[float], *counted: _Rows) -> Iterator[Trend]:
     for number, start in enumerate(starts):
-        runs, steps, readings = (each[number] for each in counts)
+        runs, steps, first = ([row for row in rows if getattr(row, "piece", 0) == number] for rows in counted)
         yield Trend(
             start=start,
-            runs=runs.total(),
-            steps=steps.total(),
-            failed=steps["failed",],
-            degraded=steps["degraded",],
-            readings=readings.total(),
-            rejected=sum(count for (outcome, _), count in readings.items() if outcome == "rejected"),
-            wrapped=sum(count for (_, trust), count in readings.items() if trust == _WRAPPED),
+            runs=_number(runs),
+            steps=_number(steps),
+            failed=_number(steps, "status", "failed"),
+            degraded=_number(steps, "status", "degraded"),
+            readings=_number(first),
+            rejected=_number(first, "outcome", "rejected"),
+            wrapped=_number(first, "trust", _WRAPPED),
         )
-
-
-def _pieces(
-    connection: Connection,
-    time: ColumnElement[float],
-    starts: list[float],
-    which: ColumnElement[bool],
-    *keys: ColumnElement[Any],
-) -> list[Counter[tuple[Any, ...]]]:
-    """The number of rows in each interval, by these keys."""
-    later = [(time < start, number) for number, start in enumerate(starts[1:])]
-    piece = case(*later, else_=len(starts) - 1) if later else literal(0)
-    found: list[Counter[tuple[Any, ...]]] = [Counter() for _ in starts]
-    inner = select(piece.label("piece"), *keys).where(which).subquery()
-    for number, *key, size in connection.execute(select(*inner.c, func.count()).group_by(*inner.c)):
-        found[number][tuple(key)] = size
-    return found
-
-
-def _first(span: Span) -> ColumnElement[bool]:
-    """The first replies."""
-    return and_(span.rows(READINGS), READINGS.c.stage == "first")

@@ -463,9 +463,9 @@ class Journal:
         """Statistics of a period by step, model, repair and stage, with recommendations. `trend` divides the period
         into that many equal intervals.
         """
-        span = Span(since, until or datetime.now(UTC), step, model)
+        span = Span(since, until or datetime.now(UTC), step, model, trend)
         with self._reading() as connection:
-            return diagnose(connection, span, trend=trend)
+            return diagnose(connection, span)
 
     def agreements(self, *, limit: int = 1_000) -> list[tuple[str, str, JournalNote]]:
         """The latest results of agreement steps, newest first, each with its run and the name of its step."""

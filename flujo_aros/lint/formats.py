@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote as quote_word
@@ -29,11 +29,17 @@ def _unpainted(text: str, _style: str) -> str:
 
 
 def write_text(report: Report, paint: Paint = _unpainted) -> str:
-    """Every finding with its source line; empty if there is none."""
+    """Every finding with its source line; empty if there is none. The same recommendation for several steps is shown
+    once, with the other steps below it."""
     blocks: list[str] = []
     for file in report.files:
         positions = Positions(file.text)
-        blocks += [_block(file, positions, finding, paint) for finding in file.findings]
+        together: dict[object, list[Finding]] = {}
+        for at, finding in enumerate(file.findings):
+            advice = (finding.code, finding.message.replace(repr(finding.step), "")) if finding.step else None
+            alike = advice if finding.severity is Severity.INFO and advice is not None else at
+            together.setdefault(alike, []).append(finding)
+        blocks += [_block(file, positions, first, paint, others) for first, *others in together.values()]
     return "\n".join(blocks)
 
 
@@ -66,7 +72,7 @@ def summary_line(report: Report) -> str:
     return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{fixable}{more}"
 
 
-def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -> str:
+def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint, also: Sequence[Finding] = ()) -> str:
     place = finding.place
     head = f"{paint(visible_line(f'{file.path}:{place.line}:{place.column}'), 'bold')}: "
     head += f"{paint(finding.severity.value, finding.severity.value)}[{finding.code}] {visible(finding.message)}"
@@ -78,6 +84,9 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -
             Applicability.DISPLAY: "by hand",
         }[finding.fix.applicability]
         lines.append(paint(f"  = fix ({how}): ", "dim") + visible_line(finding.fix.title))
+    if also:
+        steps = ", ".join(f"step {each.step!r} (line {each.place.line})" for each in also)
+        lines.append(paint("  = also: ", "dim") + visible_line(steps))
     return "\n".join(lines) + "\n"
 
 

@@ -233,3 +233,11 @@ def test_names_that_hide_one_another_are_all_safe_to_write() -> None:
     text = f"agents: {{w: {{model: test}}}}\nsteps: [{{name: a, kind: lop, loop: {loop}}}]"
     fixed = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-B1", "V-A6")))
     assert (fixed.findings, "kind: loop" in fixed.text, "max_loops: 2" in fixed.text) == ((), True, True)
+
+
+def test_one_recommendation_for_several_steps_is_shown_once() -> None:
+    steps = "".join(STEP.replace("name: a", f"name: {name}") for name in "abc")
+    linted = lint_text(HEAD + steps, options=Options(select=("V-A8",)))
+    shown = write_text(Report((linted,)))
+    assert (shown.count("info[V-A8]"), len(linted.findings)) == (1, 3)
+    assert "  = also: step 'b' (line 10), step 'c' (line 12)\n" in shown

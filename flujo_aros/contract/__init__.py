@@ -67,7 +67,17 @@ from flujo_aros.contract.marks import (
     without_reasoning,
 )
 from flujo_aros.contract.patterns import contains
-from flujo_aros.contract.schema import ANY, DECIMAL, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
+from flujo_aros.contract.schema import (
+    ANY,
+    DECIMAL,
+    TIMES,
+    JsonSchema,
+    Shape,
+    compile_shape,
+    fold,
+    is_misread,
+    not_a_time,
+)
 from flujo_aros.contract.validation_cost import Effort
 from flujo_aros.contract.validators import (
     NOT_JSON,
@@ -139,6 +149,7 @@ __all__ = [
     "judge_awaiting",
     "mask_reasoning",
     "name_of",
+    "not_a_time",
     "parse_json",
     "path_of",
     "reasoning_in",

@@ -485,6 +485,24 @@ def is_misread(text: str, form: str) -> bool:
     return offset is not None and offset[2] > _NO_OFFSET
 
 
+_TIME_FORMS: Final = {
+    "date": ("date", "YYYY-MM-DD"),
+    "date-time": ("date and time", "YYYY-MM-DDTHH:MM:SS, with Z or an offset if the time zone is known"),
+    "time": ("time", "HH:MM:SS"),
+    "duration": ("duration", "PT1H30M (1 hour and 30 minutes)"),
+}
+_EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1[0-2])\s*\2\s*\d{2,4}(?!\d)")
+"""A date whose day and month could be either number."""
+
+
+def not_a_time(form: str, found: str) -> str:
+    """The message for text that is not a date, time or duration: what it is, and the form to write."""
+    what, wanted = _TIME_FORMS[form]
+    either = form.startswith("date") and (parts := _EITHER_ORDER.match(found)) is not None and parts[1] != parts[3]
+    why = ": it does not say which number is the day and which the month" if either else ""
+    return f"expected a {what}, found {found[:40]!r}{why}; write {wanted}"
+
+
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
     """Finds whether such a string may follow one of these keys (with their quotes) in JSON.
 

@@ -46,7 +46,17 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_
 from pydantic_core.core_schema import DecimalSchema, EnumSchema
 
 from flujo_aros.contract.patterns import engines
-from flujo_aros.contract.schema import BEGINS, DECIMAL, JsonSchema, Shape, compile_shape, is_misread, misreadable
+from flujo_aros.contract.schema import (
+    BEGINS,
+    DECIMAL,
+    TIMES,
+    JsonSchema,
+    Shape,
+    compile_shape,
+    is_misread,
+    misreadable,
+    not_a_time,
+)
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, is_dict, is_list, objects_in
@@ -378,11 +388,20 @@ def _from_pydantic(error: ValidationError) -> list[Issue]:
 
 
 def _words(detail: ErrorDetails) -> str:
-    """The message of pydantic, with what was found where coercion could not know that a number is wanted."""
-    found = detail["input"]
-    if detail["type"] == "decimal_parsing" and isinstance(found, str):
+    """The message of pydantic; for numbers and times, with what was found and the form that is wanted."""
+    found, kind = detail["input"], detail["type"]
+    if kind == "decimal_parsing" and isinstance(found, str):
         return f"expected a number, found {found[:40]!r}"
-    return detail["msg"]
+    wanted = _TIME_ERRORS.get(kind)
+    return detail["msg"] if wanted is None or not isinstance(found, str) else not_a_time(wanted, found)
+
+
+_TIME_ERRORS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("datetime_parsing", "datetime_from_date_parsing"), "date-time"),
+    **dict.fromkeys(("date_parsing", "date_from_datetime_parsing", "date_from_datetime_inexact"), "date"),
+    "time_parsing": "time",
+    "time_delta_parsing": "duration",
+}
 
 
 class SchemaValues:
@@ -416,7 +435,7 @@ class SchemaValues:
         except UnicodeEncodeError:
             return _NO_CHARACTER
         issues = [
-            Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _short(error.message))
+            Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _schema_words(error))
             for error in errors
         ]
         return Invalid(tuple(issues)) if issues else Valid(value)
@@ -458,6 +477,14 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0], sure)) if close else None
         return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"{given!r} is not a type")
     return Hint(_short(error.message))
+
+
+def _schema_words(error: jsonschema_rs.ValidationError) -> str:
+    """The message about a value; for times, with the form that is wanted."""
+    form, found = getattr(error.kind, "format", None), error.instance
+    if form in TIMES and isinstance(found, str):
+        return not_a_time(form, found)
+    return _short(error.message)
 
 
 def _short(message: str, limit: int = 300) -> str:

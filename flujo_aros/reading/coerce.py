@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_misread, path_of
+from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_misread, not_a_time, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.fit import (
@@ -655,7 +655,7 @@ class Coercion:
         if found is None and shape.format == "duration" and not self.drops:
             return node.value  # a schema wants no number of days
         if found is None:
-            return self._issue(path, "type", f"expected a {shape.format}, found the string {node.value[:40]!r}", node)
+            return self._issue(path, "type", not_a_time(shape.format or "date", node.value), node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value
 
     def _scale(self, shape: Shape, path: Path) -> Scale:
@@ -749,11 +749,13 @@ class Coercion:
             None
         )
         tied = False
-        blank = node.kind in (STRING, BARE) and shape.allows("null") and is_no_value(node.value)
+        is_text = node.kind in (STRING, BARE)
+        blank = is_text and shape.allows("null") and is_no_value(node.value)
         if blank and self._counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
-        if node.kind in (STRING, BARE) and any(is_misread(node.value, form) for form in shape.time_forms):
-            return self._type_issue(node, shape, path, f"the string {node.value[:40]!r}")
+        misread = [form for form in shape.time_forms if is_misread(node.value, form)] if is_text else []
+        if misread:
+            return self._issue(path, "type", not_a_time(misread[0], node.value), node)
         outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
             if blank and branch.types == _NOTHING:

@@ -1,0 +1,51 @@
+"""The message about text that is not a date, time or duration: what it is, why it is unclear, which form to write."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, PastDatetime
+
+from flujo_aros import Rejected, read
+
+UNCLEAR = ": it does not say which number is the day and which the month"
+SCHEMA = {"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "format": "date"}}}
+
+
+def model_of(kind: Any) -> type[BaseModel]:
+    return type("M", (BaseModel,), {"__annotations__": {"x": kind}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "message"),
+    [
+        (date, "03/04/2026", f"expected a date, found '03/04/2026'{UNCLEAR}; write YYYY-MM-DD"),
+        (date, "3-4-26", f"expected a date, found '3-4-26'{UNCLEAR}; write YYYY-MM-DD"),
+        (date, "33/04/2026", "expected a date, found '33/04/2026'; write YYYY-MM-DD"),
+        (date, "next week", "expected a date, found 'next week'; write YYYY-MM-DD"),
+        (date | None, "2026", "expected a date, found '2026'; write YYYY-MM-DD"),
+        (datetime, "03/04/2026 9:00", f"expected a date and time, found '03/04/2026 9:00'{UNCLEAR}; write YYYY-MM-DDT"),
+        (time, "half past", "expected a time, found 'half past'; write HH:MM:SS"),
+        (timedelta, "soon", "expected a duration, found 'soon'; write PT1H30M"),
+    ],
+)
+def test_a_refused_time_is_told_with_the_form_to_write(kind: Any, written: str, message: str) -> None:
+    outcome = read(f'{{"x": "{written}"}}', model_of(kind))
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].message.startswith(message)
+    assert message in outcome.feedback()
+
+
+def test_a_schema_says_the_same_as_a_model() -> None:
+    by_schema, by_model = (read('{"x": "03/04/2026"}', contract) for contract in (SCHEMA, model_of(date)))
+    assert isinstance(by_schema, Rejected)
+    assert isinstance(by_model, Rejected)
+    assert by_schema.issues[0].message == by_model.issues[0].message
+
+
+def test_a_time_that_breaks_another_rule_keeps_the_words_of_that_rule() -> None:
+    outcome = read('{"x": "2999-01-01T00:00:00"}', model_of(PastDatetime))
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].message == "Input should be in the past"

@@ -11,13 +11,13 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models
-from flujo_aros.cli.screen import stdout_reserved
+from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.evals.stop import Stop
@@ -128,6 +128,8 @@ def _text_or_content(source: str) -> Any:
     `@https://…` is the content at that URL.
     """
     if not source.startswith("@") or source.startswith("@@"):
+        if _names_file(source):
+            say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
         return given_input(source)
     from flujo_aros.host import content_at, content_file  # here: `aros --help` needs no model host
 
@@ -144,6 +146,15 @@ def _text_or_content(source: str) -> Any:
     except OSError as error:
         raise UsageError(f"--input: cannot read {source[1:]!r}: {error.strerror or error}") from error
     return given_input(source) if content is None else content
+
+
+_MAX_FILE_NAME: Final = 255
+
+
+def _names_file(source: str) -> bool:
+    """Whether a text is the name of a file, so that `@` was probably forgotten. A word without a suffix is a text."""
+    named = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
+    return named and Path(source).is_file()
 
 
 def given_text(source: str, option: str = "--input") -> str:

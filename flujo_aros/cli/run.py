@@ -47,12 +47,14 @@ def run_command(options: Run) -> None:
         print_plan(options.blueprint, loaded, as_json=options.as_json, with_bound=True)
         return
     pipeline = loaded.pipeline
+    if options.rows is None and not options.sources:  # before a missing module or API key, which would hide it
+        raise UsageError("--input is required: a string, @FILE, or - for stdin")
+    if options.rows is not None and options.output is None:
+        raise UsageError("--inputs needs --output FILE for the results")
     check_modules(options.blueprint, loaded)
     check_ready(options.blueprint, pipeline)
     check_deps(pipeline, options)
-    if options.rows is not None:
-        if options.output is None:
-            raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
+    if options.rows is not None and options.output is not None:
         if options.sources:
             raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
@@ -66,8 +68,6 @@ def run_command(options: Run) -> None:
     for name, given in only_batches.items():
         if given:
             raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint=f"'{name}'")
-    if not options.sources:
-        raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
     task: dict[str, Any] = {
         "input": args.given_content(options.sources),
         "context": context,
@@ -205,7 +205,7 @@ def resume_command(options: Resume) -> None:
     if ensemble is not None:
         pipeline = with_options(pipeline, blueprint, **ensemble)
     if options.answer is None and not at_a_terminal():
-        raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
+        raise UsageError("--answer is required: a string, @FILE, or - for stdin")
 
     kept, own = state, args.given_deps(options)
     question = ""

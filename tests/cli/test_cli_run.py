@@ -378,7 +378,7 @@ def test_an_error_of_a_blueprint_stands_above_its_line(aros: Aros, command: str)
         "     |",
         "   4 |     inptu: x  # here",
         "     |     ^^^^^",
-        "  aros lint b.yaml --fix --unsafe-fixes corrects it",
+        "  aros lint b.yaml --fix corrects it",
     ]
 
 
@@ -528,3 +528,30 @@ def test_a_picture_is_given_as_content_and_a_text_as_text(aros: Aros, shop: Path
     assert (page.exit_code, "not the URL of an image" in " ".join(page.stderr.split())) == (2, True)
     missing = aros("run", "look.yaml", "--input", "@b.pdf", "--allow", "./look.py")
     assert (missing.exit_code, "cannot read 'b.pdf'" in missing.stderr) == (2, True)
+
+
+def test_a_missing_input_is_reported_before_a_missing_key(aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    agent = {"model": "openai:gpt-4o-mini"}
+    steps = [{"name": "ask", "uses": "agents.a"}]
+    (tmp_path / "b.yaml").write_text(json.dumps({"agents": {"a": agent}, "steps": steps}))
+    ended = aros("run", "b.yaml")
+    assert (ended.exit_code, ended.stderr) == (2, "error: --input is required: a string, @FILE, or - for stdin\n")
+    ended = aros("run", "b.yaml", "--inputs", "rows.jsonl")
+    assert (ended.exit_code, ended.stderr) == (2, "error: --inputs needs --output FILE for the results\n")
+
+
+def test_an_input_that_names_a_file_without_an_at_sign_is_sent_with_a_note(aros: Aros, shop: Path) -> None:
+    (shop / "notes.txt").write_text("the notes", encoding="utf-8")
+    path = blueprint(shop, "shout")
+    ended = aros("run", path, "--allow", "./shop.py", "--input", "notes.txt")
+    assert json.loads(ended.stdout)["text"] == "NOTES.TXT"
+    assert "note: notes.txt is a file; write @notes.txt to send its contents\n" in ended.stderr
+
+
+@pytest.mark.parametrize("given", ["@notes.txt", "nothing.txt", "post"])
+def test_any_other_input_has_no_note(aros: Aros, shop: Path, given: str) -> None:
+    for name in ("notes.txt", "post"):
+        (shop / name).write_text("the notes", encoding="utf-8")
+    ended = aros("run", blueprint(shop, "shout"), "--allow", "./shop.py", "--input", given)
+    assert (ended.exit_code, "note:" in ended.stderr) == (0, False)

@@ -10,7 +10,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, cast
@@ -532,6 +532,9 @@ def _documented(module: str) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
+_FOREIGN: Final = ("builtins", "typing", "pydantic.main")
+
+
 def _descriptions() -> Mapping[str, str]:
     """What each key means, where its field does not say so itself: by key, and by model and key."""
     owners: list[tuple[str, type[Any], Mapping[str, str]]] = [
@@ -542,7 +545,7 @@ def _descriptions() -> Mapping[str, str]:
     found = dict(KEYS)
     for model, owner, keys in owners:
         for each in owner.__mro__:
-            ours = issubclass(each, Block) or is_dataclass(each)
+            ours = each.__module__ not in _FOREIGN
             for name, about in _documented(each.__module__).get(each.__name__, {}).items() if ours else ():
                 key = keys.get(name, name)
                 found.setdefault(f"{model}.{key}", about)

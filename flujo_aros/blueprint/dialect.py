@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import Loading, member, problem
+from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.blueprint.references import Making, as_template
 from flujo_aros.errors import Hint, Suggestion
 from flujo_aros.pipeline.control import StateUpdate
@@ -197,7 +197,7 @@ def _without_words(making: Making, node: Node, output: Any) -> Any:
         return {key: _without_words(making, node, value) for key, value in members}
     if output == _TALK:
         why = "conversations are not kept; `append` the turns to a list in `state` and pass that list on"
-        making.loading.doubts.append(problem(node.place, why))
+        making.loading.cannot_run(node.place, why)
     return _WORDS.get(output, output) if isinstance(output, str) else output
 
 

@@ -20,7 +20,7 @@ from flujo_aros.blueprint.dialect import (
     with_meta,
 )
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.references import (
     NO_AGENT,
     Making,
@@ -133,11 +133,8 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
             step = _BUILDERS[kind](making, block)
     except UsageError as error:
         place = key_node(node, error.key or "name").place
-        found = problem(place, Hint(str(error), error.suggestion), error.code)
-        if isinstance(error, FilterError) and block is not None:
-            loading.doubts.append(found)
-        else:
-            loading.doubt(place, Hint(str(error), error.suggestion), error.code)
+        foreign = isinstance(error, FilterError) and block is not None
+        (loading.cannot_run if foreign else loading.doubt)(place, error)
     if len(loading.findings) > known:
         del loading.doubts[doubts:]
         return None
@@ -152,8 +149,7 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
     doubt = loading.doubts[since]
     place, why = doubt.place, doubt.message
     del loading.doubts[since:]
-    message = f"step {name!r} cannot run: {why}"
-    loading.warnings.append(problem(place, Hint(message, doubt.suggestion), doubt.code))
+    loading.warn(place, Hint(f"step {name!r} cannot run: {why}", doubt.suggestion), doubt.code)
     try:
         return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
     except UsageError:  # the error is in an option
@@ -231,6 +227,9 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     if "input" not in kind.options:
         making.without_input()
     keys: Any = getattr(block, kind.under) if kind.under else block
+    if kind.word == "parallel" and keys.reduce in _JUDGES:
+        why = f"reduce: {keys.reduce} is not supported; evaluate the values in a later step"
+        making.loading.cannot_run(making.node.members["reduce"].place, why)
     if kind.word == "loop" and keys.conversation:
         making = replace(making, where=replace(making.where, conversation=True))
     given = options_of(making, kind, block)
@@ -309,16 +308,6 @@ def _condition(making: Making, name: str, holder: Node, key: str, option: Declar
         making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
     found = making.expression(holder.members.get(expression), expression)
     return found or making.function(holder.members.get(function), function)
-
-
-def _parallel(making: Making, block: Any) -> PipelineStep | None:
-    if block.reduce not in _JUDGES:
-        return build_kind(making, block)
-    _branches(making, blocks.KINDS["parallel"])
-    why = f"reduce: {block.reduce} is not supported; evaluate the values in a later step"
-    place = making.node.members["reduce"].place
-    making.loading.cannot_run(place, f"step {block.name!r}", why)
-    return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
 
 
 def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
@@ -478,8 +467,6 @@ def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep 
     if block is None or target is None or not all(sound):
         _check_input(making)
         return None
-    if target.unready is not None:
-        return Unready(block.name, why=target.unready, source=loading.source, place=target.place, **making.common)
     _check_keys(making, target)
     if target.alias is not None:
         return _import(making, block, target.alias)
@@ -531,7 +518,7 @@ def _contract(making: Making) -> WrittenContract | None:
     try:
         return written_contract(node.plain())
     except ContractError as error:
-        making.loading.note_error(node.place, error)
+        making.loading.note(node.place, error)
         return None
 
 
@@ -633,7 +620,7 @@ def _check_input(making: Making) -> None:
     try:
         compile_input(source.plain(), where="input")
     except TemplateError as error:
-        making.loading.note_error(source.place, error)
+        making.loading.note(source.place, error)
 
 
 Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
@@ -641,7 +628,6 @@ Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
 _BUILDERS: Final[dict[str, Build]] = {
     **dict.fromkeys(blocks.BLOCKS, build_kind),
     "step": build_plain,
-    "parallel": _parallel,
 }
 _SPECIAL: Final[Mapping[str, Callable[[Making, Any], dict[str, Any] | None]]] = {
     "loop": _loop,

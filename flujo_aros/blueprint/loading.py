@@ -398,7 +398,7 @@ _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATED: Final = re.compile(
     r"\{\{-?\s*(?:[#/](?:if|each|unless)\b|(?:context|previous_step|steps|resume_input|input|this|item)\b[^{}]*\}\})|\{%-?\s*\w"
 )
-_COUNTS: Final = ("max_retries", "timeout")
+_COUNTS: Final = (("max_retries",), ("timeout",))
 _SCHEMAS: Final = ("output_schema", "input_schema")
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
 
@@ -448,9 +448,9 @@ class Loading:
         self.modules: dict[str, Place] = {}
         """The modules that would be imported, each with the first place that names it."""
 
-    def note(self, place: Place | None, message: str, code: Code | None = None) -> None:
+    def note(self, place: Place | None, what: str | UsageError, code: Code | None = None) -> None:
         """Record an error. Raises `EnoughError` after very many."""
-        self.add(problem(place, message, code))
+        self.add(problem(place, what, code))
 
     def add(self, found: Problem) -> None:
         """Record an error that is already a problem."""
@@ -459,29 +459,22 @@ class Loading:
             self.findings.append(problem(found.place, TOO_MANY, Code.INVALID))
             raise EnoughError
 
-    def warn(self, place: Place | None, message: str, code: Code = Code.IGNORED) -> None:
+    def warn(self, place: Place | None, what: str, code: Code = Code.IGNORED) -> None:
         """Record a warning about something that is ignored; with another code, an error that occurs only at run
         time."""
-        self.warnings.append(problem(place, message, code))
+        self.warnings.append(problem(place, what, code))
 
-    def lacks(self, place: Place, message: str) -> None:
+    def lacks(self, place: Place, what: str) -> None:
         """Record that an environment variable is not set."""
-        self.unset.append(problem(place, message))
+        self.unset.append(problem(place, what))
 
-    def cannot_run(self, place: Place, who: str, why: str, code: Code | None = None) -> None:
-        """Record why a step loads but cannot run."""
-        self.warn(place, _with(why, f"{who} cannot run: "), code or code_at(place))
-
-    def doubt(self, place: Place, message: str, code: Code | None = None) -> None:
+    def doubt(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
         """Record an error; in lenient mode the blueprint still loads, and its run is refused."""
-        if self.lenient:
-            self.doubts.append(problem(place, message, code))
-        else:
-            self.note(place, message, code)
+        (self.cannot_run if self.lenient else self.note)(place, what, code)
 
-    def note_error(self, place: Place, error: UsageError) -> None:
-        """Record an exception raised by a part of a step."""
-        self.note(place, Hint(str(error), error.suggestion), error.code)
+    def cannot_run(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
+        """Record why the step or agent loads but cannot run."""
+        self.doubts.append(problem(place, what, code))
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
         """The mapping at this node as a block, or None if it has errors, which are recorded.
@@ -518,7 +511,7 @@ class Loading:
             shown, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
             self.warn(node.at(path), f"{'.'.join(map(str, path))} is {what}; write {shown} without quotes")
             return True
-        if self.lenient and kind is blocks.Agent and path[-1] in _COUNTS and len(path) == 1:
+        if self.lenient and kind is blocks.Agent and path in _COUNTS:
             self.warn(node.at(path), f"{sentence(detail)}; it is ignored")
             return drop(data, path)
         return False
@@ -600,7 +593,7 @@ class Loading:
         try:
             compile_contract(node.plain())
         except ContractError as error:
-            self.doubt(node.at(error.path), Hint(str(error), error.suggestion))
+            self.doubt(node.at(error.path), error)
             return False
         wrong = [*schema_errors(node)]
         for place, message in wrong:
@@ -645,13 +638,11 @@ class Loading:
         if len(node.members) > 1 or not isinstance(name, str):
             self.note(place, "`from_file` must be the only key, with the name of a file: {from_file: schema.json}")
             return nothing
-        file = self.inside(name)
-        if file is None:
-            self.note(place, self._not_inside(name, "schema"))
+        text = self._named_file(place, name, "schema")
+        if text is None:
             return nothing
         try:
-            text = read_text(file)
-            schema = json.loads(text) if file.suffix == ".json" else parse_document(text, name).plain()
+            schema = json.loads(text) if name.endswith(".json") else parse_document(text, name).plain()
         except BlueprintError as error:
             self.note(place, f"the schema {name!r} {after_name(error)}")
         except (ValueError, RecursionError) as error:
@@ -661,6 +652,18 @@ class Loading:
                 return node.like(schema)
             self.note(place, f"the schema {name!r} should be an object, not {json.dumps(schema)[:80]}")
         return nothing
+
+    def _named_file(self, place: Place, name: str, what: str) -> str | None:
+        """The text of a prompt or a schema in the folder of the blueprint; None with its error recorded."""
+        file = self.inside(name)
+        if file is None:
+            self.note(place, self._not_inside(name, what))
+            return None
+        try:
+            return read_text(file)
+        except BlueprintError as error:
+            self.note(place, f"the {what} {name!r} {after_name(error)}")
+        return None
 
     def model(self, node: Node | None) -> None:
         """Record an error if the value here cannot be the name of a model."""
@@ -717,14 +720,8 @@ class Loading:
         if block is None:
             return None
         place = node.members["from_file"].place
-        file = self.inside(block.from_file)
-        if file is None:
-            self.note(place, self._not_inside(block.from_file, "prompt"))
-            return None
-        try:
-            text = read_text(file)
-        except BlueprintError as error:
-            self.note(place, f"the prompt {block.from_file!r} {after_name(error)}")
+        text = self._named_file(place, block.from_file, "prompt")
+        if text is None:
             return None
         filled = self._filled(text, block.variables, node) if block.variables else text
         left = next((each for each in _VARIABLE.finditer(filled) if not _TEMPLATED.match(each[0])), None)
@@ -776,14 +773,11 @@ class Loading:
             self.note(node.at(path), sentence(detail))
 
 
-def problem(place: Place | None, message: str, code: Code | None = None) -> Problem:
-    """A problem of a blueprint, with the suggestion of its message; without a code, its place determines its kind."""
-    suggestion = getattr(message, "suggestion", None)
-    return Problem(kept_short(message), place, code or code_at(place), suggestion)
-
-
-def _with(message: str, before: str) -> str:
-    return message.after(before) if isinstance(message, Hint) else f"{before}{message}"
+def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:
+    """A problem of a blueprint, from a message or an exception; without a code, its place determines its kind."""
+    known: Code | None = code or getattr(what, "code", None)
+    message = what if isinstance(what, str) else str(what)
+    return Problem(kept_short(message), place, known or code_at(place), getattr(what, "suggestion", None))
 
 
 def read_text(file: Path) -> str:

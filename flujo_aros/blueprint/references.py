@@ -113,12 +113,10 @@ class Target:
     context: Literal["set", "get"] | None = None
     """flujo's built-ins for the context: a step that passes a value on."""
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    unready: str | None = None
-    place: Place | None = None
 
 
 def target_of(loading: Loading, node: Node, who: str) -> Target | None:
-    """The target that `uses` or `agent` of a step names; None if it has an error, which is recorded."""
+    """The target that `uses` or `agent` of a step names; None if it has an error or cannot run, which is recorded."""
     members = node.members
     uses, agent = members.get("uses"), members.get("agent")
     if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
@@ -127,8 +125,8 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
     found = uses if uses is not None and uses.value is not None else agent
     if found is None or found.value is None:
         why = "it has no agent; write `uses: agents.NAME`, `agent: {model: …}` or `uses: package.module:function`"
-        loading.cannot_run(node.place, who, why, Code.NO_AGENT)
-        return Target(unready=why, place=node.place)
+        loading.cannot_run(node.place, why, Code.NO_AGENT)
+        return None
     if isinstance(found.value, str):
         return named(loading, found, found.value, who)
     if isinstance(found.value, dict):
@@ -149,7 +147,7 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
     if name.startswith("imports."):
         return _import(loading, node, name.removeprefix("imports."))
     if name.startswith(BUILTIN_PREFIXES) or name in BUILTINS:
-        return _builtin(loading, node, name, who)
+        return _builtin(loading, node, name)
     reference = callable_reference(loading, node, who)
     return None if reference is None else Target(function=reference)
 
@@ -163,7 +161,7 @@ def builtin_name(function: object) -> str | None:
     return None
 
 
-def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None:
+def _builtin(loading: Loading, node: Node, name: str) -> Target | None:
     short = name.rpartition(".")[2]
     if short in BUILTINS:
         return Target(builtin=short)
@@ -171,8 +169,8 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
         return Target(builtin="passthrough", context="set" if short == "context_set" else "get")
     if short in FLUJO_BUILTINS:
         why = f"{name} is not supported; write your own function and `uses: package.module:function`"
-        loading.cannot_run(node.place, who, why)
-        return Target(unready=why, place=node.place)
+        loading.cannot_run(node.place, why)
+        return None
     loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in {name!r}"))
     return None
 
@@ -228,7 +226,7 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
                 try:
                     made.append(Expressed(each.value))
                 except TemplateError as error:
-                    loading.note_error(each.place, error)
+                    loading.note(each.place, error)
             elif isinstance(each.value, str):
                 reference = callable_reference(loading, each, f"`{key}`")
                 made += [] if reference is None else [Imported(reference)]
@@ -241,8 +239,7 @@ def _agent(loading: Loading, node: Node, name: str) -> Target | None:
         loading.note(node.place, hint.after(f"there is no agent {name!r}"))
         return None
     if name in loading.hindered:
-        why = loading.hindered[name]
-        loading.doubt(why.place or node.place, why.message, why.code)
+        loading.doubts.append(loading.hindered[name])
     return Target(agent=loading.agents[name] or NO_AGENT)
 
 
@@ -268,9 +265,8 @@ def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Tar
         loading.note(text.place, f"`{named_by}` should be a name, not {text.plain()!r}")
         return None
     if not _is_known(text.value):
-        why = nearest(text.value, BUILTINS).after(f"there is no {text.value!r} here")
-        loading.cannot_run(text.place, who, why)
-        return Target(unready=why, place=text.place)
+        loading.cannot_run(text.place, nearest(text.value, BUILTINS).after(f"there is no {text.value!r} here"))
+        return None
     target = named(loading, text, text.value, who)
     return None if target is None else replace(target, params=block.params)
 

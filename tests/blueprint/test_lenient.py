@@ -113,6 +113,15 @@ def test_an_agent_that_cannot_be_run_hinders_its_own_steps_only(tmp_path: Path):
     assert any("max_retries should be an integer, not 'abc'; it is ignored" in line for line in warnings)
 
 
+@pytest.mark.parametrize("written", ["local:m", "[]", "true"])
+def test_an_agent_that_is_not_a_mapping_is_an_error_at_its_place(written: str):
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(f"agents:\n  a: {written}\nsteps: [{{name: s, uses: agents.a}}]", lenient=True)
+    (problem,) = caught.value.findings
+    assert problem.path == "agents.a"
+    assert problem.message.startswith("this should be a mapping")
+
+
 def test_a_name_that_is_taken_loads_under_another_and_is_refused():
     pipeline = lenient(f"  - {{name: s, {ECHO}}}\n  - {{name: s, {ECHO}}}")
     assert [step.name for step in pipeline.steps] == ["s", "s (2)"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, ParamSpec, Self, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -347,13 +347,25 @@ class Durable:
         if died and row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
             return False
-        with self.store.connection() as connection:
-            mine = {"executor": self.executor, "takeovers": row.takeovers + died, "epoch": row.epoch + 1}
-            if not self.store.take_segment(connection, row, status="queued", **mine):
-                return False
+        if not self._continue(row, here=True, takeovers=row.takeovers + died, epoch=row.epoch + 1):
+            return False
         with suppress(engine_errors.DBOSException):
             DBOS.cancel_workflow(row.workflow_id)
         return True
+
+    def _continue(self, row: RunRow, *, here: bool = False, **values: Any) -> bool:
+        """Continue a run in a new workflow, which this process starts (`here`) or any worker takes from the queue.
+
+        False if another process was first.
+        """
+        if not here:
+            self.prepare()
+        with self.store.connection() as connection:
+            executor = self.executor if here else None
+            taken = self.store.take_segment(connection, row, status="queued", executor=executor, **values)
+            if taken and not here:
+                self._enqueue(connection, self.store.row(connection, row.run_id))
+            return taken
 
     def _begin(self, task: RunTask, version: str) -> bool:
         with self.store.connection() as connection:
@@ -482,18 +494,11 @@ class Durable:
         """A handle to a run of this database, by its id."""
         return DurableHandle(self, run_id)
 
-    def answer(self, row: RunRow, value: Any) -> None:
+    def answer(self, row: RunRow, value: Any, *, here: bool = False) -> None:
         """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
-        self.prepare()
-        with self.store.connection() as connection:
-            self._take_answer(connection, row, value)
-            self._enqueue(connection, self.store.row(connection, row.run_id))
-
-    def _take_answer(self, connection: sa.Connection, row: RunRow, value: Any, executor: str | None = None) -> None:
         if row.status != "paused":
             raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
-        answered: dict[str, Any] = {"status": "queued", "answer": {"value": value}, "takeovers": 0}
-        if not self.store.take_segment(connection, row, **answered, **({"executor": executor} if executor else {})):
+        if not self._continue(row, here=here, answer={"value": value}, takeovers=0):
             raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
@@ -501,12 +506,7 @@ class Durable:
         await asyncio.to_thread(self.launch)
         if row.status == "paused" and self.register(runner) != row.version:
             raise UsageError(_other_version(row))
-
-        def take() -> None:
-            with self.store.connection() as connection:
-                self._take_answer(connection, row, value, self.executor)
-
-        await asyncio.to_thread(take)
+        await asyncio.to_thread(partial(self.answer, here=True), row, value)
         return await self._here(runner, _again(row), row.segment + 1)
 
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
@@ -703,9 +703,7 @@ class Durable:
                     continue
                 self._cancel_asked()
                 if self._queues and not self._draining:
-                    self._take_over()
-                    if looks % _LOOKS_AT_FORGOTTEN == 0:
-                        self._remember()
+                    self._take_over(looks)
                     looks += 1
                     if looks % _LOOKS_AT_PARKED == 1:
                         self._unpark()
@@ -721,31 +719,35 @@ class Durable:
                 active.cancelled = True
                 active.loop.call_soon_threadsafe(active.task.cancel)
 
-    def _take_over(self) -> None:
-        """Continue runs whose process is gone."""
-        for executor in self.store.executors():
-            if executor == self.executor or self.locks.is_alive(executor):
-                continue
-            DBOS._recover_pending_workflows([executor])  # pyright: ignore[reportPrivateUsage]
-            for row in self.store.orphans(executor):
-                self._adopt(row)
-
-    def _remember(self) -> None:
-        """Continue runs whose workflow the engine has given up although no process has died.
+    def _take_over(self, looks: int) -> None:
+        """Continue runs whose process is gone, and those whose workflow the engine has given up all the same.
 
         That happens if the database cannot be reached for a while, or the engine cannot decode a row of its own. Two
-        checks in a row must agree: a run that is just starting looks the same for a moment.
+        checks in a row must agree on these: a run that is just starting looks the same for a moment.
         """
-        found = {
-            row.run_id: row
-            for row in self.store.forgotten(self.executor)
-            if row.run_id not in self._local and row.run_id not in self._performed
-        }
-        for run_id in found.keys() & self._forgotten:
-            with suppress(engine_errors.DBOSException):
-                DBOS.cancel_workflow(found[run_id].workflow_id)
-            self._adopt(found[run_id])
-        self._forgotten = {*found}
+        others = [each for each in self.store.executors() if each != self.executor]
+        dead = {executor for executor in others if not self.locks.is_alive(executor)}
+        if dead:
+            DBOS._recover_pending_workflows([*dead])  # pyright: ignore[reportPrivateUsage]
+        thorough = looks % _LOOKS_AT_FORGOTTEN == 0
+        if not dead and not thorough:
+            return
+        forgotten: set[str] = set()
+        for row, dequeued in self.store.lost(self.executor):
+            if row.executor in dead and not dequeued:
+                self._adopt(row)
+            elif thorough and (dequeued or row.executor in (None, self.executor)) and not self._has(row.run_id):
+                forgotten.add(row.run_id)
+                if row.run_id in self._forgotten:
+                    with suppress(engine_errors.DBOSException):
+                        DBOS.cancel_workflow(row.workflow_id)
+                    self._adopt(row)
+        if thorough:
+            self._forgotten = forgotten
+
+    def _has(self, run_id: str) -> bool:
+        """Whether this process executes a run, or is about to."""
+        return run_id in self._local or run_id in self._performed
 
     def _unpark(self) -> None:
         """Continue parked runs of the versions that this process has."""
@@ -756,9 +758,9 @@ class Durable:
             self.runners[row.version] = runner
             if self._step_without_deps(row.version) is not None:
                 continue
-            with self.store.connection() as connection:
-                taken = self.store.take_segment(connection, row, status="queued", executor=self.executor, note=None)
-            if taken:  # not by a queue, from which a worker without that version might take it
+            if self._continue(
+                row, here=True, note=None
+            ):  # not by a queue, from which a worker without that version might take it
                 with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
                     DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
 
@@ -769,11 +771,7 @@ class Durable:
         elif row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
         else:
-            self.prepare()
-            again = {"status": "queued", "takeovers": row.takeovers + 1, "executor": None}
-            with self.store.connection() as connection:
-                if self.store.take_segment(connection, row, **again):
-                    self._enqueue(connection, self.store.row(connection, row.run_id))
+            self._continue(row, takeovers=row.takeovers + 1)
 
 
 def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: P.kwargs) -> None:

@@ -19,28 +19,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.errors import UsageError
-
-
-class Liveness(Protocol):
-    """The lock of this process, and a check of those of others."""
-
-    def hold(self) -> bool:
-        """Take the lock of this process, or check that it is still held. False while it is lost."""
-        ...
-
-    def is_alive(self, executor: str) -> bool:
-        """Whether the process of this name holds its lock."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock: this process executes nothing any more."""
-        ...
 
 
 class FileLocks:
@@ -53,7 +37,10 @@ class FileLocks:
         self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock, or check that its file still exists. The kernel releases it when the process ends."""
+        """Take the lock, or check that its file still exists; False while it is lost.
+
+        The kernel releases it when the process ends.
+        """
         with self._turn:
             if self._held is not None:
                 if self._is_ours(self._held):
@@ -212,6 +199,10 @@ def _guarded(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any)
         return dequeue(*args, **options) if may() else nothing
 
     return guarded
+
+
+Liveness: TypeAlias = FileLocks | SessionLocks
+"""The lock of this process, and a check of those of others."""
 
 
 def liveness(engine: sa.Engine, executor: str) -> Liveness:

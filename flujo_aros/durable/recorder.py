@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
 
+from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host import CallMade, Question, Record, recorded_by
@@ -62,14 +63,6 @@ class Rows(Protocol):
         ...
 
 
-class Limiter(Protocol):
-    """Makes a call wait until the limits that all workers share allow it."""
-
-    async def reserve(self, model: str, size: int) -> Callable[[CallMade | None], Awaitable[None]]:
-        """Wait until the call is within the limits. Call the result with the call made, or None if it was not."""
-        ...
-
-
 class RunRecording:
     """Records one run in its database. `rows` and `calls` are what was recorded before this process continued it.
 
@@ -89,7 +82,7 @@ class RunRecording:
         calls: Mapping[str, Record],
         checkpoint: Checkpoint,
         *,
-        limiter: Limiter | None = None,
+        limiter: SharedLimits | None = None,
         texts: Sequence[TextRow] = (),
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -420,4 +413,4 @@ def _abandoned(name: str, by: str) -> RecordedStep:
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 
 
-__all__ = ["Checkpoint", "Limiter", "RunRecording", "Superseded"]
+__all__ = ["Checkpoint", "RunRecording", "Superseded"]

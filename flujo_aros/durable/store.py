@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -29,6 +29,10 @@ FORMAT: Final = 1
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
+_STARTED: Final = ("running", "queued", "cancelling")
+_WORKFLOW: Final = ("workflow_uuid", "status", "executor_id")
+_OUTPUT: Final = ("workflow_uuid", "function_id", "function_name", "output", "serialization")
+"""The columns of DBOS's tables that are read here."""
 DAMAGED: Final = "damaged"
 """The status of a run whose row cannot be decoded. Never stored: a write that expects it changes nothing."""
 
@@ -231,7 +235,9 @@ class Store:
         self.url = url
         missing = None if create else "`aros run --durable` and `aros submit` create one; or is this the wrong URL?"
         self.engine = open_engine(url, "durable database", partial(self._make_tables, create=create), missing=missing)
-        self._prefix = "" if self.is_sqlite else "dbos."
+        schema = None if self.is_sqlite else "dbos"
+        self._workflows = sa.table("workflow_status", *map(sa.column, _WORKFLOW), schema=schema)
+        self._outputs = sa.table("operation_outputs", *map(sa.column, _OUTPUT), schema=schema)
         mine = "FROM aros_durable_runs WHERE run_id = :run_id AND epoch = :epoch" + (
             "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a statement that writes has the whole file
         )
@@ -337,7 +343,7 @@ class Store:
 
     def _rows(self, connection: sa.Connection, *where: Any, limit: int = 100) -> list[RunRow]:
         query = sa.select(RUNS).where(*where).order_by(RUNS.c.created.desc()).limit(limit)
-        return [_run_of(row) for row in connection.execute(query).mappings()]
+        return [_run_of(row) for row in connection.execute(query)]
 
     def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
         """Take a run for this executor; None if its workflow is no longer the current one of the run."""
@@ -381,47 +387,31 @@ class Store:
 
     def executors(self) -> list[str]:
         """The executors that have runs in progress, or have dequeued some."""
-        ours = sa.select(RUNS.c.executor).where(
-            RUNS.c.status.in_(("running", "queued", "cancelling")), RUNS.c.executor.is_not(None)
-        )
-        theirs = sa.text(
-            f"SELECT DISTINCT executor_id FROM {self._prefix}workflow_status WHERE status = 'PENDING'"  # noqa: S608
-        )
+        workflows = self._workflows.c
+        ours = sa.select(RUNS.c.executor).where(RUNS.c.status.in_(_STARTED))
+        theirs = sa.select(workflows.executor_id).where(workflows.status == "PENDING")
         with self.connection() as connection:
-            found = {*connection.execute(ours.distinct()).scalars(), *connection.execute(theirs).scalars()}
-            return sorted(each for each in found if each)
+            return sorted(each for each in connection.execute(sa.union(ours, theirs)).scalars() if each)
 
-    def orphans(self, executor: str) -> list[RunRow]:
-        """The runs of a dead executor that the engine does not know to be in progress."""
-        with self.connection() as connection:
-            rows = self._rows(
-                connection,
-                RUNS.c.executor == executor,
-                RUNS.c.status.in_(("running", "queued", "cancelling")),
-                limit=10_000,
-            )
-        statuses = self.workflow_statuses([row.workflow_id for row in rows]) if rows else {}
-        known = ("ENQUEUED", "PENDING", "DELAYED")
-        lost = [row for row in rows if row.status == "cancelling" or statuses.get(row.workflow_id) not in known]
-        return [row for row in lost if row.status != DAMAGED]
+    def lost(self, executor: str) -> list[tuple[RunRow, bool]]:
+        """The runs that no other process can be executing, as far as the engine knows.
 
-    def forgotten(self, executor: str) -> list[RunRow]:
-        """The runs of this executor, or of none, whose workflow the engine has ended or never had.
-
-        Also those whose workflow this executor has dequeued: only the executor knows whether it executes them.
+        Their workflow has ended, was never written, or (then True) was dequeued by this executor: only it knows whether
+        it executes them. Also those that are to be cancelled: their process may be gone.
         """
-        query = sa.text(
-            "SELECT r.run_id FROM aros_durable_runs AS r "  # noqa: S608 - no input in it
-            f"LEFT JOIN {self._prefix}workflow_status AS w ON w.workflow_uuid = "
-            "CASE WHEN r.segment = 1 THEN r.run_id ELSE r.run_id || '/' || r.segment END "
-            "WHERE r.status IN ('queued', 'running') AND ((w.status = 'PENDING' AND w.executor_id = :own) "
-            "OR ((r.executor IS NULL OR r.executor = :own) "
-            "AND (w.status IS NULL OR w.status NOT IN ('ENQUEUED', 'PENDING', 'DELAYED'))))"
+        workflow = self._workflows.c
+        number = sa.cast(RUNS.c.segment, sa.Text)
+        current = sa.case((RUNS.c.segment == 1, RUNS.c.run_id), else_=RUNS.c.run_id + "/" + number)
+        dequeued = (workflow.status == "PENDING") & (workflow.executor_id == executor)
+        ended = workflow.status.is_(None) | workflow.status.not_in(("ENQUEUED", "PENDING", "DELAYED"))
+        query = (
+            sa.select(sa.func.coalesce(dequeued, sa.false()), RUNS)
+            .outerjoin(self._workflows, workflow.workflow_uuid == current)
+            .where(RUNS.c.status.in_(_STARTED), dequeued | ended | (RUNS.c.status == "cancelling"))
         )
         with self.connection() as connection:
-            found = list(connection.execute(query, {"own": executor}).scalars())
-            rows = self._rows(connection, RUNS.c.run_id.in_(found), limit=len(found)) if found else []
-            return [row for row in rows if row.status != DAMAGED]
+            found = [(_run_of(row), bool(is_here)) for is_here, *row in connection.execute(query)]
+        return [(run, is_here) for run, is_here in found if run.status != DAMAGED]
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -517,29 +507,17 @@ class Store:
 
         Raises `RefusedRow` for a row that is not ours.
         """
-        query = sa.text(
-            "SELECT workflow_uuid, function_id, function_name, output, serialization "  # noqa: S608 - no input in it
-            f"FROM {self._prefix}operation_outputs WHERE workflow_uuid IN :ids"
-        ).bindparams(sa.bindparam("ids", expanding=True))
+        query = sa.select(self._outputs).where(self._outputs.c.workflow_uuid.in_(workflow_ids))
         found: dict[str, Any] = {}
         highest = 0
         with self.connection() as connection:
-            for row in connection.execute(query, {"ids": list(workflow_ids)}).mappings():
+            for row in connection.execute(query).mappings():
                 if row["workflow_uuid"] == workflow_ids[-1]:
                     highest = max(highest, row["function_id"])
                 if row["output"] is None or not row["function_name"].startswith("aros:"):
                     continue
                 found[row["function_name"]] = of_ours(row["output"], row["serialization"], workflow_ids[0])
         return found, highest
-
-    def workflow_statuses(self, workflow_ids: Sequence[str]) -> dict[str, str]:
-        """The statuses of the engine's workflows of these ids, as far as it knows them."""
-        query = sa.text(
-            f"SELECT workflow_uuid, status FROM {self._prefix}workflow_status WHERE workflow_uuid IN :ids"  # noqa: S608
-        ).bindparams(sa.bindparam("ids", expanding=True))
-        with self.connection() as connection:
-            rows = connection.execute(query, {"ids": list(workflow_ids)})
-            return {str(workflow): str(status) for workflow, status in rows}
 
     # -- texts and documents -----------------------------------------------------------------------------------
 
@@ -581,15 +559,16 @@ record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq,
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
-def _run_of(row: sa.RowMapping) -> RunRow:
+def _run_of(columns: Iterable[Any]) -> RunRow:
     """The run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
-    refused = {str(name): error for name, error in row.items() if isinstance(error, RefusedRow)}
+    row: dict[str, Any] = dict(zip(RUNS.c.keys(), columns, strict=True))
+    refused = {name: error for name, error in row.items() if isinstance(error, RefusedRow)}
     if not refused:
         return RunRow(**row)
     name, error = next(iter(refused.items()))
     note = f"column `{name}` of run {row['run_id']}, which is {row['status']}: {error}"
-    columns: dict[str, Any] = {**row, **dict.fromkeys(refused), "status": DAMAGED, "note": note}
-    return RunRow(**columns)
+    row |= {**dict.fromkeys(refused), "status": DAMAGED, "note": note}
+    return RunRow(**row)
 
 
 def _intact(run: RunRow) -> RunRow:

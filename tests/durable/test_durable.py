@@ -326,7 +326,8 @@ def test_a_run_submitted_in_a_transaction_of_ones_own_is_there_only_if_it_commit
         with own.connect() as connection:
             assert connection.execute(sa.text("SELECT id FROM orders")).scalars().all() == ["kept"]
         assert [row.run_id for row in durable.store.runs()] == ["kept"]
-        assert durable.store.workflow_statuses(["kept", "lost"]) == {"kept": "ENQUEUED"}
+        enqueued = durable.client.list_workflows(workflow_ids=["kept", "lost"])
+        assert [(each.workflow_id, each.status) for each in enqueued] == [("kept", "ENQUEUED")]
         durable.launch(["default"])
         assert asyncio.run(durable.handle("kept").result()).output == 4
     own.dispose()

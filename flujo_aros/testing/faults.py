@@ -43,31 +43,29 @@ _LONGEST_PIECE: Final = 40
 class Exchange:
     """The course of one call: when something arrives, what arrives, and how it ends. A fault changes parts of it.
 
-    `text` is the reply; `tool` is the tool whose argument it is. `wait` and `pause` are seconds before the reply and
-    between two chunks of it; `stall` is a single wait in the middle, in seconds. `error` ends it: before anything has
-    come, or, with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: the caller is
-    cancelled while it waits.
+    `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
+    `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in
+    seconds. `error` ends it: before anything has come, or, with `sent` (a share of the text, 0 to 1), after that much
+    of a streamed reply. `cancelled`: the caller is cancelled while it waits. `mode` is how the output was requested,
+    and `huge` the size of a huge reply.
     """
 
     text: str
-    tool: str | None = None
-    wait: float = 0.0
-    pause: float = 0.0
+    value: Any
+    mode: str
+    huge: int
+    tool: str | None
+    wait: float
+    pause: float
+    finish_reason: FinishReason
+    usage: RequestUsage
     stall: float = 0.0
     error: Exception | None = None
     sent: float = 0.0
     cancelled: bool = False
-    finish_reason: FinishReason | None = "stop"
-    usage: RequestUsage = field(default_factory=RequestUsage)
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The inputs of a fault: the value of the reply, if it is JSON, what the request asks for, the size of `huge`."""
-
-    value: Any
-    parameters: ModelRequestParameters
-    huge: int
+Happen: TypeAlias = Callable[[Exchange, random.Random], Exchange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +74,16 @@ class Fault:
 
     name: str
     what: str
-    happen: Callable[[Exchange, Asking, random.Random], Exchange]
+    happen: Happen
 
 
-def _failing(make: Callable[[random.Random], Exception]) -> Callable[[Exchange, Asking, random.Random], Exchange]:
-    def happen(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
-        return replace(exchange, error=make(rng))
+def _failing(make: Callable[[random.Random], Exception]) -> Happen:
+    return lambda exchange, rng: replace(exchange, error=make(rng))
 
-    return happen
+
+def _http(status: int, message: str, kind: str | None = None, wait: float | None = None) -> ModelHTTPError:
+    body = {"error": {"message": message} | ({} if kind is None else {"type": kind})}
+    return ModelHTTPError(status, "faulty", body, retry_after=wait)
 
 
 def _lost(rng: random.Random) -> Exception:
@@ -92,18 +92,9 @@ def _lost(rng: random.Random) -> Exception:
     return ModelAPIError("faulty", "the connection to the provider was lost")
 
 
-def _cut_stream(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
-    return replace(exchange, error=_lost(rng), sent=rng.random())
-
-
 def _rate_limited(rng: random.Random) -> Exception:
     wait = rng.choice([None, round(rng.uniform(0.5, 90), 1)])
-    body = {"error": {"message": "Rate limit reached", "type": "rate_limit_error"}}
-    return ModelHTTPError(429, "faulty", body, retry_after=wait)
-
-
-def _server_error(rng: random.Random) -> Exception:
-    return ModelHTTPError(rng.choice(_BUSY), "faulty", {"error": {"message": "overloaded"}})
+    return _http(429, "Rate limit reached", "rate_limit_error", wait)
 
 
 def _page(_: random.Random) -> Exception:
@@ -111,79 +102,78 @@ def _page(_: random.Random) -> Exception:
     return UnexpectedModelBehavior("Invalid response from the provider", body=body)
 
 
-def _schema_refused(exchange: Exchange, asking: Asking, _: random.Random) -> Exchange:
-    if asking.parameters.output_mode == "text":
+def _withheld(rng: random.Random) -> Exception:
+    return ContentFilterError("the reply was withheld", body=rng.choice([None, '{"category": "violence"}']))
+
+
+def _schema_refused(exchange: Exchange, _: random.Random) -> Exchange:
+    if exchange.mode == "text":
         return exchange
-    body = {"error": {"message": "The compiled grammar is too large.", "type": "invalid_request_error"}}
-    return replace(exchange, error=ModelHTTPError(400, "faulty", body))
+    return replace(exchange, error=_http(400, "The compiled grammar is too large.", "invalid_request_error"))
 
 
-def _malformed(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
+def _malformed(exchange: Exchange, rng: random.Random) -> Exchange:
     names = list(NOISES)
     rng.shuffle(names)
     for name in names:
-        reply = None if asking.value is None else NOISES[name].reply(asking.value, rng)
+        reply = None if exchange.value is None else NOISES[name].reply(exchange.value, rng)
         if reply is not None:
             return replace(exchange, text=reply.text, finish_reason=reply.finish_reason)
     return replace(exchange, text=exchange.text.replace('"', "'"))
 
 
-def _truncated(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
+def _truncated(exchange: Exchange, rng: random.Random) -> Exchange:
     kept = rng.randrange(len(exchange.text)) if exchange.text else 0
     return replace(exchange, text=exchange.text[:kept], finish_reason="length")
 
 
-def _huge(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
+def _huge(exchange: Exchange, rng: random.Random) -> Exchange:
     filler = rng.choice([" ", "\n", "blah ", "{", "[[", '"', "\\", "9"])
-    flood = filler * (asking.huge // len(filler))
+    flood = filler * (exchange.huge // len(filler))
     text = rng.choice([exchange.text + flood, flood + exchange.text, flood])
     return replace(exchange, text=text, finish_reason=rng.choice(["stop", "length"]))
 
 
-def _wrong_schema(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
-    others: list[Any] = [[], 0, "ok", None, {"error": "not found"}, {"data": [1, 2, 3]}, [[asking.value]] * 2]
+def _wrong_schema(exchange: Exchange, rng: random.Random) -> Exchange:
+    others: list[Any] = [[], 0, "ok", None, {"error": "not found"}, {"data": [1, 2, 3]}, [[exchange.value]] * 2]
     return replace(exchange, text=json.dumps(rng.choice(others)))
 
 
-def _wrong_tool(exchange: Exchange, _: Asking, __: random.Random) -> Exchange:
-    return replace(exchange, tool="no_such_tool", finish_reason="tool_call")
+_WRONG_USAGES: Final = ((0, 0), (-7, -1), (10**12, 10**12), (0, 3))
 
 
-def _wrong_usage(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
-    usage = rng.choice(
-        [
-            RequestUsage(),
-            RequestUsage(input_tokens=-7, output_tokens=-1),
-            RequestUsage(input_tokens=10**12, output_tokens=10**12),
-            RequestUsage(output_tokens=3),
-        ]
-    )
-    return replace(exchange, usage=usage)
-
-
-def _refused(rng: random.Random) -> Exception:
-    return ContentFilterError("the reply was withheld", body=rng.choice([None, '{"category": "violence"}']))
+def _wrong_usage(exchange: Exchange, rng: random.Random) -> Exchange:
+    read, written = rng.choice(_WRONG_USAGES)
+    return replace(exchange, usage=RequestUsage(input_tokens=read, output_tokens=written))
 
 
 _ALL: Final = (
-    Fault("slow", "a minute or two before anything arrives", lambda e, _, r: replace(e, wait=r.uniform(10, 120))),
-    Fault("hang", "nothing for an hour, then the reply", lambda e, _, __: replace(e, wait=_HOUR)),
-    Fault("stall", "an hour of silence in mid-stream", lambda e, _, __: replace(e, stall=_HOUR)),
+    Fault("slow", "a minute or two before anything arrives", lambda e, rng: replace(e, wait=rng.uniform(10, 120))),
+    Fault("hang", "nothing for an hour, then the reply", lambda e, _: replace(e, wait=_HOUR)),
+    Fault("stall", "an hour of silence in mid-stream", lambda e, _: replace(e, stall=_HOUR)),
     Fault("lost", "the connection is lost before anything arrives", _failing(_lost)),
-    Fault("cut_stream", "the connection is lost in mid-stream", _cut_stream),
+    Fault(
+        "cut_stream",
+        "the connection is lost in mid-stream",
+        lambda e, rng: replace(e, error=_lost(rng), sent=rng.random()),
+    ),
     Fault("rate_limited", "429, half of them with Retry-After", _failing(_rate_limited)),
-    Fault("server_error", "500, 502, 503 or 529", _failing(_server_error)),
+    Fault("server_error", "500, 502, 503 or 529", _failing(lambda rng: _http(rng.choice(_BUSY), "overloaded"))),
     Fault("gateway_page", "200 with the HTML page of a gateway", _failing(_page)),
     Fault("schema_refused", "400: the schema is too large for the provider", _schema_refused),
     Fault("malformed", "the answer under one of the noises of `NOISES`", _malformed),
     Fault("truncated", "cut by the token limit", _truncated),
     Fault("huge", "a reply of as many characters as `huge` says", _huge),
-    Fault("empty", "nothing at all, and the model stopped by itself", lambda e, _, __: replace(e, text="")),
+    Fault("empty", "nothing at all, and the model stopped by itself", lambda e, _: replace(e, text="")),
     Fault("wrong_schema", "valid JSON that does not match the request", _wrong_schema),
-    Fault("wrong_tool", "a call of a tool that does not exist", _wrong_tool),
+    Fault(
+        "wrong_tool",
+        "a call of a tool that does not exist",
+        lambda e, _: replace(e, tool="no_such_tool", finish_reason="tool_call"),
+    ),
     Fault("wrong_usage", "usage that is missing, negative, absurd or incomplete", _wrong_usage),
-    Fault("content_filter", "the reply is withheld by a filter", _failing(_refused)),
-    Fault("cancelled", "the caller is cancelled while it waits", lambda e, _, __: replace(e, cancelled=True)),
+    Fault("content_filter", "the reply is withheld by a filter", _failing(_withheld)),
+    Fault("cancelled", "the caller is cancelled while it waits", lambda e, _: replace(e, cancelled=True)),
 )
 FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}
 """Every fault by its name."""
@@ -293,10 +283,12 @@ class FaultyModel(Model):
         prompt = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
         reply = self._reply(prompt) if callable(self._reply) else self._reply
         text = reply if isinstance(reply, str) else json.dumps(reply)
-        value = _json(text) if isinstance(reply, str) else dict(reply)
         tool = parameters.output_tools[0].name if parameters.output_tools else None
         exchange = Exchange(
             text,
+            _object_in(text),
+            parameters.output_mode,
+            self._huge,
             tool,
             wait=rng.uniform(0.1, 5),
             pause=rng.choice([0.0, 0.0, rng.uniform(0, 0.5)]),
@@ -306,7 +298,7 @@ class FaultyModel(Model):
         fault = rng.choice(self._faults) if rng.random() < self._rate else None
         self.calls.append(FaultyCall(number, None if fault is None else fault.name, prompt, streamed))
         if fault is not None:
-            exchange = fault.happen(exchange, Asking(value, parameters, self._huge), rng)
+            exchange = fault.happen(exchange, rng)
         return exchange, rng
 
 
@@ -373,7 +365,7 @@ class _FaultyStream(StreamedResponse):
         return self.began
 
 
-def _json(text: str) -> Any:
+def _object_in(text: str) -> Any:
     """The object that a string contains as JSON; None for any other string."""
     try:
         value: Any = json.loads(text)

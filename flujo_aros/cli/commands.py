@@ -7,6 +7,7 @@ command `aros show` is run by `show_command(options)` in its module, which is im
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -24,13 +25,16 @@ DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
 
 
 def option(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
-    """An option as the help shows it: its names and the placeholder of its value, such as `--log FILE|URL`, and words.
-
-    One whose default is `False` needs no value. A default of `()` means that the option may be repeated.
-    """
+    """An option as the help shows it: its names and placeholder, such as `--log -l FILE|URL`, and what it means."""
     names = [part for part in declared.split() if part.startswith("-")]
     placeholder = next((part for part in declared.split() if not part.startswith("-")), None)
     return typer.Option(default, *names, metavar=placeholder, help=words, rich_help_panel=section, **more)
+
+
+flag: Final = partial(option, default=False)
+"""An option without a value, which is off unless it is given."""
+several: Final = partial(option, default=())
+"""An option that may be repeated."""
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
@@ -88,35 +92,29 @@ class Command(Options):
         return typer.main.get_command(app)
 
 
-AS_JSON: Final = option("--json", "Print the whole run as one JSON document instead of its output alone.", False)
-ALLOW_DEGRADED: Final = option(
-    "--allow-degraded", "Exit with 0 even if a step returned text instead of a value.", False
-)
+AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of its output alone.")
+ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
 RUN: Final = argument("RUN", "The id of a run, its beginning, or `last`.", "last")
 ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
 BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
-INPUT: Final = option(
+INPUT: Final = several(
     "--input -i TEXT|@FILE|@URL|-",
     "The input of the run: a string, @FILE for the content of a file (an image, audio or a PDF goes to the model as "
     "such), @URL for an image or document there, - for stdin. Write @@… for a string that begins with @. Repeatable: "
     "a question and images are one prompt.",
-    (),
 )
 INPUTS: Final = option(
     "--inputs --input-jsonl FILE|-",
     'Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
     section=ROWS,
 )
-PAIRS: Final = option("--set KEY=VALUE", "A value of the run's context, e.g. --set language=de. Repeatable.", ())
-FOLDERS: Final = option(
+PAIRS: Final = several("--set KEY=VALUE", "A value of the run's context, e.g. --set language=de. Repeatable.")
+FOLDERS: Final = several(
     "--path FOLDER",
     "A folder of modules that are not installed. Installed modules come first. Repeatable.",
-    (),
-    MODELS,
+    section=MODELS,
 )
-CACHE: Final = option(
-    "--cache", "Cache replies in .aros/cache.sqlite, and answer identical requests from there.", False
-)
+CACHE: Final = flag("--cache", "Cache replies in .aros/cache.sqlite, and answer identical requests from there.")
 RUN_DB: Final = option(
     "--db URL",
     "The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
@@ -135,12 +133,11 @@ NEWEST: Final = option("--limit -n", "How many runs, newest first.", 20, min=1)
 class Modules(Options):
     """What a blueprint may import, and from where."""
 
-    allow: list[str] = option(
+    allow: list[str] = several(
         "--allow MODULE|FILE|FOLDER",
         "Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
         "--allow ./steps.py, or blueprints from this folder. Repeatable.",
-        (),
-        MODELS,
+        section=MODELS,
     )
     folders: list[Path] = FOLDERS
 
@@ -148,12 +145,11 @@ class Modules(Options):
 class Models(Options):
     """The models that --model and --profile select."""
 
-    models: list[str] = option(
+    models: list[str] = several(
         "--model NAME|OLD=NEW",
         "Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of the "
         "model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
-        (),
-        MODELS,
+        section=MODELS,
     )
     profile: str | None = option(
         "--profile NAME",
@@ -183,10 +179,10 @@ class Limits(Options):
     """When a batch stops, and how fast it may be."""
 
     max_cost: float | None = option(
-        "--max-cost USD", "Start no more rows once this much is spent.", None, ROWS, min=0.0
+        "--max-cost USD", "Start no more rows once this much is spent.", section=ROWS, min=0.0
     )
     max_failures: int | None = option(
-        "--max-failures", "Start no more rows once this many have failed.", None, ROWS, min=1
+        "--max-failures", "Start no more rows once this many have failed.", section=ROWS, min=1
     )
     max_same_failures: int = option(
         "--max-same-failures",
@@ -195,11 +191,10 @@ class Limits(Options):
         ROWS,
         min=0,
     )
-    limits: list[str] = option(
+    limits: list[str] = several(
         "--limit PROVIDER:requests=N,tokens=N,cost=USD",
         "Limits per minute of a provider, e.g. --limit openai:requests=500. Calls wait for them. Repeatable.",
-        (),
-        ROWS,
+        section=ROWS,
     )
 
 
@@ -219,10 +214,8 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     as_json: bool = AS_JSON
     pairs: list[str] = PAIRS
     allow_degraded: bool = ALLOW_DEGRADED
-    dry_run: bool = option(
-        "--dry-run",
-        "Show what would run, with the maximum number of model calls and the maximum cost, and stop.",
-        False,
+    dry_run: bool = flag(
+        "--dry-run", "Show what would run, with the maximum number of model calls and the maximum cost, and stop."
     )
     state: Path | None = option(
         "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
@@ -234,14 +227,13 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
         section=ROWS,
     )
     concurrency: int = option("--concurrency", "How many rows of --inputs run at the same time.", 4, ROWS, min=1)
-    retry_failed: bool = option(
+    retry_failed: bool = flag(
         "--retry-failed",
         "Run the rows of --inputs again that did not complete, and replace their results.",
-        False,
-        ROWS,
+        section=ROWS,
     )
     cache: bool = CACHE
-    durable: bool = option("--durable", "Store the run in a database, so that a crash loses nothing.", False, DURABLE)
+    durable: bool = flag("--durable", "Store the run in a database, so that a crash loses nothing.", section=DURABLE)
     db: str | None = RUN_DB
 
 
@@ -300,11 +292,10 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
         'The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
         "as .yaml or .json; - for stdin.",
     )
-    against: list[Path] = option(
+    against: list[Path] = several(
         "--against BLUEPRINT|LADDER",
         "Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
         "model call. Repeatable.",
-        (),
     )
     match: Literal["exact", "fields"] = option(
         "--match exact|fields",
@@ -324,7 +315,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     max_wrong: float | None = option(
         "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
     )
-    as_json: bool = option("--json", "Print everything as one JSON document, with one result for each row.", False)
+    as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row.")
     save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
     first: int | None = option("--first N", "Only the first N rows.", min=1)
     pairs: list[str] = PAIRS
@@ -342,7 +333,7 @@ class Plan(Command, Blueprint, module="plan"):
     Example: aros plan triage.yaml
     """
 
-    as_json: bool = option("--json", "Print the plan as one JSON document.", False)
+    as_json: bool = flag("--json", "Print the plan as one JSON document.")
 
 
 class Init(Command, module="lint"):
@@ -368,17 +359,17 @@ class Lint(Command, module="lint"):
     """
 
     files: list[Path] = argument("FILE…", "Blueprints, or folders of them.")
-    fix: bool = option("--fix", "Apply safe fixes.", False)
-    unsafe_fixes: bool = option("--unsafe-fixes", "Also apply fixes that need a review.", False)
-    diff: bool = option("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them.", False)
+    fix: bool = flag("--fix", "Apply safe fixes.")
+    unsafe_fixes: bool = flag("--unsafe-fixes", "Also apply fixes that need a review.")
+    diff: bool = flag("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them.")
     form: Literal["text", "json", "sarif", "github"] = option("--format", "How to write the findings.", "text")
-    select: list[str] = option("--select CODES", "Only these rules: V-A8,V-C1 or V-A.", ())
-    ignore: list[str] = option("--ignore CODES", "All but these rules.", ())
+    select: list[str] = several("--select CODES", "Only these rules: V-A8,V-C1 or V-A.")
+    ignore: list[str] = several("--ignore CODES", "All but these rules.")
     baseline: Path | None = option("--baseline FILE", "Report only what is not in this file.")
-    update_baseline: bool = option("--update-baseline", "Write the current findings into the baseline.", False)
+    update_baseline: bool = flag("--update-baseline", "Write the current findings into the baseline.")
     imports: bool = option("--imports/--no-imports", "Lint the blueprints that a blueprint imports, too.", True)
     fail_on: Literal["info", "warning", "error"] = option("--fail-on", "The lowest severity that counts.", "warning")
-    strict: bool = option("--strict", "Count infos, too, like --fail-on info.", False)
+    strict: bool = flag("--strict", "Count infos, too, like --fail-on info.")
 
 
 class Rule(Command, module="lint"):
@@ -390,7 +381,7 @@ class Rule(Command, module="lint"):
     """
 
     code: str | None = argument("CODE", "A code such as V-A8.", None)
-    as_json: bool = option("--json", "Print it as JSON.", False)
+    as_json: bool = flag("--json", "Print it as JSON.")
 
 
 class Graph(Command, Modules, module="graph"):
@@ -446,7 +437,7 @@ class Runs(Command, module="runs"):
     status: str | None = option("--status", "Only runs with this status: completed, failed, running, lost …")
     pipeline: str | None = option("--pipeline", "Only runs of this pipeline.")
     prune: str | None = option("--prune TIME", "First remove runs older than 30d, 12w …")
-    as_json: bool = option("--json", "Print the runs as JSON.", False)
+    as_json: bool = flag("--json", "Print the runs as JSON.")
 
 
 class Show(Command, module="runs"):
@@ -460,8 +451,8 @@ class Show(Command, module="runs"):
     """
 
     run: str = RUN
-    steps_only: bool = option("--steps", "Only the steps, without calls and stages.", False)
-    as_json: bool = option("--json", "Print everything that the journal holds about the run.", False)
+    steps_only: bool = flag("--steps", "Only the steps, without calls and stages.")
+    as_json: bool = flag("--json", "Print everything that the journal holds about the run.")
 
 
 class Explain(Command, module="runs"):
@@ -489,8 +480,8 @@ class Review(Command, module="runs"):
 
     run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None)
     limit: int = option("--limit -n", "Show at most this many fields.", 50, min=1)
-    everything: bool = option("--all", "Include fields that all readings agree on.", False)
-    as_json: bool = option("--json", "Print the fields and the calibration as JSON.", False)
+    everything: bool = flag("--all", "Include fields that all readings agree on.")
+    as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")
 
 
 class Health(Command, module="health"):
@@ -509,11 +500,10 @@ class Health(Command, module="health"):
     model: str | None = option("--model", "Only replies of this model.")
     trend: int = option("--trend", "Divide the time into this many intervals.", 0, min=0, max=100)
     form: Literal["text", "json"] = option("--format", "How to write the report.", "text")
-    fail_over: list[str] = option(
+    fail_over: list[str] = several(
         "--fail-over RATE=SHARE",
         "Exit with 1 when a rate is above a share: fallback=0.1. "
         "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
-        (),
     )
 
 
@@ -536,7 +526,7 @@ class Replay(Command, Modules, module="runs"):
         "--contract FILE|module:Type",
         "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
     )
-    as_json: bool = option("--json", "Print the outcomes as JSON.", False)
+    as_json: bool = flag("--json", "Print the outcomes as JSON.")
 
 
 class Report(Command, module="runs"):
@@ -567,8 +557,8 @@ class Ui(Command, module="ui"):
 
     host: str = option("--host", "The address to listen on.", "127.0.0.1")
     port: int | None = option("--port -p", f"The port. [default: {PORT}, or a free one]", min=0, max=65535)
-    public: bool = option("--public", "Allow a --host that other machines can reach. There is no encryption.", False)
-    browser: bool = option("--open", "Open the page in a browser.", False)
+    public: bool = flag("--public", "Allow a --host that other machines can reach. There is no encryption.")
+    browser: bool = flag("--open", "Open the page in a browser.")
 
 
 class Submit(Command, Blueprint, module="durable"):
@@ -612,11 +602,10 @@ class Worker(Command, Deps, module="durable"):
         "How many runs of one --partition at once, of all workers together. Kept with the queue.",
         min=1,
     )
-    limits: list[str] = option(
+    limits: list[str] = several(
         "--limit LIMIT",
         "The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
         "Repeatable.",
-        (),
     )
     grace: float = option("--grace SECONDS", "How long runs may continue after SIGTERM or Ctrl-C.", 30.0)
 
@@ -633,7 +622,7 @@ class Status(Command, module="durable"):
 
     run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
     db: str = DB
-    follow: bool = option("--follow -f", "Print steps and replies as they come, until the run ends or waits.", False)
+    follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits.")
     offset: int = option("--offset", "With --follow: print only what comes after it.", 0, min=0)
     as_json: bool = AS_JSON
     limit: int = NEWEST
@@ -707,8 +696,8 @@ class Read(Command, module="read"):
         "--truncated/--complete",
         "Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
     )
-    explain: bool = option("--explain", "Show the text with its repairs or issues marked.", False)
-    as_json: bool = option("--json", "Print the whole outcome as one JSON document.", False)
+    explain: bool = flag("--explain", "Show the text with its repairs or issues marked.")
+    as_json: bool = flag("--json", "Print the whole outcome as one JSON document.")
     folders: list[Path] = FOLDERS
 
 
@@ -726,7 +715,7 @@ class Bench(Command, module="bench"):
 
     what: Literal["reading"] = argument("reading", "What to measure.")
     corpus: list[str] = argument("CORPUS", "Cases as JSON Lines.")
-    as_json: bool = option("--json", "Print all figures as one JSON document.", False)
+    as_json: bool = flag("--json", "Print all figures as one JSON document.")
 
 
 SECTIONS: Final[dict[str, tuple[type[Command], ...]]] = {

@@ -204,7 +204,6 @@ def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
     return fitted_table(
         rows,
         console.width,
-        figures=[name for name in rows[0] if name not in ("trust", "field", "model", "blueprint")],
         dropped_first=("time", "tokens in + out", "calls"),
         folded={"blueprint": 20, "field": 20, "model": 20},
     )
@@ -217,7 +216,7 @@ def _row(name: str, found: Evaluation, others: Sequence[str]) -> dict[str, Text]
     for verdict in ("right", "wrong", "refused"):
         number = counts.get(verdict, 0)
         share = f" ({_percent(number / known)})" if known else ""
-        row[verdict] = Text(f"{number:,}{share}", style=_STYLE[verdict] if number else "dim")
+        row[verdict] = figure(f"{number:,}{share}", _STYLE[verdict] if number else "dim")
     row |= {verdict: figure(counts.get(verdict, 0)) for verdict in others}
     return {**row, **used(found.usage), "time": figure(time_words(found.seconds))}
 
@@ -231,7 +230,7 @@ def _share_row(title: str, share: Share) -> dict[str, Text]:
     return {
         title: name,
         "right": figure(share.right),
-        "wrong": Text(f"{share.wrong:,}" if share.wrong else "-", style="red" if share.wrong else "dim"),
+        "wrong": figure(share.wrong, "red"),
         "precision": figure(_percent(share.share)),
     }
 

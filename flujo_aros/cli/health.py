@@ -110,12 +110,12 @@ def _print(found: Health, console: Console, since: str) -> None:
         return
     for line in health_totals(found, since):
         console.print(line, soft_wrap=True)
-    for title, rows, figures, dropped in health_sections(found):
+    for title, rows, dropped in health_sections(found):
         if rows:
             console.print()
             console.print(Text(title, style="bold"))
             folded = {"step": 24, "model": 24, "place": 24, "repair": 16}
-            console.print(fitted_table(rows, console.width, figures=figures, dropped_first=dropped, folded=folded))
+            console.print(fitted_table(rows, console.width, dropped_first=dropped, folded=folded))
     if found.advice:
         console.print()
         console.print(Text("Advice", style="bold"))
@@ -150,21 +150,16 @@ def _counts(counts: Mapping[str, int]) -> Iterator[Any]:
         yield "none"
 
 
-Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
+Section = tuple[str, list[dict[str, Text]], tuple[str, ...]]
 
 
 def health_sections(found: Health) -> Iterator[Section]:
-    """A summary in tables: a title, rows, the columns of figures, and those a narrow screen drops first."""
-    worst = [_step_row(step) for step in found.worst_steps if step.trouble]
-    yield "Worst steps", worst, tuple(worst[0])[1:] if worst else (), ("cost", "calls", "time")
-    models = [_model_row(model) for model in found.models]
-    yield "Models", models, tuple(models[0])[1:] if models else (), ("cost", "faults", "wrapped", "repaired")
-    repairs = [_repair_row(repair) for repair in found.repairs[:_SHOWN_REPAIRS]]
-    yield "Most frequent repairs", repairs, ("replies", "share"), ("step", "risk")
-    stages = [_stage_row(stage) for stage in found.stages]
-    yield "Stages", stages, ("ran", "saved", "success", "calls", "cost", "cost each"), ("cost each", "cost")
-    trend = [_trend_row(piece) for piece in found.trend]
-    yield "Trend", trend, tuple(trend[0]) if trend else (), ("degraded", "wrapped")
+    """A summary in tables: a title, rows, and the columns that a narrow screen drops first."""
+    yield "Worst steps", [_step_row(step) for step in found.worst_steps if step.trouble], ("cost", "calls", "time")
+    yield "Models", [_model_row(model) for model in found.models], ("cost", "faults", "wrapped", "repaired")
+    yield "Most frequent repairs", [_repair_row(each) for each in found.repairs[:_SHOWN_REPAIRS]], ("step", "risk")
+    yield "Stages", [_stage_row(stage) for stage in found.stages], ("cost each", "cost")
+    yield "Trend", [_trend_row(piece) for piece in found.trend], ("degraded", "wrapped")
 
 
 def _step_row(step: Any) -> dict[str, Text]:
@@ -217,7 +212,7 @@ def _trend_row(piece: Trend) -> dict[str, Text]:
     started = datetime.fromtimestamp(piece.start, UTC).astimezone()
     shares = {"rejected": piece.rejected, "wrapped": piece.wrapped}
     return {
-        "from": Text(started.strftime("%m-%d %H:%M")),
+        "from": figure(started.strftime("%m-%d %H:%M")),
         **_figures(piece, "runs", "steps", "failed", "degraded"),
         **{name: _rate(number / piece.readings if piece.readings else 0.0, 0.1) for name, number in shares.items()},
     }
@@ -228,4 +223,4 @@ def _figures(record: Any, *names: str) -> dict[str, Text]:
 
 
 def _rate(share: float, line: float) -> Text:
-    return Text(share_words(share) if share else "-", style="red" if share > line else "" if share else "dim")
+    return figure(share_words(share) if share else "-", "red" if share > line else "")

@@ -192,17 +192,17 @@ def fitted_table(
     rows: Sequence[Mapping[str, Text]],
     width: int,
     *,
-    figures: Sequence[str] = (),
     dropped_first: Sequence[str] = (),
     folded: Mapping[str, int] | None = None,
     total: Mapping[str, Text] | None = None,
 ) -> Table:
     """A table of these rows, whose keys are its headers.
 
-    `figures` are right-aligned. If the terminal is too narrow, columns of `dropped_first` are dropped, in this order;
-    `folded` columns may be narrowed to that many cells. `total` is the row below several.
+    If the terminal is too narrow, columns of `dropped_first` are dropped, in this order; `folded` columns may be
+    narrowed to that many cells. `total` is the row below several.
     """
-    columns = list((*rows, total or {})[0])
+    first = (*rows, total or {})[0]
+    columns = list(first)
     folds = folded or {}
     for name in dropped_first:
         if name in columns and _width([*rows, *([total] if total else [])], columns, folds) > width:
@@ -214,7 +214,7 @@ def fitted_table(
             name,
             footer=total[name] if total else "",
             footer_style="dim",
-            justify="right" if name in figures else "left",
+            justify=first[name].justify or "left",
             no_wrap=name not in folds,
             overflow="fold",
             min_width=1,
@@ -224,10 +224,10 @@ def fitted_table(
     return table
 
 
-def figure(value: str | int) -> Text:
-    """A number; a dash for none."""
+def figure(value: str | int, style: str = "") -> Text:
+    """A number, aligned to the right; a dash for none."""
     word = value if isinstance(value, str) else f"{value:,}" if value else "-"
-    return Text(word, style="dim" if word == "-" else "")
+    return Text(word, style="dim" if word == "-" else style, justify="right")
 
 
 def used(usage: Usage) -> dict[str, Text]:
@@ -245,7 +245,6 @@ def _width(rows: Sequence[Mapping[str, Text]], columns: Sequence[str], folds: Ma
 
 
 _TOKENS: Final = "tokens in + out"
-_FIGURES: Final = ("repairs", "calls", _TOKENS, "cost", "time")
 _WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _REPEATED = (
     "With `config: {max_retries: 3}` the step is retried after errors like this one, and waits as long as the "
@@ -280,7 +279,6 @@ def _table(result: RunResult, console: Console) -> Table:
     return fitted_table(
         [{name: cell for name, cell in row.items() if name not in unused} for row in rows],
         console.width,
-        figures=_FIGURES,
         dropped_first=_DROPPED_FIRST,
         folded={"step": 16},
         total=total,
@@ -303,7 +301,7 @@ def _summed(
         "input trust": worded(input_trust),
         "repairs": figure(repairs),
         **used(ended.usage),
-        "time": Text(time_words(ended.seconds or None)),
+        "time": figure(time_words(ended.seconds or None)),
     }
 
 

@@ -144,7 +144,7 @@ def show_figures(value: Any) -> None:
     ]
     dropped = ("drift", "re-asked", "reworded", "tokens in + out", "corrected")
     if rows:
-        console.print(fitted_table(rows, console.width, figures=list(rows[0])[1:], dropped_first=dropped))
+        console.print(fitted_table(rows, console.width, dropped_first=dropped))
     for name, beliefs in value["beliefs"].items():
         for belief in beliefs:
             console.print(Text.assemble("💭 ", (name, "bold"), f" believes: {belief}"), soft_wrap=True)

@@ -100,17 +100,12 @@ def run_dict(run: JournalRun) -> dict[str, Any]:
 
 def _table(found: list[JournalRun], width: int) -> Table:
     size = distinct_length([run.run_id for run in found])
-    return fitted_table(
-        [run_row(run, size) for run in found],
-        width,
-        figures=RUN_FIGURES,
-        dropped_first=("tokens in + out", "cost", "steps", "repairs", "calls"),
-        folded={"pipeline": 16},
-    )
+    rows = [run_row(run, size) for run in found]
+    return fitted_table(rows, width, dropped_first=RUN_DETAILS, folded={"pipeline": 16})
 
 
-RUN_FIGURES: Final = ("steps", "repairs", "calls", "tokens in + out", "cost", "time")
-"""The columns of `run_row` that are numbers."""
+RUN_DETAILS: Final = ("tokens in + out", "cost", "steps", "repairs", "calls")
+"""The columns of `run_row` that a narrow screen drops first."""
 
 
 def run_row(run: JournalRun, size: int) -> dict[str, Text]:
@@ -156,9 +151,7 @@ def show_command(options: Show) -> None:
     rows = list(_rows(story, console, steps_only=options.steps_only))
     if rows:
         console.print()
-        console.print(
-            fitted_table(rows, console.width, figures=("time",), dropped_first=("timeline",), folded={"": 24, " ": 24})
-        )
+        console.print(fitted_table(rows, console.width, dropped_first=("timeline",), folded={"": 24, " ": 24}))
     for line in _troubles(story):
         console.print(line)
 
@@ -225,7 +218,12 @@ class _Timeline:
     def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
         """The row of something; with its bar in this style if it is `timed`."""
         bar, time = (Text(), "") if timed is None else (self._bar(timed, style), time_words(timed.seconds))
-        return {"": Text("  " * depth) + what, " ": ended, "timeline": bar, "time": Text(time, style="dim")}
+        return {
+            "": Text("  " * depth) + what,
+            " ": ended,
+            "timeline": bar,
+            "time": Text(time, style="dim", justify="right"),
+        }
 
     def text(self, depth: int, what: str, words: str) -> dict[str, Text]:
         """The row of a value, a prompt or a reply."""
@@ -400,13 +398,11 @@ def review_command(options: Review) -> None:
     if shown:
         cells, folded = [_field_cells(row) for row in shown[: options.limit]], {"field": 16, "value": 20, "others": 16}
         dropped = ("run", "step")
-        console.print(fitted_table(cells, console.width, figures=("votes",), dropped_first=dropped, folded=folded))
+        console.print(fitted_table(cells, console.width, dropped_first=dropped, folded=folded))
     else:
         stderr_console().print(f"all readings agree on all {len(rows)} fields; --all lists them")
     if calibration:
-        console.print(
-            fitted_table([_cells(model) for model in calibration], console.width, figures=("fields", "agreed"))
-        )
+        console.print(fitted_table([_cells(model) for model in calibration], console.width))
 
 
 def _fields(notes: list[tuple[str, str, JournalNote]]) -> Iterator[dict[str, Any]]:
@@ -554,11 +550,7 @@ def _print(found: list[Replayed]) -> None:
         }
         for each in found
     ]
-    console.print(
-        fitted_table(
-            rows, console.width, figures=("replies",), dropped_first=("replies",), folded={"step": 20, "now": 40}
-        )
-    )
+    console.print(fitted_table(rows, console.width, dropped_first=("replies",), folded={"step": 20, "now": 40}))
     for each in found:
         if isinstance(each.outcome, (Rejected, Degraded)):
             console.print()

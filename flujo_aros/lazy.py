@@ -40,7 +40,10 @@ def lazy_names(package: str, init: str) -> LazyNames:
         try:
             value = getattr(import_module(modules[name]), name)
         except ModuleNotFoundError as error:
-            raise missing_extra(error, f"{package}.{name}", modules[name]) or error from error
+            missing = missing_extra(error, f"{package}.{name}", modules[name])
+            if missing is None:
+                raise
+            raise missing from None  # one line says what to do
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
@@ -270,8 +271,8 @@ class Accepted(Generic[T_co]):
 
     def explain(self) -> str:
         """Explain the value in plain text: a line for its trust and one for each repair. Secrets are masked."""
-        head = f"accepted, {self.trust.value}, from {self.origin}"
-        text = "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
+        stage = "" if self.origin == "first" else f", from {self.origin}"
+        text = "\n".join([f"accepted, {self.trust.value}{stage}", *_repair_lines(self.repairs)])
         return without_secrets(text, source=self.text)
 
     def to_dict(self) -> dict[str, Any]:
@@ -348,7 +349,8 @@ class Rejected:
         """
         lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
-        lines += [f"  candidate {words}" for words in self.seen]
+        repeated = len(self.seen) == 1 and self.issues and self.seen[0].endswith(self.issues[0].message)
+        lines += [] if repeated else [f"  candidate {words}" for words in self.seen]
         return without_secrets("\n".join(lines), source=self.text)
 
     def feedback(self, *, advice: bool = True) -> str:
@@ -413,7 +415,7 @@ _REASON_WORDS = {
     Reason.INVALID: "the answer does not fit what was asked for",
     Reason.AMBIGUOUS: "it can be read in more than one way",
     Reason.ECHOED_SCHEMA: "it repeats the schema instead of answering",
-    Reason.REFUSED: "the model declined to answer",
+    Reason.REFUSED: "it declines to answer",
     Reason.TOO_LARGE: "it is larger or deeper than the limits allow",
     Reason.PROVIDER: "the provider gave no answer",
 }
@@ -421,6 +423,7 @@ _REASON_WORDS = {
 
 _CORRECT_IT = "Answer again with the corrected output only, without comments or prose around it."
 _WHAT_TO_DO = {
+    Reason.NO_JSON: "Answer with the output that was asked for, without comments or prose around it.",
     Reason.MALFORMED: f'{_CORRECT_IT} Write valid JSON: quotes inside a string as \\", nothing left out.',
     Reason.AMBIGUOUS: "Give exactly one answer, as valid JSON in which every key occurs once, and nothing else.",
     Reason.TRUNCATED: "Answer again from the beginning, and shorter, so that the answer is complete.",
@@ -429,9 +432,18 @@ _WHAT_TO_DO = {
 }
 
 
-def _repair_line(repair: Repair) -> str:
-    read_as = "" if repair.after == repair.before else f" -> {repair.after!r}"  # a key without quotes stays what it is
-    return f"{repair.path}  {repair.code} ({repair.risk.name.lower()})  {repair.before!r}{read_as}"
+def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
+    """One line for each edited part of the text, in its order: one part may have several repairs."""
+    parts: dict[tuple[object, ...], list[Repair]] = {}
+    for repair in sorted(repairs, key=attrgetter("span")):
+        parts.setdefault((repair.path, repair.span, repair.before, repair.after), []).append(repair)
+    lines: list[str] = []
+    for same in parts.values():
+        first = same[0]
+        codes, risk = ", ".join(repair.code for repair in same), max(repair.risk for repair in same)
+        read_as = "" if first.after == first.before else f" -> {first.after!r}"  # a key without quotes stays what it is
+        lines.append(f"  {first.path}  {codes} ({risk.name.lower()})  {first.before!r}{read_as}")
+    return lines
 
 
 def _issue_line(issue: Issue) -> str:

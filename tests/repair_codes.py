@@ -148,6 +148,7 @@ EXAMPLES: dict[str, Example] = {
     "boolean-word": Example("The answer is true.", BOOL),
     "whole-number": Example('{"crew": 4.0}', Boat),
     "rounded": Example('{"a": 3.7}', has(a=INT), LOSSY),
+    "enum-alias": Example('{"a": "urgent"}', has(a={**LEVEL, "x-aros": {"aliases": {"high": ["urgent"]}}})),
     "enum-case": Example('{"a": "High"}', has(a=LEVEL)),
     "enum-word": Example('{"level": "level: high"}', has(level=LEVEL)),
     "wrapped-in-list": Example('{"a": 1}', has(a=INTS)),

@@ -59,7 +59,7 @@ from flujo_aros.contract.schema import (
 )
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import ANNOTATING, CONSTRAINING, is_dict, is_list, objects_in
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, References, is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
 from flujo_aros.spelling import only_near
 
@@ -226,8 +226,9 @@ class TypeValues(Generic[T]):
         self.adapter: TypeAdapter[T]
         self.like = like
         self.json_schema: JsonSchema = {}
-        if isinstance(like, (int, float, list, tuple, set)):
+        if isinstance(like, (int, float, list, tuple, set, str)):
             words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
+            words = f"give the type {like} itself, not its name" if isinstance(like, str) else words
             raise ContractError(f"{like!r} cannot be used as a contract: {words}")
         try:
             self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)
@@ -253,6 +254,9 @@ class TypeValues(Generic[T]):
         renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # other keys than the schema says
         self._misreadable = misreadable(keys) if keys and not renamed else None
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
+
+    def __repr__(self) -> str:
+        return self.like.__name__ if isinstance(self.like, type) else repr(self.like)
 
     def strict_json(self, text: str) -> Verdict[T] | None:
         """Validate a JSON text strictly, without conversions or ignored keys. None if it is not JSON."""
@@ -388,12 +392,18 @@ def _from_pydantic(error: ValidationError) -> list[Issue]:
 
 
 def _words(detail: ErrorDetails) -> str:
-    """The message of pydantic; for numbers and times, with what was found and the form that is wanted."""
-    found, kind = detail["input"], detail["type"]
-    if kind == "decimal_parsing" and isinstance(found, str):
-        return f"expected a number, found {found[:40]!r}"
-    wanted = _TIME_ERRORS.get(kind)
-    return detail["msg"] if wanted is None or not isinstance(found, str) else not_a_time(wanted, found)
+    """The message of pydantic with the value that was found, for a person or a model."""
+    kind, found, words = detail["type"], detail["input"], detail["msg"]
+    if kind == "missing":
+        return f"the required key {detail['loc'][-1]!r} is missing"
+    if kind in ("value_error", "assertion_error") or not isinstance(found, (str, int, float)):
+        return words
+    if kind in _TIME_ERRORS and isinstance(found, str):
+        return not_a_time(_TIME_ERRORS[kind], found)
+    shown = repr(_short(found, 40)) if isinstance(found, str) else str(found)
+    if kind == "decimal_parsing":
+        return f"expected a number, found {shown}"
+    return f"{words.replace('Input should be', 'must be', 1)}, found {shown}"
 
 
 _TIME_ERRORS: Final[Mapping[str, str]] = {
@@ -413,6 +423,9 @@ class SchemaValues:
         refuse_exponential(schema)
         self.shape = compile_shape(self.json_schema)
         self._effort = Effort(self.shape)
+
+    def __repr__(self) -> str:
+        return _short(json.dumps(self.json_schema), 60)
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
         """Validate a JSON text by the schema; None: it is not JSON."""
@@ -464,9 +477,27 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
-                message = _what_is_wrong(error).after(f"not a JSON Schema that can be used, at {path_of(path)}: ")
+                broken = _broken_ref(schema) if not path else None
+                path, wrong = broken or (path, _what_is_wrong(error))
+                message = wrong.after(f"not a JSON Schema that can be used, at {path_of(path)}: ")
                 raise ContractError(message, path) from error
     raise AssertionError("one of the engines has decided")
+
+
+def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
+    """The place of the first `$ref` within the document that points to nothing, and what is wrong with it."""
+    references = References(schema)
+    pending: list[tuple[Steps, object]] = [((), schema)]
+    while pending:
+        path, here = pending.pop(0)
+        if is_dict(here):
+            ref = here.get("$ref")
+            if isinstance(ref, str) and ref.startswith("#") and references.resolve(ref) is None:
+                return path, Hint(f"its $ref {ref!r} points to nothing in this schema")
+            pending += [((*path, key), part) for key, part in here.items()]
+        elif is_list(here):
+            pending += [((*path, index), part) for index, part in enumerate(here)]
+    return None
 
 
 def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> Hint:

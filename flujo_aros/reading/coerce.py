@@ -583,7 +583,10 @@ class Coercion:
         ):
             self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return found[0]
-        return self._issue(path, "type", f"expected {_wanted(shape)}, found a list of {len(items)}", node)
+        found_list = (
+            f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
+        )
+        return self._issue(path, "type", f"expected {_wanted(shape)}, found {found_list}", node)
 
     # --- scalars ----------------------------------------------------------------------------------------------
 

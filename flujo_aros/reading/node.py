@@ -132,6 +132,8 @@ class RepairLog(Sequence[Repair]):
             built: list[Repair] = []
             for edit in (*unlogged, *self._edits):
                 start, end, after, path = edit.start, edit.end, edit.after, edit.path
+                if edit.code in _OF_VALIDATOR and isinstance(path, str):
+                    start, end = span_at(root, path) or (start, end)
                 before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may be about the whole text
                 if len(before) > _SHOWN:
                     before = f"{before[: _SHOWN - 1]}…"
@@ -168,6 +170,10 @@ class RepairLog(Sequence[Repair]):
 
     def __repr__(self) -> str:
         return repr(self._all())
+
+
+_OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
+"""The codes for what a validator changed: it names the path and not the characters."""
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
@@ -236,6 +242,24 @@ def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]
             items: list[Node] = node.value if node.kind == ARRAY else []
             node = items[step] if step < len(items) else None
     return node
+
+
+def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
+    """The characters of the member or item at a path such as `$.items[2].price`; None if repairs have moved it."""
+    node, steps, span = root, tuple[str | int, ...](), None
+    while node is not None and path_of(steps) != path:
+        parts: list[tuple[str | int, int, Node]] = []
+        if node.kind == OBJECT:
+            parts = [(member.key, member.start, member.node) for member in node.value]
+        elif node.kind == ARRAY:
+            parts = [(index, item.start, item) for index, item in enumerate(node.value)]
+        node = None
+        for step, start, inner in parts:
+            here = path_of((*steps, step))
+            if path == here or (path.startswith(here) and path[len(here)] in ".["):
+                node, steps, span = inner, (*steps, step), (start, inner.end)
+                break
+    return span
 
 
 # --- valid JSON, read by the C scanner: where a value ends, what it is, and its nodes on demand -----------------------

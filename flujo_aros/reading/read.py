@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, PositiveInt, TypeAdapter
 
 from flujo_aros.contract import (
     BlockContract,
@@ -40,9 +40,9 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_chars: int = 4_000_000
-    max_depth: int = 200
-    max_candidates: int = 64
+    max_chars: PositiveInt = 4_000_000
+    max_depth: PositiveInt = 200
+    max_candidates: PositiveInt = 64
 
 
 _LIMITS: Final = Limits()

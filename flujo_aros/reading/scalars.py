@@ -918,7 +918,7 @@ def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
 
 def _match_text(text: str, shape: Shape, company: Company) -> Choice | None:
     if text in shape.choice_aliases:
-        return Choice(shape.choice_aliases[text], "alias")
+        return Choice(shape.choice_aliases[text], "enum-alias")
     if len(text) > _MAX_TEXT:
         return None
     pairs: list[tuple[str, Any]] = [(choice, choice) for choice in shape.choices or () if isinstance(choice, str)]

@@ -937,10 +937,10 @@ class Search(Generic[T]):
         others += [c for c in fitting[len(meant) :] if _value_of(c) != value]
         if others:
             placed = all(c.rank > best for c in others)
-            code = "picked-place" if placed else f"picked-{self.pick}"
-            chosen.edits.append(Edit(code, Risk.INFERRED, chosen.start, chosen.end, "", "$"))
             if self.ceiling < Risk.INFERRED:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
+            code = "picked-place" if placed else f"picked-{self.pick}"
+            return self._accept(chosen, Edit(code, Risk.INFERRED, 0, 0, "", "$"), others)
         return self._accept(chosen)
 
     def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
@@ -1046,19 +1046,26 @@ class Search(Generic[T]):
         whole = self._of_node(Node(ARRAY, nodes, start, end), edits, group[0].rank)
         return self._accept(whole) if whole.fits else None
 
-    def _accept(self, candidate: Candidate[T]) -> Reading[T]:
+    def _accept(
+        self, candidate: Candidate[T], picked: Edit | None = None, others: Sequence[Candidate[T]] = ()
+    ) -> Reading[T]:
+        """Accept a candidate. `picked` says that `others` were left out, which satisfy the contract as well."""
         text = self.text
         if self.pick != "first" and self.contract.counts is None and (rest := self._unexplained(candidate)) is not None:
             return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
         said = (0, len(text)) in map(_SPAN_OF, edits)
-        for start, end in () if said else ((0, candidate.start), (candidate.end, len(text))):
+        for start, end in ((0, candidate.start), (candidate.end, len(text))):
             outside = text[start:end].strip(" \t\r\n")
-            if outside:
+            if picked is not None and any(start <= other.start < end for other in others):
+                edits.append(picked._replace(start=start, end=end))
+            elif outside and not said:
                 reasoned = self.scanner.reasoning and not start
                 name = "odd-space" if outside.isspace() else "reasoning" if reasoned else code
                 edits.append(Edit("bom" if outside == "\ufeff" else name, Risk.LOSSLESS, start, end, "", "$"))
+        if picked is not None and all(edit.code != picked.code for edit in edits[-2:]):  # they overlap
+            edits.append(picked._replace(start=candidate.start, end=candidate.end))
         if self.truncated is True and self.ceiling < Risk.LOSSY:
             blank = len(text) - candidate.end  # without end, it shows that the value was whole
             spared = candidate.cut and self.contract.counts is not None  # what was cut off does not count
@@ -1108,7 +1115,7 @@ class Search(Generic[T]):
             declined = _DECLINED.search(self.text[:2_000])
             reason = Reason.REFUSED if declined else Reason.NO_JSON
             words = (
-                "the model declined"
+                f"it says {declined[0]!r}"
                 if declined
                 else "the text contains no JSON value"
                 if self.text.strip()

@@ -362,6 +362,7 @@ WHY: Final = {
     "boolean-word": "The answer was a word for true or false.",
     "whole-number": "A whole number was written with a decimal point.",
     "rounded": "An integer was expected and came as a fraction.",
+    "enum-alias": "The value is another name of an allowed one.",
     "enum-case": "The value differs from an allowed one only in case.",
     "enum-word": "The allowed value had other words around it.",
     "wrapped-in-list": "A list was expected and came as a single element.",

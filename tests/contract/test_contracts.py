@@ -236,3 +236,21 @@ def test_a_tool_call_written_as_text_is_not_a_block() -> None:
 def test_the_options_of_a_contract_name_a_risk_that_is_not_its_default() -> None:
     assert Output.json({}).options() == {}
     assert replace(Output.json({}), risk=Risk.LOSSY).options() == {"risk": "lossy"}
+
+
+def test_a_reference_that_points_to_nothing_is_reported_at_its_place() -> None:
+    schema = {"type": "object", "properties": {"a": {"items": {"$ref": "#/$defs/nope"}}}}
+    with pytest.raises(
+        ContractError, match=r"at \$\.properties\.a\.items: its \$ref '#/\$defs/nope' points to nothing"
+    ):
+        read("{}", schema)
+
+
+def test_the_name_of_a_type_is_not_a_contract() -> None:
+    with pytest.raises(ContractError, match="give the type Order itself, not its name"):
+        read("{}", "Order")  # type: ignore[call-overload]  # as a user might
+
+
+def test_a_contract_prints_its_type() -> None:
+    assert "values=int," in repr(Output.json(int))
+    assert 'values={"type": "null"},' in repr(Output.json({"type": "null"}))

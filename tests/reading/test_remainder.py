@@ -665,6 +665,24 @@ def test_an_object_whose_keys_an_alternative_leaves_open_is_no_envelope() -> Non
     assert (outcome.value, outcome.trust) == ({"result": {"name": "Ann", "age": 3}}, Trust.CLEAN)
 
 
+def test_an_answer_that_was_not_picked_is_what_picking_removes() -> None:
+    first, last = '{"name": "Ann", "age": 3}', '{"name": "Ben", "age": 4}'
+    outcome = read(f"{first}\n\nCorrected version:\n\n{last}", PERSON)
+    assert isinstance(outcome, Accepted)
+    (picked,) = outcome.repairs
+    assert (picked.code, outcome.value) == ("picked-last", {"name": "Ben", "age": 4})
+    assert outcome.text[slice(*picked.span)].startswith(first)
+
+
+def test_the_repair_of_an_ignored_key_shows_that_key_alone() -> None:
+    class Nested(BaseModel):
+        seats: list[Seat]
+
+    outcome = read('{"seats": [{"row": 1, "letter": "a"}, {"row": 2, "letter": "b", "window": true}]}', Nested)
+    assert isinstance(outcome, Accepted)
+    assert [(r.path, r.before, r.after) for r in outcome.repairs] == [("$.seats[1].window", '"window": true', "")]
+
+
 # --- guards -------------------------------------------------------------------------------------------------------
 
 

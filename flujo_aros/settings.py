@@ -11,17 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
+from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
 
 
-class _Part(BaseModel, frozen=True):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RepairSettings(_Part, frozen=True):
+class RepairSettings(Configured):
     """The stage `llm_repair`."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
@@ -30,7 +27,7 @@ class RepairSettings(_Part, frozen=True):
     """Whether the stage is in the default ladder."""
 
 
-class FallbackSettings(_Part, frozen=True):
+class FallbackSettings(Configured):
     """The stages after `llm_repair`."""
 
     max_stages: int = Field(default=3, ge=0)
@@ -41,7 +38,7 @@ class FallbackSettings(_Part, frozen=True):
     """Whether `degrade` is in the default ladder: the text as written, which never counts as success."""
 
 
-class StreamingSettings(_Part, frozen=True):
+class StreamingSettings(Configured):
     """Streamed replies."""
 
     aggregate_structured: bool = True
@@ -60,7 +57,7 @@ class StreamingSettings(_Part, frozen=True):
         return value
 
 
-class TelemetrySettings(_Part, frozen=True):
+class TelemetrySettings(Configured):
     """What observers may store and log."""
 
     verbose: bool = False
@@ -69,7 +66,7 @@ class TelemetrySettings(_Part, frozen=True):
     """Whether observers may store prompts and replies."""
 
 
-class Settings(_Part, frozen=True):
+class Settings(Configured):
     """All settings with their defaults. Creating one reads no file and no variable.
 
     >>> Settings().repair.max_attempts

@@ -1,10 +1,15 @@
-"""How near two names are: the distance in typos, and the one name of a list that a misspelt one must mean."""
+"""How near two names are: the distance in typos, the name of a list that a wrong one may mean, or must mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
+from flujo_aros.errors import Hint, Suggestion
+
+_MAX_NAME: Final = 60
+_MAX_NAMES: Final = 50
 _LONG: Final = 6
 """A word of this length or more may have two typos."""
 
@@ -37,6 +42,37 @@ def only_near(name: str, words: Iterable[str]) -> str | None:
     most = 1 if len(name) < _LONG else 2
     near = [word for word in words if abs(len(word) - len(name)) <= most and distance(name, word) <= most]
     return near[0] if len(near) == 1 and _digits(name) == _digits(near[0]) else None
+
+
+def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
+    """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
+    only those of similar length are compared, and a very long name has no nearest one. `closed`: the names are the
+    words of a language, which nobody adds to, so that a single near one is surely meant.
+
+    >>> nearest("inptu", ["input", "context"])
+    "; did you mean 'input'?"
+    """
+    known = sorted(valid)
+    alike = known if len(known) <= _MAX_NAMES else sorted(known, key=lambda each: abs(len(each) - len(name)))
+    close = get_close_matches(name, alike[:_MAX_NAMES], 1) if len(name) <= _MAX_NAME else []
+    if close:
+        sure = closed and only_near(name, known) == close[0]
+        return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0], sure))
+    return Hint(f"; known: {', '.join(map(cut, known))}" if 0 < len(known) <= 12 else "")
+
+
+def short(text: str) -> str:
+    """A string in quotes, shortened for display.
+
+    >>> short("x" * 100) == repr("x" * 60 + "…")
+    True
+    """
+    return repr(cut(text))
+
+
+def cut(text: str) -> str:
+    """A string, shortened for display."""
+    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
 
 
 def _digits(name: str) -> list[str]:

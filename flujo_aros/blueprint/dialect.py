@@ -17,8 +17,8 @@ from flujo_aros.blueprint.references import Making, as_template
 from flujo_aros.errors import Hint, Suggestion
 from flujo_aros.pipeline.control import StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.template import InputLike
+from flujo_aros.spelling import nearest
 
 _HAND_ON: Final = "flujo.builtins.passthrough"
 _APPEND: Final = "flujo.builtins.append"

@@ -19,7 +19,7 @@ from flujo_aros.blueprint.document import Node, read_scalar
 from flujo_aros.errors import Place, UsageError
 from flujo_aros.host import endpoint_of, mistaken, unowned
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 _REFERENCE: Final = re.compile(
     r"\$(?:(?P<escaped>\$)(?=\{)|\{(?P<name>[A-Za-z_]\w*)(?P<default>:-(?P<value>[^{}]*))?\})"

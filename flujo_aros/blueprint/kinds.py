@@ -44,10 +44,10 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.control import OutputMapping, branch_key
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, find_errors, name_is_taken
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import NO_PROCESSING, Call, Step, warnings_of
 from flujo_aros.pipeline.template import compile_input
+from flujo_aros.spelling import nearest
 
 MAX_STEPS: Final = 1_000
 """The maximum number of steps in one file, nested ones included."""

@@ -23,7 +23,7 @@ from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 MAX_IMPORTS: Final = 20
 

@@ -27,16 +27,16 @@ from flujo_aros.blueprint.blocks import BLOCKS, Block
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, refused_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
+from flujo_aros.configured import sentence
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
-from flujo_aros.pipeline.names import nearest, short
 from flujo_aros.pipeline.options import unknown_setting, wrong_setting
 from flujo_aros.pipeline.step import REFERENCE
-from flujo_aros.spelling import only_near
+from flujo_aros.spelling import nearest, only_near, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
@@ -165,40 +165,6 @@ def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
     owner = _owner(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
     return found is not None and not found.is_required()
-
-
-def sentence(detail: ErrorDetails) -> str:
-    """An error of pydantic, in terms of YAML."""
-    message = detail["msg"].removeprefix("Value error, ")
-    for theirs, ours in _PLAINER:
-        message = message.replace(theirs, ours)
-    given = detail["input"]
-    if isinstance(given, (list, dict)):
-        what = "a list" if isinstance(given, list) else "a mapping"
-        message = message.replace("; put it in quotes", f", not {what}")
-    shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
-    where = ".".join(str(part) for part in detail["loc"]) or "this"
-    if detail["type"] == "value_error":  # our own sentence
-        return f"{where}: {message}" if detail["loc"] else message
-    said = f"{where} {message[:1].lower()}{message[1:]}{shown}"
-    if detail["type"] == "literal_error" and isinstance(given, str):
-        near = nearest(given, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)
-        return near.after(said) if near.suggestion is not None else said
-    return said
-
-
-_PLAINER: Final = (
-    ("List should have at least 1 item after validation", "should have at least one element"),
-    ("Dictionary should have at least 1 item after validation", "should have at least one member"),
-    ("String should have at least 1 character", "should not be empty"),
-    ("Input should be a valid integer", "should be an integer"),
-    ("Input should be a valid array", "should be a list"),
-    ("Input should be a valid dictionary", "should be a mapping"),
-    ("Input should be an object", "should be a mapping"),
-    ("Input should be a valid string", "should be a string; put it in quotes"),
-    ("Input should be a valid", "should be a"),
-    ("Input should be", "should be"),
-)
 
 
 def _elsewhere(key: str) -> Hint | None:

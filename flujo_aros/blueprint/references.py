@@ -23,9 +23,9 @@ from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import STEP_NAME, PipelineStep, StepContext, StepLimits
 from flujo_aros.pipeline.modules import resolved
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.pipeline.values import as_plain
+from flujo_aros.spelling import nearest
 
 BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 

@@ -32,8 +32,8 @@ from flujo_aros.pipeline.modules import (
     use_file,
     use_folder,
 )
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.settings import read_settings
+from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache

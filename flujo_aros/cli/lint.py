@@ -27,7 +27,7 @@ from flujo_aros.lint.edits import Applicability, unified_diff
 from flujo_aros.lint.formats import list_fixes, summary_line, to_github, to_json, to_sarif, write_text
 from flujo_aros.lint.rule import rule_to_json, rule_to_markdown
 from flujo_aros.lint.rules import RULES
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 FOUND: Final = 1
 _SEVERITIES: Final = ("info", "warning", "error")

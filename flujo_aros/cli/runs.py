@@ -23,7 +23,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Explain, Replay, Report, Review, Runs, Show
 from flujo_aros.cli.render import figure, fitted_table, reply_parts, used
 from flujo_aros.cli.screen import STYLES, Text, print_json, say, stderr_console, stdout_console, worded, write_file
-from flujo_aros.contract import path_of
+from flujo_aros.configured import option_errors
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import place_of, value_at
 from flujo_aros.outcome import Degraded, Rejected, Trust
@@ -514,8 +514,7 @@ def _ladder(name: str | None) -> Ladder | None:
     try:
         return None if name is None else Ladder.model_validate(args.ladder_in(name, "--ladder"))
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        raise UsageError(f"--ladder {name!r}: {path_of(found['loc'])} cannot be used: {found['msg']}") from error
+        raise UsageError(f"--ladder {name!r}: {option_errors(Ladder, error)}") from error
 
 
 def replayed_dict(each: Replayed) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError, Hint, UsageError
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 

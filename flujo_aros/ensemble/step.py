@@ -45,13 +45,13 @@ from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.modules import FunctionLike, resolved
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, instance_of, known_options, list_of
 from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.spelling import nearest
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:

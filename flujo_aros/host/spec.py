@@ -16,8 +16,9 @@ from importlib.util import find_spec
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
+from flujo_aros.configured import Configured
 from flujo_aros.contract import JsonSchema
 from flujo_aros.errors import Hint, Suggestion
 from flujo_aros.json_data import References, definitions_of
@@ -31,7 +32,7 @@ else:
 OutputMode = Literal["auto", "prompted", "native", "tool"]
 
 
-class AgentSpec(BaseModel):
+class AgentSpec(Configured):
     """One agent of a blueprint.
 
     `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
@@ -44,13 +45,11 @@ class AgentSpec(BaseModel):
     written as in its agent specs: `WebSearch`, `{Thinking: {effort: high}}`, `{MCP: {url: …}}`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str = Field(default="", exclude=True)
     model: str = Field(min_length=1)
     system_prompt: str = ""
     output_schema: JsonObject | None = None
-    model_settings: JsonObject = {}
+    model_settings: JsonObject = Field(default={})
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0)
     max_retries: int = Field(default=0, ge=0, le=100)

@@ -24,7 +24,7 @@ from flujo_aros.lint.edits import Applicability, Finding, Fixed, Positions, Seve
 from flujo_aros.lint.rule import Rule, Subject
 from flujo_aros.lint.rules import RULES
 from flujo_aros.lint.rules.loader import UnreadableYaml
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import PipelineStep, StepContext
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import Call, Processing, Step
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.recovery import Reply, declined, extract_prompt, grounded
 from flujo_aros.redaction import Vault
+from flujo_aros.spelling import nearest
 
 
 @dataclass(frozen=True)

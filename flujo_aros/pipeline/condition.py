@@ -25,7 +25,6 @@ from flujo_aros.pipeline.names import (
     Read,
     Source,
     Where,
-    nearest,
     nearest_root,
     no_such_data,
     place_in,
@@ -33,6 +32,7 @@ from flujo_aros.pipeline.names import (
 )
 from flujo_aros.pipeline.template import members_of, missing_member
 from flujo_aros.pipeline.values import as_text, kind_of
+from flujo_aros.spelling import nearest
 
 _MAX_WORK: Final = 200_000
 _MAX_BITS: Final = 4_096

@@ -37,13 +37,14 @@ from flujo_aros.pipeline.model import (
     as_body,
 )
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
-from flujo_aros.pipeline.names import Read, Where, nearest
+from flujo_aros.pipeline.names import Read, Where
 from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, refuse_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import Input, InputLike, compile_input
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain, find, kind_of, members_of, path_of
+from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation

@@ -29,12 +29,13 @@ from flujo_aros.pipeline.model import (
     as_body,
 )
 from flujo_aros.pipeline.modules import called, resolved
-from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where, nearest
+from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
 from flujo_aros.pipeline.options import Option, anything, function_option, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import InputLike, InputTemplate
 from flujo_aros.pipeline.values import Path, SharedContext, Write, as_json, kind_of, members_of
+from flujo_aros.spelling import nearest
 
 BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 

@@ -21,7 +21,7 @@ from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Hint, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where, nearest, short
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read, Where
 from flujo_aros.pipeline.options import (
     Option,
     anything,
@@ -36,6 +36,7 @@ from flujo_aros.pipeline.options import (
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
 from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
 from flujo_aros.pipeline.values import SharedContext
+from flujo_aros.spelling import nearest, short
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import function_option
+from flujo_aros.spelling import nearest
 
 SUFFIX: Final = ".py"
 

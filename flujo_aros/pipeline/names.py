@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
-from flujo_aros.errors import Code, FilterError, Hint, Suggestion, TemplateError
-from flujo_aros.spelling import only_near
+from flujo_aros.errors import Code, FilterError, Hint, TemplateError
+from flujo_aros.spelling import cut, nearest, short
 
 ROOTS: Final = ("input", "previous_step", "steps", "context")
 """The variables of every step."""
@@ -61,10 +60,6 @@ class Read:
         True
         """
         return self.root == root and self.path[: len(path)] == path
-
-
-_MAX_NAME: Final = 60
-_MAX_NAMES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +117,6 @@ def option_of(where: Where | str) -> str | None:
     return where.path if isinstance(where, Where) else None
 
 
-def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
-    """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
-    only those of similar length are compared, and a very long name has no nearest one. `closed`: the names are the
-    words of a language, which nobody adds to, so that a single near one is surely meant.
-
-    >>> nearest("inptu", ["input", "context"])
-    "; did you mean 'input'?"
-    """
-    known = sorted(valid)
-    alike = known if len(known) <= _MAX_NAMES else sorted(known, key=lambda each: abs(len(each) - len(name)))
-    close = get_close_matches(name, alike[:_MAX_NAMES], 1) if len(name) <= _MAX_NAME else []
-    if close:
-        sure = closed and only_near(name, known) == close[0]
-        return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0], sure))
-    return Hint(f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else "")
-
-
 _SYNONYMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", "question", "query", "prompt", "message", "document", "data"), "input"),
     **dict.fromkeys(("user_input", "inputs", "content"), "input"),
@@ -170,23 +148,10 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
     return Hint(f"; did you mean {variable.meant!r} ({VARIABLES[variable.meant]})?", variable)
 
 
-def short(text: str) -> str:
-    """A string in quotes, shortened for display.
-
-    >>> short("x" * 100) == repr("x" * 60 + "…")
-    True
-    """
-    return repr(_cut(text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
-
-
 def no_such_data(name: str) -> str | None:
     """The error for Python's special names after a dot, which data does not have."""
     if name.startswith("__") and name.endswith("__"):
-        return f"{short(name)} is not a data key; write ['{_cut(name)}'] if an object really has such a key"
+        return f"{short(name)} is not a data key; write ['{cut(name)}'] if an object really has such a key"
     return None
 
 

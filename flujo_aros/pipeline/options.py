@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
 from flujo_aros.errors import Hint, UsageError
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 _PROVIDERS: Final = re.compile(
     r"(?:anthropic|bedrock|cerebras|cohere|google|groq|huggingface|mistral|openai|openrouter|snowflake|xai|zai)_\w+"

@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
+from flujo_aros.configured import option_errors
 from flujo_aros.contract import (
     Check,
     CompletionSignal,
@@ -46,7 +46,6 @@ from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import StepResult, T
 from flujo_aros.pipeline.template import InputLike
@@ -55,6 +54,7 @@ from flujo_aros.reading.read import read
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.redaction import SecretsIn
 from flujo_aros.settings import current_settings
+from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.host import AbstractAgent, AgentRun, CallsDeferred, Prompt, StageRecord
@@ -83,7 +83,6 @@ STAGE_NAMES: Final[Mapping[str, str]] = {
 }
 """Other names for stages."""
 
-_MAX_SENTENCES: Final = 5
 """The maximum number of errors that are reported for one ladder."""
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
@@ -238,7 +237,7 @@ class Processing:
         try:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
-            raise UsageError("; ".join(islice(_stage_sentences(error), _MAX_SENTENCES))) from error
+            raise UsageError(option_errors(Ladder, error)) from error
 
 
 def _stage(written: object) -> list[Any]:
@@ -246,21 +245,6 @@ def _stage(written: object) -> list[Any]:
         return [written]
     name = STAGE_NAMES.get(written, written)
     return [] if name == "deterministic" else [{"stage": name}]  # reading is deterministic and always first
-
-
-def _stage_sentences(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors(include_url=False):
-        place = ".".join(str(part) for part in detail["loc"])
-        if detail["type"] == "union_tag_invalid":
-            context = detail.get("ctx", {})
-            tag, known = str(context.get("tag")), str(context.get("expected_tags", "")).replace("'", "").split(", ")
-            yield nearest(tag, known, closed=True).after(f"there is no stage {tag!r}")
-        elif detail["type"] == "union_tag_not_found":
-            yield f"{place}: a stage is a name, or a mapping with `stage: NAME`"
-        elif detail["type"] == "extra_forbidden":
-            yield f"{place}: unknown option"
-        else:
-            yield f"{place}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def _check_precheck(precheck: dict[str, Any] | None) -> None:

@@ -37,16 +37,15 @@ from flujo_aros.pipeline.names import (
     Read,
     Source,
     Where,
-    nearest,
     nearest_root,
     no_such_data,
     option_of,
     place_in,
-    short,
     template_error,
 )
 from flujo_aros.pipeline.options import Option, anything
 from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, refuse_content
+from flujo_aros.spelling import nearest, short
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
 _MAX_WORK: Final = 20_000_000

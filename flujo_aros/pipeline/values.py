@@ -19,7 +19,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host import has_content, is_content
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Trust
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.spelling import nearest
 
 AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
 """The advice for non-text content inside a text."""

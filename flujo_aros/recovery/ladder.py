@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
+from flujo_aros.configured import Configured
 from flujo_aros.contract import Contract, Event, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
@@ -35,7 +36,7 @@ _READING: Final = ("read", "deterministic")
 """Names of what precedes every ladder and is therefore not a stage."""
 
 
-class Ladder(BaseModel):
+class Ladder(Configured):
     """The stages that a rejected reply goes through, in order, until one returns a value, and their limits.
 
     Stages that are not listed never run; a stage that does not handle the reason of the rejection is skipped.
@@ -45,8 +46,6 @@ class Ladder(BaseModel):
     >>> Ladder(stages=(LlmRepair(attempts=1),)).max_calls
     6
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     stages: tuple[Stage, ...] = (Resume(), LlmRepair(attempts=2), Retry(), Extract(), Degrade())
     max_stages: int = Field(default=3, ge=0)

@@ -8,8 +8,7 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
+from flujo_aros.configured import Configured
 from flujo_aros.contract import Block, Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
@@ -331,10 +330,8 @@ def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
         return outcome
 
 
-class Rung(BaseModel):
+class Rung(Configured):
     """The common part of all stages: immutable, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     answers: ClassVar[frozenset[Reason]]
     """The rejection reasons that this stage can handle."""

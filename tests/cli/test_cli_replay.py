@@ -59,7 +59,11 @@ def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_pat
 
 @pytest.mark.parametrize(
     ("ladder", "words"),
-    [("stages: [nothing]", "$.stages[0]"), ("max_calls: many", "$.max_calls"), ("a: [", "ladder.yaml:")],
+    [
+        ("stages: [nothing]", "there is no stage 'nothing'"),
+        ("max_calls: many", "max_calls should be an integer"),
+        ("a: [", "ladder.yaml:"),
+    ],
 )
 def test_a_ladder_that_cannot_be_used_names_the_place(aros: Aros, tmp_path: Path, ladder: str, words: str) -> None:
     (tmp_path / "ladder.yaml").write_text(ladder)

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import (
     ContentFilterError,
@@ -395,7 +395,7 @@ def test_native_output_without_a_model_that_can_do_it_is_said():
 
 
 def test_a_spec_is_strict_data():
-    with pytest.raises(ValidationError):
+    with pytest.raises(TypeError, match="did you mean 'system_prompt'"):
         AgentSpec(model="test", sytem_prompt="x")
     spec = AgentSpec.model_validate({"model": "openai:gpt-4o-mini", "model_settings": {"temperature": 0}})
     assert spec.output_mode == "auto"

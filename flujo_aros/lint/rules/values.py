@@ -30,9 +30,10 @@ from flujo_aros.lint.rule import (
 from flujo_aros.pipeline.control import Branch, Import, Loop
 from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.names import OUTPUT_NAMES, nearest
+from flujo_aros.pipeline.names import OUTPUT_NAMES
 from flujo_aros.pipeline.step import Step, is_agent_step, mergeable
 from flujo_aros.redaction import Vault
+from flujo_aros.spelling import nearest
 
 
 class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_name=Applicability.UNSAFE):

@@ -1,0 +1,126 @@
+"""Options as pydantic models, and errors about them in plain sentences: the option, the wrong value, what was meant.
+
+`Configured` is the base class of the models that users construct; `option_errors` says the same about options that are
+data, such as the stages of a blueprint or the ladder of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from flujo_aros.errors import Hint, UsageError
+from flujo_aros.spelling import nearest
+
+_MAX_SENTENCES: Final = 5
+
+
+class Configured(BaseModel):
+    """A frozen model of options. Its constructor raises `TypeError` for an unknown option and `UsageError` for a wrong
+    value, each in one sentence with the nearest valid name. Validating data raises pydantic's `ValidationError`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, /, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            kind = type(self)
+            name = next((name for name in options if name not in kind.model_fields), None)
+            if name is not None:
+                raise TypeError(f"{kind.__name__} has no option {name!r}{_meant(name, kind.model_fields)}") from None
+            raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
+
+    vars(__init__)["__pydantic_base_init__"] = True  # as pydantic marks its own: validation does not call it
+
+
+def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
+    """The first errors about the options of a model, each as a sentence."""
+    found = error.errors(include_url=False)
+    known = dict.fromkeys(_option_error(kind, detail) for detail in found)
+    return "; ".join([*known][:_MAX_SENTENCES])
+
+
+def _option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
+    place = ".".join(str(part) for part in detail["loc"])
+    context = detail.get("ctx", {})
+    if detail["type"] == "union_tag_invalid":
+        what, tag = context["discriminator"].strip("'"), str(context["tag"])
+        tags = re.findall(r"'([^']*)'", context["expected_tags"])
+        return f"there is no {what} {tag!r}{nearest(tag, tags)}"
+    if detail["type"] == "union_tag_not_found":
+        what = context["discriminator"].strip("'")
+        return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
+    if detail["type"] == "extra_forbidden":
+        owner = _owner(kind, detail["loc"])
+        known = owner.model_fields if owner is not None else ()
+        name = str(detail["loc"][-1])
+        return f"{place}: unknown option{_meant(name, known)}"
+    if detail["type"] == "missing":
+        return f"{place} is missing"
+    return sentence(detail)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The nearest valid name, or else all of them."""
+    names = sorted(known)
+    return nearest(name, names) or f"; known: {', '.join(names)}"
+
+
+def _owner(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
+    """The model that has the option at the end of this path; of a union, the one that its tag names."""
+    models = [kind]
+    for part in path[:-1]:
+        tagged = [each for each in models if any(field.default == part for field in each.model_fields.values())]
+        holders = [each for each in models if part in each.model_fields]
+        if holders:
+            models = list(_models(holders[0].model_fields[str(part)].annotation))
+        elif tagged:
+            models = tagged
+    return models[0] if models else None
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
+
+
+def sentence(detail: ErrorDetails) -> str:
+    """An error of pydantic about an option, in plain words."""
+    message = detail["msg"].removeprefix("Value error, ")
+    for theirs, ours in _PLAINER:
+        message = message.replace(theirs, ours)
+    given = detail["input"]
+    if isinstance(given, (list, dict)):
+        what = "a list" if isinstance(given, list) else "a mapping"
+        message = message.replace("; put it in quotes", f", not {what}")
+    shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
+    where = ".".join(str(part) for part in detail["loc"]) or "this"
+    if detail["type"] == "value_error":  # our own sentence
+        return f"{where}: {message}" if detail["loc"] else message
+    said = Hint(f"{where} {message[:1].lower()}{message[1:]}{shown}")
+    if detail["type"] == "literal_error" and isinstance(given, str):
+        near = nearest(given, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)
+        return near.after(said) if near.suggestion is not None else said
+    return said
+
+
+_PLAINER: Final = (
+    ("List should have at least 1 item after validation", "should have at least one element"),
+    ("Dictionary should have at least 1 item after validation", "should have at least one member"),
+    ("String should have at least 1 character", "should not be empty"),
+    ("Input should be a valid integer", "should be an integer"),
+    ("Input should be a valid array", "should be a list"),
+    ("Input should be a valid dictionary", "should be a mapping"),
+    ("Input should be an object", "should be a mapping"),
+    ("Input should be a valid string", "should be a string; put it in quotes"),
+    ("Input should be a valid", "should be a"),
+    ("Input should be", "should be"),
+)

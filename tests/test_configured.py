@@ -1,0 +1,64 @@
+"""Wrong options of constructors: one sentence that names the option, its value and what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from flujo_aros import Ladder, LlmRepair, Processing, UsageError
+from flujo_aros.host import AgentSpec
+from flujo_aros.recovery import Escalate
+from flujo_aros.settings import RepairSettings, Settings
+
+
+def make(kind: Callable[..., Any], **options: Any) -> Any:
+    return kind(**options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (Ladder, {"max_call": 3}, "Ladder has no option 'max_call'; did you mean 'max_calls'?"),
+        (LlmRepair, {"atempts": 1}, "LlmRepair has no option 'atempts'; did you mean 'attempts'?"),
+        (AgentSpec, {"modle": "test"}, "AgentSpec has no option 'modle'; did you mean 'model'?"),
+        (Settings, {"enabld": False}, "Settings has no option 'enabld'; did you mean 'enabled'?"),
+        (RepairSettings, {"x": 1}, "RepairSettings has no option 'x'; known: enable_llm, max_attempts"),
+    ],
+)
+def test_an_unknown_option_is_a_type_error_with_the_nearest_name(kind: Any, options: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        make(kind, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (Ladder, {"stages": ("retri",)}, "Ladder: there is no stage 'retri'; did you mean 'retry'?"),
+        (Ladder, {"max_calls": -1}, "Ladder: max_calls should be greater than or equal to 0, not -1"),
+        (
+            Ladder,
+            {"stages": [{"stage": "retry", "atempts": 1}]},
+            "Ladder: stages.0.retry.atempts: unknown option; did you mean 'attempts'?",
+        ),
+        (Processing, {"stages": ["retri"]}, "there is no stage 'retri'; did you mean 'retry'?"),
+        (AgentSpec, {"model": "m", "output_mode": "nativ"}, "'tool', not 'nativ'; did you mean 'native'?"),
+        (AgentSpec, {}, "AgentSpec: model is missing"),
+        (Escalate, {}, "Escalate: model is missing"),
+        (RepairSettings, {"max_attempts": 99}, "max_attempts should be less than or equal to 10, not 99"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_without_the_words_of_pydantic(kind: Any, options: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make(kind, **options)
+    assert str(caught.value).endswith(message)
+    assert "pydantic" not in str(caught.value)
+
+
+def test_data_is_validated_by_pydantic_as_ever() -> None:
+    with pytest.raises(ValidationError):
+        Ladder.model_validate({"max_call": 3})
+    assert Ladder.model_validate({"max_calls": 3}) == Ladder(max_calls=3)

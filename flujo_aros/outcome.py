@@ -101,7 +101,7 @@ class Repair:
 class Issue:
     """One problem: its path (`$.items[2].price`), a stable code, and a message for a person or a model.
 
-    `at` is the character of the text that cannot be read, if it is about one.
+    `at` is the offset in the text at which reading failed, if the issue has one.
     """
 
     path: str
@@ -171,7 +171,7 @@ class Attempt:
 
 
 class OutputError(ArosError):
-    """There is no value.
+    """Raised when there is no value that can be trusted.
 
     Raised only by `.value` of an outcome or a step, and by `.output` of a run. The message is short: it names the
     step, the reason and the stages that were tried. It never contains text that the model wrote. `explain()` gives the
@@ -288,7 +288,7 @@ class Accepted(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """There is no value, and why. Accessing `.value` raises `OutputError`.
+    """There is no value, for a stated reason. Accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
     could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are those of the

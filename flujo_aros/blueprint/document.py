@@ -71,7 +71,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
         (r"sequence entries are not allowed", "an element `- ` cannot begin here; it needs a line of its own", False),
         (
             r"scanning a block scalar",
-            "after `|` or `>` only `+`, `-` or a digit may follow in the line; the text begins in the next line",
+            "after `|` or `>` only `+`, `-` or a digit may follow on the same line; the text begins on the next one",
             False,
         ),
         (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "one closing `{it}` too many", False),
@@ -311,7 +311,7 @@ class _Reading:
         self.count += 1
         if self.count > MAX_NODES:
             raise _StoppedError(
-                place, f"a blueprint holds at most {MAX_NODES} values, and this one exceeds that{_SPLIT}"
+                place, f"a blueprint may contain at most {MAX_NODES} values, and this one exceeds that{_SPLIT}"
             )
         if depth > MAX_DEPTH:
             raise _StoppedError(place, f"nested more than {MAX_DEPTH} levels deep")
@@ -361,7 +361,7 @@ class _Reading:
                 self.note(*self.no_key(mark.index, here))
             elif name in keys:
                 hint = "; another step begins with `- `" if name in _FIRST_OF_STEPS else ""
-                again = f"duplicate key {_short(name)}; it is already defined in line {keys[name].line}{hint}"
+                again = f"duplicate key {_short(name)}; it is already defined on line {keys[name].line}{hint}"
                 self.note(here, again)
             else:
                 keys[name], members[name] = here, value

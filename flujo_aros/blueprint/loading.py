@@ -670,7 +670,7 @@ class Loading:
     def _not_inside(self, name: str, what: str) -> str:
         """Why the file with this name is not read, and what to do."""
         if "\0" in name:
-            return f"{name!r} is not the name of a file: it holds a NUL character"
+            return f"{name!r} is not the name of a file: it contains a NUL character"
         if self.folder is None:
             hint = "load it from its file, or in Python pass parse_blueprint(…, folder=…)"
             where = "a blueprint loaded from a string has no folder"

@@ -240,7 +240,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
         return row.note
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
-        return f"its process has ended; a worker takes it over{again}"
+        return f"its process has ended; a worker will take it over{again}"
     asks = _asks(row)
     return None if asks is None else f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}"
 

@@ -105,7 +105,7 @@ def _cases(rows: str, first: int | None) -> list[Case]:
     with CaseFile(rows, "ROWS") as file:
         cases = [case for number, case in enumerate(file) if first is None or number < first]
         if file.unapplied:
-            stderr_console().print(f"not applied, as only pydantic-evals can: {', '.join(file.unapplied)}")
+            stderr_console().print(f"not applied, because only pydantic-evals can do so: {', '.join(file.unapplied)}")
     wrong = next((case for case in cases if case.error is not None), None)
     if wrong is not None:
         raise UsageError(f"ROWS: {wrong.error}")
@@ -281,7 +281,7 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
         _print_rest(len(changed), console, indent="  ")
         if other.approximate:
             replies = counted(other.approximate, "reply")
-            console.print(Text(f"  {replies} used that answered another prompt of the same step", style="yellow"))
+            console.print(Text(f"  used {replies} recorded for another prompt of the same step", style="yellow"))
 
 
 def _closing(found: Evaluation, total: int) -> list[str]:

@@ -643,7 +643,7 @@ def ask(paused: PausedRun) -> str | None:
     fields = _Asked(schema).plain_fields(schema)
     example = example_answer(schema)
     if fields:
-        known = ["one field at a time, or all of them as JSON; Enter leaves out what is not required"]
+        known = ["one field at a time, or all of them as JSON; Enter skips an optional one"]
     else:
         known = [] if example is None else [f"for example:  {example}"]
     say(without_secrets("\n".join(["", *asked(paused), *known])))

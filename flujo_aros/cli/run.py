@@ -103,8 +103,8 @@ def ensemble_command(options: Ensemble) -> None:
     result = execute(options.blueprint, pipeline, run, stream, as_json=options.as_json)
     if log is not None and result.status.value == "completed" and not result.usage.requests:
         say(
-            f"{log} holds this run already, which has ended: nothing was asked. "
-            "If its turns had been played, a larger --turns continues it."
+            f"{log} already contains this run, which has ended: no model was asked. "
+            "If its turns were used up, a larger --turns continues it."
         )
     question = keep_paused(result, options.blueprint, None, allowing(options), ensemble=own)
     finish(result, as_json=options.as_json, question=question, show=show_figures)

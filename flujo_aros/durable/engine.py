@@ -720,7 +720,7 @@ class Durable:
                 active.loop.call_soon_threadsafe(active.task.cancel)
 
     def _take_over(self, looks: int) -> None:
-        """Continue runs whose process is gone, and those whose workflow the engine has given up all the same.
+        """Continue runs whose process is gone, and those whose workflow the engine has given up for another reason.
 
         That happens if the database cannot be reached for a while, or the engine cannot decode a row of its own. Two
         checks in a row must agree on these: a run that is just starting looks the same for a moment.

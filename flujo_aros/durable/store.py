@@ -431,7 +431,7 @@ class Store:
         """Record that steps start, once more for those that had not settled, how steps have settled, and pieces of
         replies, in one transaction."""
         with self.connection() as connection:
-            if not (self.is_sqlite or settled):  # what commits after it takes it along
+            if not (self.is_sqlite or settled):  # the next commit writes it, too
                 connection.execute(_LAZY_COMMIT)
             if texts:
                 self._own(connection, run_id, epoch)

@@ -288,7 +288,7 @@ class Aros(AbstractCapability[Any]):
         return await ask_model(self._run(ctx), question.ask, question.conversation, settings)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
-        """Add the reason to an error about a reply without output. Re-raise any other error, our own as the host's."""
+        """Add the reason to an error about a reply without output. Re-raise any other error."""
         run = self._run(ctx)
         if isinstance(error, OutputError) and error is run.raised:
             run.raised = AgentOutputError.of(error)

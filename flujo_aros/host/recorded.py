@@ -302,7 +302,9 @@ class RecordedTools(AbstractCapability[Any]):
             try:
                 return CallMade({"value": to_jsonable_python(value)})
             except (TypeError, ValueError) as error:
-                message = f"the tool {tool_def.name!r} returned {type(value).__name__}, which a durable run cannot keep"
+                message = (
+                    f"the tool {tool_def.name!r} returned {type(value).__name__}, which a durable run cannot store"
+                )
                 raise UsageError(f"{message}: {error}; return plain data or a pydantic model") from error
 
         return (await calls.call(f"tool {tool_def.name} {call.tool_call_id}", make))["value"]

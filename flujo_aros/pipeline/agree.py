@@ -45,9 +45,9 @@ WORDINGS: Final = (
 )
 """The wordings of a question that `wordings: 2` to `wordings: 5` use in turn; `{input}` is the step's own.
 
-Where a provider enforces the schema, the first of them says nothing about the fields but what the schema is to the
-provider. The second names and describes them in the prompt: readings that differ in this err more independently than
-those that differ in how they are asked to be careful.
+Where a provider enforces the schema, the prompt of the first one does not mention the fields: only the provider sees
+the schema. The second names and describes them in the prompt. Readings that differ in this way make more independent
+errors than readings that are only asked to be careful in different words.
 """
 _FIELD: Final = "{input}\n\nQuestion: {{ question }}\n\n{{ output_format }}"
 
@@ -70,18 +70,18 @@ _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with
 class Agree(PipelineStep):
     """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
 
-    The readings are steps of your own (`readings`), or one step (`reading`, or a single one in `readings`) in several
-    wordings (`wordings`: how many, or a list of strings in which `{input}` is its input) or asked of several models
+    The readings are your own steps (`readings`), or one step (`reading`, or a single one in `readings`) in several
+    wordings (`wordings`: how many, or a list of strings in which `{input}` is its input) or with several models
     (`models`). Without such a step, `agent`, `contract` and `input` describe it. They default to the local model (or
     the `models`, without instructions), any JSON, and the value of the previous step. `by_field` adds a
     reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
     there are fields. `need` is as in `agree()`. `evidence` is a template for the text that is read, such as
     `{{ input }}`: a value that the text does not state does not count as a vote, however many readings give it. A
-    reading that fails abstains; a reading that could not change anything any more is not made.
+    reading that fails abstains; readings that can no longer change the result are not made.
 
     `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
     soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
-    or in a tie the first, at trust `degraded`; "person" pauses the run. `at_once` readings may run concurrently.
+    in a tie the first, at trust `degraded`; "person" pauses the run. `at_once` readings may run concurrently.
 
     >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
     >>> list(Agree("order", reading=step, wordings=3).bodies)
@@ -184,7 +184,7 @@ class Agree(PipelineStep):
         if (self.reading is None) != bool(self.readings):
             yield "`wordings` and `models` need one `reading`, the step to ask; `readings` are steps of their own"
         if self.reading is not None and not isinstance(cast("object", self.reading), Step):
-            yield "`reading` is a step with an agent"
+            yield "`reading` must be a step with an agent"
         if len({step.name for step in self.readings}) < len(self.readings):
             yield "each reading needs a unique name"
         if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
@@ -445,7 +445,7 @@ def _worded(step: Step, text: str, name: str) -> Step:
     """The step with another wording."""
     if "{input}" not in text:
         raise UsageError(
-            f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}",
+            f"step {name!r}: a wording must contain {{input}} in place of the reading's input, unlike {text[:60]!r}",
             step=name,
             key="wordings",
         )

@@ -583,7 +583,8 @@ class Cached(PipelineStep):
     The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
     a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
     A value from the cache has the origin "cache" and took no attempt. If another branch, element or run of the same
-    pipeline is computing the same entry, the step waits for it; if that is not cached in the end, it runs itself.
+    pipeline is computing the same entry, the step waits for it; if no value is cached in the end, the step runs
+    after all.
     `cache` lives as long as the pipeline does, unless you give another one, which may be shared between steps.
 
     >>> from flujo_aros.pipeline.step import Call

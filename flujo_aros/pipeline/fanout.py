@@ -55,7 +55,7 @@ class FanOut:
 
     @classmethod
     async def run(cls, calls: Sequence[BodyCall], *, at_once: int, stop_on_failure: bool) -> FanOut:
-        """Run all bodies, at most so many at a time.
+        """Run all bodies, at most `at_once` at a time.
 
         With `stop_on_failure` the first one that fails cancels the others. A pause stops no other body; they all finish
         first. Anything else that ends one of them, or this call, cancels all and waits for them.

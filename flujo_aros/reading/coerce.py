@@ -90,7 +90,7 @@ _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
 """Where an integer is wanted: `12.000` means twelve in some countries and twelve thousand in others."""
 _LEADING_ZERO: Final = expression(r"0\d+\Z", re.A)
-_BENT: Final = "there is a bracket too few or too many, and it is unclear where"
+_BENT: Final = "a bracket is missing or extra, and it is unclear where"
 _GROUPS_OF_FIELDS: Final = word_set(
     "settings setting options option details detail info information data attributes attribute properties property"
     " props meta metadata config configuration params param parameters parameter extra extras additional other fields"

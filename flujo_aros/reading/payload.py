@@ -799,7 +799,7 @@ _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 def said_in(prose: str) -> str:
     """What a reply without an event says: a labelled quotation, a quotation that never ends, or all of it.
 
-    Notes that a model makes to itself are not said: of those nothing is kept but such a quotation.
+    Notes that a model writes for itself are not speech: only such a quotation in them is kept.
     """
     fence = FENCED.fullmatch(prose)
     text = fence[1].strip() if fence else prose

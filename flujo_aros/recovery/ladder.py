@@ -122,7 +122,7 @@ class Budget:
     def against_stage(self) -> str | None:
         """Why no further fallback stage may run, or None."""
         most = self.limits.max_stages
-        return f"max_stages is {most}, and as many fallback stages have run" if self.fallbacks >= most else None
+        return f"max_stages is {most}, and that many fallback stages have run" if self.fallbacks >= most else None
 
     def against_call(self, seconds: float) -> str | None:
         """Why no further call may be made after this many seconds, or None."""
@@ -130,7 +130,7 @@ class Budget:
         if self.refusal is not None:
             return self.refusal
         if self.calls >= limits.max_calls:
-            return f"max_calls is {limits.max_calls}, and as many calls were made"
+            return f"max_calls is {limits.max_calls}, and that many calls were made"
         if limits.max_cost is not None and self.cost >= limits.max_cost:
             return f"max_cost is ${limits.max_cost}, and ${self.cost} was spent"
         if limits.deadline is not None and seconds >= limits.deadline:

@@ -62,11 +62,11 @@ class Extract(Rung):
     """The maximum length of the prompt."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not without a schema, or if the text was written with that schema enforced."""
+        """Skipped without a schema, or if the text was written with that schema enforced."""
         if not task.contract.json_schema:
             return "there is no schema that says what to extract"
         if past.was_enforced and self.model is None:
-            return "the provider has enforced the schema, so the reply holds no more than was read"
+            return "the provider has enforced the schema, so the reply contains no more than what was read"
         if plain_value(past.spoken.text, task.contract.json_schema) is not None:
             return "the form of the answer is right, so extracting it again would not help"
         return None
@@ -134,7 +134,7 @@ class LlmRepair(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not without text, without a schema to repair towards, or if the prompt would be too long."""
+        """Skipped without text or a schema to repair towards, or if the prompt would be too long."""
         failing = past.current
         if not failing.text.strip():
             return "nothing was written that could be repaired"
@@ -218,7 +218,7 @@ class Patch(Rung):
     """The model to ask; by default that of the run."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not without a draft, or if the issues are not about places in it."""
+        """Skipped without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
             return "there is no answer in which only some places are wrong"
@@ -335,7 +335,7 @@ class Degrade(Rung):
     stage: Literal["degrade"] = "degrade"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Not without text to return."""
+        """Skipped if there is no text to return."""
         return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -347,7 +347,7 @@ class Degrade(Rung):
 class Salvage(Rung):
     """Keep the complete items of a list and drop broken or unfinished ones, each reported as a LOSSY repair.
 
-    It is in no default ladder, because a shortened list looks complete. The result satisfies the contract.
+    No default ladder includes it, because a shortened list looks complete. The result satisfies the contract.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset({Reason.TRUNCATED, Reason.INVALID, Reason.MALFORMED})
@@ -356,7 +356,7 @@ class Salvage(Rung):
     stage: Literal["salvage"] = "salvage"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Not without a JSON value, or without a schema that says what an item is."""
+        """Skipped unless the contract is JSON: only its schema says what an item is."""
         return None if task.contract.mode == "json" else "only JSON lists have items to keep"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -422,7 +422,7 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', r
 def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
     """The beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
 
-    The longest first, and at most so many. Only lists can be shortened: an object without its last members is a
+    The longest first, at most `most` of them. Only lists can be shortened: an object without its last members is a
     different object.
 
     >>> whole_prefixes('{"items": [{"n": 1}, {"n": 2}, {"n"')
@@ -473,7 +473,7 @@ class Synthesize(Rung):
     stage: Literal["synthesize"] = "synthesize"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Only for a block or an event. Not for a block before truncated prose, or an event that a filter ended."""
+        """Skipped except for a block or an event, before truncated prose, and for an event that a filter ended."""
         if isinstance(task.contract, BlockContract):
             return "a block before truncated prose would hide the truncation" if _is_cut(past.current) else None
         if not isinstance(task.contract, EventContract):

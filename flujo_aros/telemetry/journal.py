@@ -341,12 +341,12 @@ class Journal:
     """Records runs in a database: pass it to a runner, or to `observing`, as an observer.
 
     `url` is a file or a URL (`sqlite:///FILE`, `postgresql://…`); by default `.aros/runs.sqlite` in the working
-    folder. Texts are masked before they are written (see `Mask`), also `secrets`, values that you name; of each text
+    folder. Texts are masked before they are written (see `Mask`), including the values in `secrets`; of each text
     `max_text` characters are kept, or none with `content=False`. `max_runs` is how many runs are kept: the oldest go
     when the journal is opened. Several processes may use one journal at once.
 
     Raises `UsageError` when the database cannot be opened. After that it never raises into a run: while the database
-    cannot be written, rows wait. What a killed process loses is its last tenth of a second.
+    cannot be written, rows wait. A killed process loses at most its last tenth of a second.
 
     >>> from flujo_aros.pipeline.runner import Runner
     >>> from flujo_aros.pipeline.step import Call
@@ -378,8 +378,8 @@ class Journal:
             self.prune(max_runs=max_runs)
 
     def _first_id(self) -> int:
-        """The first id for rows of this process: larger than all existing ones, even if the clock went back, because a
-        run is ordered by ids.
+        """The first id for rows of this process: larger than all existing ones, even if the clock was set back, since
+        the records of a run are ordered by them.
         """
         now = time.time_ns()
         with self._reading() as connection:
@@ -387,7 +387,7 @@ class Journal:
             if newest * 1e9 <= now:
                 return now
             ahead = newest - now / 1e9
-            words = "the clock went back: the newest run in the journal %s starts %.0f s in the future"
+            words = "the clock was set back: the newest run in the journal %s starts %.0f s in the future"
             _log.warning(words, shown(self._engine.url), ahead)
             largest = (connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
             return max(now, int(newest * 1e9), *largest) + 1

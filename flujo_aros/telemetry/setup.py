@@ -79,7 +79,7 @@ def exporting(*, content: bool) -> AbstractContextManager[OpenTelemetry]:
         try:
             yield OpenTelemetry(traces, meters, content=content)
         finally:
-            with ThreadPoolExecutor(2) as pool:  # what is left of both, concurrently
+            with ThreadPoolExecutor(2) as pool:  # the rest of both, concurrently
                 pool.submit(traces.shutdown)
                 pool.submit(meters.shutdown)
 

@@ -70,8 +70,8 @@ def test_anchors_and_merge_keys_work():
     ("text", "message"),
     [
         ("", "t.yaml: the file is empty"),
-        ("a: 1\nb: 2\na: 3", "t.yaml:3:1: duplicate key 'a'; it is already defined in line 1"),
-        ("a:\n  b: {c: 1, c: 2}", "t.yaml:2:13: duplicate key 'c'; it is already defined in line 2"),
+        ("a: 1\nb: 2\na: 3", "t.yaml:3:1: duplicate key 'a'; it is already defined on line 1"),
+        ("a:\n  b: {c: 1, c: 2}", "t.yaml:2:13: duplicate key 'c'; it is already defined on line 2"),
         ("a: !!python/name:os.system", "t.yaml:1:4: the tag 'tag:yaml.org,2002:python/name:os.system' is not allowed"),
         ("a: !env HOME", "t.yaml:1:4: the tag '!env' is not allowed"),
         ("a: !!timestamp 2026-01-01", "t.yaml:1:4: the tag 'tag:yaml.org,2002:timestamp' is not allowed"),

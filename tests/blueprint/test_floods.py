@@ -23,7 +23,7 @@ from flujo_aros.lint import Severity, lint_text
 )
 def test_a_flood_of_values_is_refused_where_it_becomes_too_much(text: str) -> None:
     with pytest.raises(
-        BlueprintError, match=f"a blueprint holds at most {MAX_NODES} values, and this one exceeds that"
+        BlueprintError, match=f"a blueprint may contain at most {MAX_NODES} values, and this one exceeds that"
     ):
         parse_blueprint(text)
 

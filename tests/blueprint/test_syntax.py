@@ -52,7 +52,7 @@ def test_what_is_not_yaml_is_reported_with_its_fix(text: str, place: tuple[int, 
         (
             HEAD + "    name: t",
             (4, 5),
-            "duplicate key 'name'; it is already defined in line 2; another step begins with `- `",
+            "duplicate key 'name'; it is already defined on line 2; another step begins with `- `",
         ),
         (
             "name: [a]\n" + HEAD.replace("agents.a", "flujo.builtins.echo"),

@@ -203,7 +203,7 @@ def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path
     assert worker.returncode == 0
     assert "left for other workers  run order-1" in said
     assert "cancelled" not in said
-    assert "a worker takes it over\n" in aros(shop, "status", "order-1").stdout
+    assert "a worker will take it over\n" in aros(shop, "status", "order-1").stdout
     (shop / "go").touch()
     with subprocess.Popen(command, cwd=shop, stderr=subprocess.DEVNULL) as other:
         assert aros(shop, "status", "order-1", "--follow").returncode == 0

@@ -212,7 +212,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
     file = Path("tickets.yaml")
     file.write_text(file.read_text("utf-8") + "- IsInstance: dict\n- LLMJudge\n", encoding="utf-8")
     ended = aros("eval", "triage.yaml", "tickets.yaml")
-    assert "not applied, as only pydantic-evals can: IsInstance, LLMJudge\n" in ended.stderr
+    assert "not applied, because only pydantic-evals can do so: IsInstance, LLMJudge\n" in ended.stderr
 
 
 @pytest.mark.parametrize(

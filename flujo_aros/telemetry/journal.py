@@ -20,7 +20,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from flujo_aros.database import cause, database_url, open_engine, shown
@@ -72,7 +72,6 @@ _log: Final = logging.getLogger("flujo_aros.journal")
 DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
 """The default journal of a folder."""
 
-_TRIES: Final = 20
 _WAIT: Final = 5.0
 """How many seconds a run waits for the file of its journal: a run is worth more than its record."""
 _LOCK: Final = 4_711_042
@@ -95,34 +94,24 @@ def file_of(source: str | Path) -> Path | None:
 
 
 def _make_tables(engine: sa.Engine) -> None:
-    for left in reversed(range(_TRIES)):
-        try:
-            with engine.begin() as connection:
-                _make_in(connection)
-            return
-        except OperationalError as error:
-            # Two processes that make the same new file at once: SQLite does not wait for a change of journal mode.
-            if not left or "locked" not in str(error):
-                raise
-            time.sleep(0.05)
-
-
-def _make_in(connection: sa.Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-    for table in METADATA.sorted_tables:
-        connection.execute(CreateTable(table, if_not_exists=True))
-        _add_columns(connection, table)
-        for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            connection.execute(CreateIndex(index, if_not_exists=True))
-    found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
-    if not found:
-        # Somebody else may just have done so.
-        connection.execute(
-            sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
-        )
-    elif max(found) > VERSION:
-        raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        for table in METADATA.sorted_tables:
+            connection.execute(CreateTable(table, if_not_exists=True))
+            _add_columns(connection, table)
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                connection.execute(CreateIndex(index, if_not_exists=True))
+        found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
+        if not found:
+            # Somebody else may just have done so.
+            connection.execute(
+                sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
+            )
+        elif max(found) > VERSION:
+            raise UsageError(
+                "the journal was written by a newer version of flujo_aros: upgrade, or name another journal"
+            )
 
 
 def _add_columns(connection: sa.Connection, table: sa.Table) -> None:

@@ -7,7 +7,7 @@ pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and only those
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +24,7 @@ from flujo_aros import events
 from flujo_aros.telemetry import names
 from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.telemetry.masking import Mask
+from flujo_aros.usage import Usage
 
 _MOST_TRANSFORMS: Final = 20
 _MOST_TEXT: Final = 32_000
@@ -183,8 +184,7 @@ class Spans:
         used, model = event.usage, self._mask(event.model)
         tags = {names.STAGE: event.stage, "attempt": event.attempt, names.PROVIDER_ERROR: failed}
         spent: dict[str, Any] = {name: getattr(used, name) for name in ("requests", "input_tokens", "output_tokens")}
-        spent |= {"unmeasured_requests": used.unmeasured_requests or None}
-        spent |= {"cost_usd": None if used.cost is None else float(used.cost)}
+        spent |= {"unmeasured_requests": used.unmeasured_requests or None, "cost_usd": _dollars(used)}
         ended = {"finish_reason": event.finish_reason or None, "model_id": model or None}
         if model:
             span.set_attribute(names.MODEL_ID, model)
@@ -265,6 +265,10 @@ def _worth(event: events.StepFinished | events.AgentFinished) -> Tags:
     return _known({names.TRUST: event.trust, names.REASON: event.reason})
 
 
+def _dollars(used: Usage) -> float | None:
+    return None if used.cost is None else float(used.cost)
+
+
 def _fail(span: Span, kind: str) -> None:
     span.set_attribute(names.ERROR_TYPE, kind)
     span.set_status(Status(StatusCode.ERROR, kind))
@@ -329,68 +333,56 @@ class Measures:
         self._unsettled: dict[int, int] = {}
         """The number of open steps of each run."""
 
-    def _put(self, name: str, value: float, labels: Mapping[str, str | bool]) -> None:
-        self._instruments[name](value, labels)
-
     def take(self, event: events.Event) -> None:
         """Receive one event."""
+        for name, value, labels in self._measured(event):
+            if value is not None:
+                self._instruments[name](value, labels)
+
+    def _measured(self, event: events.Event) -> Iterator[tuple[str, float | None, Mapping[str, str | bool]]]:
+        """What an event adds: metrics, their values (None: unknown) and labels."""
         match event:
             case events.RunStarted():
                 self._unsettled[event.scope.id] = 0
             case events.RunFinished():
-                self._run_finished(event)
+                pipeline, unsettled = self._mask(event.pipeline), self._unsettled.pop(event.scope.id, 0)
+                labels = {"pipeline": pipeline, "status": event.status}
+                yield "aros.runs", 1, labels
+                yield "aros.run.duration", event.seconds, labels
+                broken = event.status == "completed" and unsettled != 0
+                yield "aros.gate.violations", int(broken), {"pipeline": pipeline}
             case events.StepStarted():
                 self._settle(event, +1)
             case events.StepFinished():
                 self._settle(event, -1)
-                self._step_finished(event)
+                used, pipeline = event.usage, self._mask(event.scope.pipeline)
+                step = {"pipeline": pipeline, "step": step_place(self._mask(event.name)), "status": event.status}
+                yield "aros.steps", 1, {**step, "kind": event.kind, "trust": event.trust or ""}
+                yield "aros.step.duration", event.seconds, {**step, "kind": event.kind}
+                yield "aros.step.calls", used.requests or None, step
+                yield "aros.step.tokens", used.input_tokens + used.output_tokens if used.requests else None, step
+                yield "aros.step.cost", _dollars(used), step
             case events.StageStarted() if event.stage not in names.REPAIRS_OF_A_REPLY:
-                self._put("aros.fallback.stage", 1, {"stage": event.stage, "because": event.reason})
+                yield "aros.fallback.stage", 1, {"stage": event.stage, "because": event.reason}
             case events.StageFinished():
                 labels = {"stage": event.stage, "outcome": event.outcome}
-                self._put("aros.stages", 1, {**labels, "because": event.because})
-                self._put("aros.stage.duration", event.scope.seconds, labels)
+                yield "aros.stages", 1, {**labels, "because": event.because}
+                yield "aros.stage.duration", event.scope.seconds, labels
             case events.AskFinished():
-                self._ask_finished(event)
+                used, call = event.usage, {"stage": event.stage, "model": self._mask(event.model)}
+                yield "aros.calls", used.requests, {**call, "fault": event.fault is not None}
+                yield "agent.usage", used.input_tokens, {**call, "direction": "input"}
+                yield "agent.usage", used.output_tokens, {**call, "direction": "output"}
+                yield "aros.cost", _dollars(used), call
+                yield "aros.time_to_first_partial", event.first_seconds, {"model": call["model"]}
             case events.ReadFinished():
                 model = self._mask(event.model)
                 worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
-                self._put("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
+                yield "aros.readings", 1, {"stage": event.stage, **worth, "model": model}
                 for repair in event.repairs:
-                    risk = repair.risk.name.lower()
-                    self._put("aros.repairs", 1, {"code": repair.code, "risk": risk, "model": model})
+                    yield "aros.repairs", 1, {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
             case _:
                 return
-
-    def _run_finished(self, event: events.RunFinished) -> None:
-        pipeline, unsettled = self._mask(event.pipeline), self._unsettled.pop(event.scope.id, 0)
-        labels = {"pipeline": pipeline, "status": event.status}
-        self._put("aros.runs", 1, labels)
-        self._put("aros.run.duration", event.seconds, labels)
-        broken = int(event.status == "completed" and unsettled != 0)
-        self._put("aros.gate.violations", broken, {"pipeline": pipeline})
-
-    def _step_finished(self, event: events.StepFinished) -> None:
-        used, name = event.usage, step_place(self._mask(event.name))
-        labels = {"pipeline": self._mask(event.scope.pipeline), "step": name, "status": event.status}
-        self._put("aros.steps", 1, {**labels, "kind": event.kind, "trust": event.trust or ""})
-        self._put("aros.step.duration", event.seconds, {**labels, "kind": event.kind})
-        if used.requests:
-            self._put("aros.step.calls", used.requests, labels)
-            self._put("aros.step.tokens", used.input_tokens + used.output_tokens, labels)
-        if used.cost is not None:
-            self._put("aros.step.cost", float(used.cost), labels)
-
-    def _ask_finished(self, event: events.AskFinished) -> None:
-        used, model = event.usage, self._mask(event.model)
-        labels = {"stage": event.stage, "model": model}
-        self._put("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
-        self._put("agent.usage", used.input_tokens, {**labels, "direction": "input"})
-        self._put("agent.usage", used.output_tokens, {**labels, "direction": "output"})
-        if used.cost is not None:
-            self._put("aros.cost", float(used.cost), labels)
-        if event.first_seconds is not None:
-            self._put("aros.time_to_first_partial", event.first_seconds, {"model": model})
 
     def _settle(self, event: events.StepStarted | events.StepFinished, change: int) -> None:
         if event.scope.run in self._unsettled:

@@ -583,6 +583,8 @@ _GAP: Final = expression(
 )
 _ODD_KEY: Final = expression(r"[\x02\\:]|.{121}")
 """A word before a key that lacks a comma, which makes the key doubtful."""
+_MAY_GAP: Final = Phrases(r"[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n]+(?:[\x00\x01]|\"[^\"\n]+\")[ \t\r\n]*:")
+"""The same as `_GAP`: an automaton finds in a tenth of the time that there is none."""
 _TRAILING: Final = expression(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
     (word, expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
@@ -616,7 +618,8 @@ def rewrite(text: str) -> Rewritten | None:
     if rest is None:
         return None
     bare = _BARE.split(rest)
-    parts = _GAP.split('"'.join(bare))
+    rest = '"'.join(bare)
+    parts = _GAP.split(rest) if _MAY_GAP.may_match(rest) else [rest]
     gaps = len(parts) > 1
     if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, strings)):
         return None

@@ -23,12 +23,14 @@ _ASIDE: Final = "tool_response|tool_result|function_result|function_results|obse
 """Tags around the output of a tool, which is not an answer of the model."""
 _MARK: Final = Ahead(
     rf"(?P<think>{REASONING_OPENS}|<(?:{_ASIDE})(?:\s[^>]{{0,80}})?>)|(?P<left>{REASONING_CLOSES})"
-    rf"|(?P<fence>```|~~~)|(?P<open>\{{|\[(?!/?THINK\]|INST\]))|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
+    rf"|(?P<fence>```|~~~)|(?P<open>\[(?!/?THINK\]|INST\]))|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
 _LEFT: Final = expression(REASONING_CLOSES, re.I)
-_FIRST: Final = re.compile(r"[<`~{\[\n◁]")
-"""The first characters of a marker, or the end of the line before it."""
+_FIRST: Final = re.compile(r"[<`~{\[◁]")
+"""The first characters of a marker."""
+_FIRST_OR_LINE: Final = re.compile(r"[<`~{\[◁\n]")
+"""The same, or the end of the line before the header of another turn, which counts after an answer."""
 _TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 CODE_FENCES: Final = word_set(
     "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java"
@@ -140,20 +142,21 @@ class Scanner:
     def next(self, pos: int) -> Spot | None:
         """The next possible start at or after `pos`, or None at the end of the text so far."""
         text, growing = self.text, self.growing
-        if self.ended_at is not None:
-            return None
         pos = max(pos, self.seen)
+        if self.ended_at is not None or (not growing and len(text) - pos < _NEAR and not text[pos:].strip()):
+            return None
         if self.inside is not None:
             if (behind := self._behind_reasoning(self.inside, pos)) is None:
                 return None
             pos = behind
         mark = _MARK.sure if growing else _MARK.now
-        for first in _FIRST.finditer(text, max(pos - 1, 0)):
+        for first in self._first.finditer(text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
-            if at < pos or (found := mark.match(text, at)) is None:
+            if at < pos:
                 continue
-            self.seen, pos = at, found.end()
-            if found["open"]:
+            found = None if first[0] == "{" else mark.match(text, at)
+            if first[0] == "{" or (found is not None and found["open"]):
+                self.seen, pos = at, at + 1
                 try:
                     rank = self._rank(at)
                 except NeedMoreInput:
@@ -163,17 +166,21 @@ class Scanner:
                 self.seen = pos
                 if rank is not None:
                     return Spot(at, rank)
-            elif (beyond := self._beyond(found)) is None:
-                return None
-            else:
-                pos = beyond
-            self.seen = pos
+            elif found is not None:
+                self.seen = at
+                if (beyond := self._beyond(found)) is None:
+                    return None
+                self.seen = pos = beyond
         self.seen = self._mark_begun(max(pos, len(text) - LONGEST_MARK)) if growing else len(text)
         return None
 
+    @property
+    def _first(self) -> re.Pattern[str]:
+        return _FIRST_OR_LINE if self.answered else _FIRST
+
     def _mark_begun(self, pos: int) -> int:
         """Where the streamed text ends in what may become a marker, or its end."""
-        for first in _FIRST.finditer(self.text, max(pos - 1, 0)):
+        for first in self._first.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
             if at >= pos and _MARK.begun.match(self.text, at) is not None:
                 return at
@@ -227,6 +234,8 @@ class Scanner:
         if not begins and start == self.first:  # there is no prose before it that it could belong to
             alone = _WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST
             begins = alone.matches(text, start, growing=growing)
+        if begins and start == self.first and self.fence is None:
+            return LINES
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
@@ -377,6 +386,8 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
     `broken` says that an unreadable value ended at `before`.
     """
     gap = text[before:start]
+    if not gap and not broken:
+        return False
     if not before and _LOST_KEY.fullmatch(gap):
         return True
     if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap)):

@@ -55,10 +55,12 @@ class OpenText:
 class Finals:
     """The final paths, in the order in which they became final. Formatted as strings on first access."""
 
-    __slots__ = ("_counts", "_insides", "_latest", "_reach", "_texts", "paths")
+    __slots__ = ("_counts", "_insides", "_latest", "_outer", "_reach", "_steps", "_texts")
 
     def __init__(self) -> None:
-        self.paths: list[Path] = []
+        # A path is its outer path and its last step: two lists of these take a third of the memory of tuples.
+        self._outer: list[Path] = []
+        self._steps: list[str | int | None] = []
         self._insides: dict[int, Any] = {}
         """By index of the path: the value there, if everything in it is final too."""
         self._texts: list[str] = []
@@ -70,13 +72,19 @@ class Finals:
     def add(self, path: Path, inside: Any = NOTHING) -> None:
         """Add a final place. With `inside`, everything in its value is final as well."""
         if inside is not NOTHING:
-            self._insides[len(self.paths)] = inside
-        self.paths.append(path)
+            self._insides[len(self._steps)] = inside
+        outer, step = path or (None, None)
+        self._outer.append(outer)
+        self._steps.append(step)
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
     def upto(self, count: int) -> frozenset[str]:
         """The first `count` paths."""
         for index in range(len(self._counts) - 1, count):
-            self._texts.append(path_of(unlink(self.paths[index])))
+            step = self._steps[index]
+            self._texts.append(path_of(() if step is None else (*unlink(self._outer[index]), step)))
             if index in self._insides:
                 self._texts.extend(_paths_in(self._insides[index], self._texts[-1]))
             self._counts.append(len(self._texts))
@@ -159,7 +167,7 @@ class Partial(Generic[T_co]):
         self._snapshot: Snapshot | None = snapshot
         self._value: Any = None
         self._finals = finals
-        self._count = len(finals.paths)
+        self._count = len(finals)
         self._final_paths: frozenset[str] | None = None
         self.restarted = restarted
 
@@ -192,6 +200,8 @@ _KINDS: Final[Mapping[type, frozenset[str]]] = {
     NoneType: frozenset({"null"}),
 }
 """The schema types that accept a scalar as it is written."""
+_SETS: Final[dict[frozenset[type], frozenset[type]]] = {}
+"""Sets of classes that all previews share."""
 _WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
 """What may still change when the enclosing object is closed."""
@@ -341,7 +351,7 @@ class JsonPreview:
 
     def doubt(self, *, in_doubt: bool) -> None:
         """Set whether it may still prove unreadable."""
-        if in_doubt and not self.in_doubt and self.finals.paths:
+        if in_doubt and not self.in_doubt and len(self.finals):
             self.epoch += 1
         self.in_doubt = in_doubt
 
@@ -373,7 +383,7 @@ class JsonPreview:
         last = self.levels[-1] if self.levels else None
         text = -1 if self.open_text is None else len(self.open_text.pieces)
         items = len(last.container) if last else 0
-        finals = -1 if self.in_doubt else len(self.finals.paths)
+        finals = -1 if self.in_doubt else len(self.finals)
         return (self.epoch, finals, len(self.levels), items, text, self.whole is NOTHING)
 
     @property
@@ -503,7 +513,8 @@ class JsonPreview:
         kept = {kind for kind, names in _KINDS.items() if types & names}
         if self.rules.typed and "integer" not in types:
             kept.discard(int)
-        return frozenset(kept | ({str} if "string" in types and shape.format is None else set()))
+        found = frozenset(kept | ({str} if "string" in types and shape.format is None else set()))
+        return _SETS.setdefault(found, found)
 
     def _doubt(self, level: Level) -> None:
         """A duplicate key whose second value has not arrived."""
@@ -782,7 +793,7 @@ class TextPreview:
     @property
     def size(self) -> tuple[int, ...]:
         """A number that changes whenever there is more to show."""
-        return (len(self.text.pieces), len(self.final.paths))
+        return (len(self.text.pieces), len(self.final))
 
     def add(self, piece: str) -> None:
         """Add text; leading white space is dropped."""

@@ -305,7 +305,7 @@ class StreamReader(Generic[T]):
         text, self._text = self._text, ""
         text += chunk
         self._text = text
-        self._runaway.watch(chunk)
+        self._runaway.watch(chunk, text)
         self._spoilt = self._spoilt or not (chunk.isascii() or SURROGATE.search(chunk) is None)
         if self._spoilt:
             return None

@@ -19,28 +19,28 @@ REPETITION: Final = "runaway_repetition"
 
 
 class Runaway:
-    """Watches streamed text and keeps its tail. It checks only now and then, so that all checks together are linear."""
+    """Watches streamed text. It looks at its tail only now and then, so that all looks together are linear."""
 
     __slots__ = ("_blank", "_next_look", "_tail", "issue")
 
     def __init__(self) -> None:
         self.issue: Issue | None = None
         self._blank = 0
-        self._tail = ""
         self._next_look = _SPAN
+        self._tail = ""
 
-    def watch(self, chunk: str) -> None:
-        """Add the next piece."""
+    def watch(self, chunk: str, text: str | None = None) -> None:
+        """Look at the next piece. `text`: the text so far, which ends with it; without it, its tail is kept here."""
+        if text is None:
+            self._tail = text = (self._tail + chunk)[-_TAIL:]
         kept = len(chunk.rstrip())
         self._blank = len(chunk) - kept if kept else self._blank + len(chunk)
-        self._tail += chunk
         self._next_look -= len(chunk)
         if self._blank > MOST_BLANK:
             self.issue = _blank(self._blank)
         elif self._next_look <= 0:
             self._next_look = _LOOK_EVERY
-            self._tail = self._tail[-_TAIL:]
-            self.issue = _again(self._tail)
+            self.issue = _again(text[-_TAIL:])
         elif kept and self.issue is not None and self.issue.code == WHITESPACE:
             self.issue = None
 

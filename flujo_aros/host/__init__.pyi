@@ -55,7 +55,11 @@ from flujo_aros.host.recover import (
     drive as drive,
     native_of as native_of,
 )
-from flujo_aros.host.output import allows_nothing as allows_nothing, output_type as output_type
+from flujo_aros.host.output import (
+    allows_nothing as allows_nothing,
+    output_type as output_type,
+    wanted_by_agent as wanted_by_agent,
+)
 from flujo_aros.host.recorded import (
     CallMade as CallMade,
     CallRecorder as CallRecorder,

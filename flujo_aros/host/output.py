@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isawaitable
 from types import NoneType
-from typing import Annotated, Any, Final, TypeVar, cast, get_args
+from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
@@ -384,6 +384,12 @@ def agent_contract(like: Any) -> Contract[Any] | None:
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     return model_contract(_single(like))
+
+
+def wanted_by_agent(like: Any) -> Any:
+    """The contract or the type of an agent's output; None for several types and for functions."""
+    single = _single(like)
+    return agent_contract(like) or (single if isinstance(single, type) or get_origin(single) is not None else None)
 
 
 def shown_contract(like: Any) -> Contract[Any] | None:

@@ -410,10 +410,32 @@ def _like(step: Step) -> tuple[Any, SchemaSource | None]:
         return None, None
     if isinstance(step.agent, AgentSpec) and step.agent.output_schema is not None:
         return step.agent.output_schema, "agent"
-    if getattr(step.agent, "output_type", str) is not str:
-        return None, "agent"
+    if (own := getattr(step.agent, "output_type", str)) is not str:
+        return (_wanted_by_agent(step, own) if _governs_output(step.processing) else None), "agent"
     asks_for_json = step.processing.native and step.contract is None
     return ({}, "processing") if asks_for_json else (None, None)
+
+
+_ABOUT_PROMPT: Final = ("reasoning_precheck", "structured_output", "enforce_grammar")
+"""What does not concern the reading of a reply, and belongs to an agent of one's own."""
+
+
+def _governs_output(processing: Processing) -> bool:
+    """Whether a step says how replies are read or recovered, so that the output type of its agent is its contract."""
+    return processing != NO_PROCESSING and any(
+        getattr(processing, each.name) != getattr(NO_PROCESSING, each.name)
+        for each in fields(processing)
+        if each.name not in _ABOUT_PROMPT
+    )
+
+
+def _wanted_by_agent(step: Step, output_type: Any) -> Any:
+    from flujo_aros.host import wanted_by_agent  # imported here: it loads pydantic-ai, which such an agent has loaded
+
+    found = wanted_by_agent(output_type)
+    if found is None:
+        step.refuse("`processing` cannot change how several output types or functions are read; give `contract`")
+    return found
 
 
 def _contract(step: Step, like: Any) -> Contract[Any] | None:
@@ -439,8 +461,10 @@ def contract_of(step: Step) -> Contract[Any] | None:
 
 def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
     """The keys of a step's `processing` that have no effect, each with a sentence that says why."""
-    like, _ = _like(step)
+    like, source = _like(step)
     yield from step.processing.warnings
+    if step.processing.enforcement == "off" and source == "agent" and not isinstance(step.agent, AgentSpec):
+        yield "enforcement", "has no effect on an agent with an output type, which always validates its output"
     if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
         yield (
@@ -675,7 +699,7 @@ class Step(TakesInput[T]):
         for schema in (self.contract, self.processing.schema, own):
             if isinstance(schema, Mapping) and type_reference(schema) is None:
                 require_keywords(schema)
-        _ = self._given  # so that an invalid template fails now
+        _ = self._given, _like(self)  # so that an invalid template fails now, and `processing` without effect
         self._check_iterations()
 
     def _check_iterations(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, PromptedOutput
+from pydantic_ai import Agent, DeferredToolRequests, PromptedOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -475,3 +475,29 @@ def test_a_mapping_that_is_not_a_schema_is_an_error_of_its_step(schema: dict[str
 @pytest.mark.parametrize("schema", [{}, {"title": "Anything"}, {"x-aros": {}}])
 def test_a_schema_that_allows_any_value_is_accepted(schema: dict[str, Any]) -> None:
     Step("ask", AgentSpec(model="openai:gpt-4o-mini"), schema)
+
+
+@pytest.mark.parametrize("marked", [Order, PromptedOutput(Order), [Order, DeferredToolRequests]])
+@pytest.mark.parametrize(
+    ("processing", "calls", "status"),
+    [
+        (Processing(), 1, "completed"),
+        (Processing(risk="lossless"), 2, "degraded"),
+        (Processing(risk="lossless", stages=("retry",)), 2, "failed"),
+        (Processing(aop="off", max_calls=0), 1, "degraded"),
+        (Processing(risk="lossless", enforcement="validate"), 1, "failed"),
+    ],
+)
+def test_processing_governs_an_agent_with_an_output_type_of_its_own(
+    marked: Any, processing: Processing, calls: int, status: str
+):
+    seen = Seen(*["{net: 1, tax: '2', gross: 3}"] * 2)
+    run = Runner(Step("a", Agent(seen.model, output_type=marked), processing=processing)).run_sync("x")
+    assert (run.status.value, run.usage.requests) == (status, calls)
+
+
+def test_processing_that_cannot_govern_several_output_types_is_an_error_of_the_step():
+    agent: Any = Agent(Seen(GOOD).model, output_type=[Order, int])
+    with pytest.raises(UsageError, match="step 'a': `processing` cannot change how several output types"):
+        Step("a", agent, processing=Processing(risk="lossless"))
+    assert Step("a", agent, processing=Processing(structured_output="off")).facts.contract is None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.host import PerMinute
     from flujo_aros.telemetry.journal import Journal
+    from flujo_aros.telemetry.records import Story
 
 
 def chosen_models(options: Models) -> dict[str, Any]:
@@ -96,6 +97,12 @@ def open_to_read() -> Journal:
     if journal is None:
         raise UsageError("the journal is turned off by AROS_JOURNAL or the settings")
     return journal
+
+
+def recorded(run: str) -> Story:
+    """The run with this id, or this beginning of one, or `last`, from the journal. Raises `UsageError` without it."""
+    with open_to_read() as journal:
+        return journal.story(run)
 
 
 def given_input(source: str, option: str = "--input") -> str:

@@ -67,7 +67,8 @@ def run_command(options: Run) -> None:
     }
     for name, given in only_batches.items():
         if given:
-            raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint=f"'{name}'")
+            why = "; the result of one run goes to stdout" if name == "--output" else ""
+            raise typer.BadParameter(f"is for --inputs{why}", param_hint=f"'{name}'")
     task: dict[str, Any] = {
         "input": args.given_content(options.sources),
         "context": context,

@@ -140,8 +140,7 @@ _MOST_TROUBLES: Final = 5
 
 def show_command(options: Show) -> None:
     """Print the run with its timeline."""
-    with args.open_to_read() as journal:
-        story = journal.story(options.run)
+    story = args.recorded(options.run)
     if options.as_json:
         print_json(story_dict(story))
         return
@@ -290,8 +289,7 @@ _REPLY = 400
 
 def explain_command(options: Explain) -> None:
     """Print each step of the run with its calls, replies and stages."""
-    with args.open_to_read() as journal:
-        story = journal.story(options.run)
+    story = args.recorded(options.run)
     console = stdout_console()
     for number, chapter in enumerate(chosen(story, options.step)):
         if number:
@@ -467,8 +465,7 @@ def report_command(options: Report) -> None:
     """Write the page."""
     from flujo_aros.telemetry.report import report_html  # here: it loads a template engine
 
-    with args.open_to_read() as journal:
-        story = journal.story(options.run)
+    story = args.recorded(options.run)
     page = report_html(story)
     if options.output == "-":
         sys.stdout.buffer.write(page.encode())
@@ -492,8 +489,7 @@ def replay_command(options: Replay) -> None:
     climb = _ladder(options.ladder)
     for folder in options.folders:
         use_folder(folder)
-    with args.open_to_read() as journal:
-        story = journal.story(options.run)
+    story = args.recorded(options.run)
     step = None if options.step is None else chosen(story, options.step)[0].name
     how: dict[str, Any] = {"contract": wanted, "ladder": climb, "settings": read_settings(), "allow": options.allow}
     found = list(replay(story, step=step, **how))

@@ -185,9 +185,8 @@ def _page_for(path: str, asked: dict[str, str]) -> _Answer:
     pages: dict[str, Callable[[dict[str, str]], str]] = {"/": _runs_page, "/health": _health_page}
     try:
         if path.startswith("/runs/"):
-            with args.open_to_read() as journal:
-                story = journal.story(path.removeprefix("/runs/"))
-            return _Answer(200, report_html(story.so_far(time.time()), served=True), {})
+            story = args.recorded(path.removeprefix("/runs/")).so_far(time.time())
+            return _Answer(200, report_html(story, served=True), {})
         if path in pages:
             return _Answer(200, pages[path](asked), {})
     except UsageError as error:

@@ -20,13 +20,12 @@ from flujo_aros.cli.execute import (
     EXIT_CODES,
     PAUSED,
     allowing,
-    ask,
-    at_a_terminal,
     execute,
     finish,
     keep_paused,
 )
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
+from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, say, stdout_console
 from flujo_aros.ensemble.step import Ensemble as EnsembleStep

@@ -1,0 +1,320 @@
+"""The question of a paused run: what an answer must be in words, an example of one, and asking a person for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from flujo_aros.cli.screen import say, stderr_console
+from flujo_aros.cli.shown import without_secrets
+from flujo_aros.contract import Invalid, compile_contract
+from flujo_aros.errors import ContractError
+from flujo_aros.json_data import References
+from flujo_aros.pipeline.results import PausedRun
+
+_PLAIN: Final = ("string", "integer", "number", "boolean")
+_DEEPEST: Final = 3
+_DEEPEST_EXAMPLE: Final = 6
+_MOST: Final = 30
+_LONGEST: Final = 200
+_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "string": ("a string", "strings"),
+    "integer": ("a whole number", "whole numbers"),
+    "number": ("a number", "numbers"),
+    "object": ("an object", "objects"),
+    "boolean": ("true or false", ""),
+    "null": ("null", ""),
+    "array": ("a list", ""),
+}
+"""The words for one value, and for several where a list may have them."""
+_FORMATS: Final[Mapping[str, tuple[str, str]]] = {
+    "date": ("a date", "2026-01-31"),
+    "date-time": ("a date with a time", "2026-01-31T09:30:00Z"),
+    "time": ("a time", "09:30:00Z"),
+    "email": ("an email address", "ann@example.com"),
+    "uri": ("a URL", "https://example.com"),
+    "uuid": ("a UUID", "123e4567-e89b-12d3-a456-426614174000"),
+}
+
+
+def asked(paused: PausedRun) -> list[str]:
+    """The question of the run by line: the question itself, what was wrong with the answer, what is expected."""
+    words = answer_words(paused.input_schema) if paused.input_schema else []
+    return [f"{paused.step} asks:", paused.message, *words]
+
+
+def answer_words(schema: Mapping[str, Any]) -> list[str]:
+    """What an answer must be, one line for each field, without any JSON Schema.
+
+    >>> print(*answer_words({"enum": ["yes", "no"]}))
+    answer with yes or no
+    >>> order = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 1}}}
+    >>> print(*answer_words(order), sep="\\n")
+    answer with an object:
+      n  a whole number of at least 1, required
+    """
+    asked = _Asked(schema)
+    fields = list(asked.fields(schema, 0))
+    head = f"answer with {asked.words(schema, quoted=False)}"
+    if not fields:
+        return [head]
+    width = max(len(name) for name, _ in fields)
+    lines = [f"  {name:{width}}  {words}" for name, words in fields[:_MOST]]
+    more = [f"  and {len(fields) - _MOST} more"] if len(fields) > _MOST else []
+    return [f"{head}:", *lines, *more]
+
+
+def example_answer(schema: Mapping[str, Any]) -> str | None:
+    """An answer that would be accepted, as typed; None if none is known, or if any string would be.
+
+    >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
+    '{"n": 3}'
+    >>> example_answer({"type": "string"})
+    """
+    if not schema or (schema.get("type") == "string" and not schema.keys() & {"enum", "const", "format"}):
+        return None
+    example = _Asked(schema).example(schema, 0)
+    try:
+        if isinstance(compile_contract(dict(schema)).validate(example), Invalid):
+            return None
+    except ContractError:
+        return None
+    return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+_UNFIT: Final = object()
+_WORDS_OF_TRUTH: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field that can be typed on one line."""
+
+    schema: Mapping[str, Any]
+    required: bool
+    words: str
+
+    def read(self, line: str) -> Any:
+        """The typed value; None for an empty line, `_UNFIT` if it does not fit."""
+        if not line.strip() and not self.required:
+            return None
+        value: Any = line
+        if self.schema.get("type") == "boolean":
+            value = _WORDS_OF_TRUTH.get(line.strip().lower(), line)
+        elif self.schema.get("type") != "string":
+            with suppress(ValueError):
+                value = json.loads(line)
+        return _UNFIT if isinstance(compile_contract(dict(self.schema)).validate(value), Invalid) else value
+
+
+class _Asked:
+    """Reads one schema, with its `$ref`s."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._references = References(dict(root))
+
+    def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+        """The fields of an object, or of the objects in a list; those of inner objects are indented below."""
+        known = self._with_fields(schema)
+        required = cast("list[str]", known.get("required", []))
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            words = [self.words(inner)]
+            if name in required:
+                words.append("required")
+            elif inner.get("default") is not None:
+                words.append(f"{_json(inner['default'])} if left out")
+            label = ", ".join(words)
+            description = " ".join(str(inner.get("description", "")).split())
+            yield f"{'  ' * depth}{name}", f"{label}: {description}" if description else label
+            if depth < _DEEPEST:
+                yield from self.fields(inner, depth + 1)
+
+    def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
+        """The fields of an object that has only plain ones; empty for any other."""
+        known = self._simple(schema)
+        required = cast("list[str]", known.get("required", []))
+        found: dict[str, _Field] = {}
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            if all(isinstance(choice, str) for choice in inner.get("enum", [None])):
+                inner = {**inner, "type": "string"}
+            if inner.get("type") not in _PLAIN:
+                return {}
+            found[name] = _Field(inner, name in required, self.words(inner, quoted=False))
+        return found if known.get("type") == "object" and set(required) <= found.keys() else {}
+
+    def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema of the object, of the elements of the list, or of the only possible alternative."""
+        known = self._simple(schema)
+        if known.get("type") == "array":
+            return self._simple(_mapping(known.get("items")))
+        several = [self._simple(each) for each in _alternatives(known)]
+        objects = [each for each in several if each.get("type") == "object"]
+        return objects[0] if len(objects) == 1 else known
+
+    def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
+        """The type and its limits in a few words; `quoted` if a string has to be written as JSON."""
+        if depth > _DEEPEST:
+            return "any JSON value"
+        known = self._simple(schema)
+        choices = known.get("enum") or ([known["const"]] if "const" in known else None)
+        if choices is not None:
+            return _either([_json(each) if quoted or not isinstance(each, str) else each for each in choices])
+        if several := _alternatives(known):
+            return _either([self.words(each, depth + 1, quoted=quoted) for each in several])
+        kinds = known.get("type")
+        if isinstance(kinds, list):
+            each = [{**known, "type": kind} for kind in cast("list[str]", kinds)]
+            return _either([self.words(one, depth, quoted=quoted) for one in each])
+        return self._type_words(str(kinds), known, depth)
+
+    def _type_words(self, kind: str, known: Mapping[str, Any], depth: int) -> str:
+        if kind == "array":
+            item = self.words(_mapping(known.get("items")), depth + 1) if known.get("items") else ""
+            limits = _limits(known, "minItems", "maxItems")
+            return f"a list{_of(item)}{limits and f',{limits}'.replace(' of', '')}"
+        if kind == "string" and known.get("format") in _FORMATS:
+            words, example = _FORMATS[known["format"]]
+            return f"{words} such as {example}"
+        words = _TYPES[kind][0] if kind in _TYPES else "any JSON value"
+        if kind == "string":
+            pattern = f" that matches {known['pattern']}" if "pattern" in known else ""
+            return f"{words}{pattern}{_limits(known, 'minLength', 'maxLength', ' characters')}"
+        return words + _limits(known, "minimum", "maximum") if kind in ("integer", "number") else words
+
+    def example(self, schema: Mapping[str, Any], depth: int) -> Any:
+        """A value that the schema probably accepts; only `validate` can tell."""
+        known = self._simple(schema if depth <= _DEEPEST_EXAMPLE else {"type": "null"})
+        for key in ("const", "default"):
+            if known.get(key) is not None:
+                return known[key]
+        for key in ("examples", "enum"):
+            if known.get(key):
+                return known[key][0]
+        if several := _alternatives(known):
+            return self.example(several[0], depth + 1)
+        kind = known.get("type")
+        kind = cast("list[str]", kind)[0] if isinstance(kind, list) else kind
+        if kind == "object":
+            return self._example_object(known, depth)
+        if kind == "array":
+            return [self.example(_mapping(known.get("items")), depth + 1)] * min(known.get("minItems", 1), _MOST)
+        if kind in ("integer", "number"):
+            return _number(known)
+        if kind == "string":
+            text = _FORMATS.get(str(known.get("format")), ("", "text"))[1]
+            return text.ljust(min(known.get("minLength", 0), _LONGEST), "x")[: known.get("maxLength")]
+        return {"boolean": True, "null": None}.get(str(kind), "text")
+
+    def _example_object(self, known: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties = _mapping(known.get("properties"))
+        names = cast("list[str]", known.get("required") or list(properties)[: 1 - min(depth, 1)])
+        return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
+
+    def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema itself behind a `$ref`, or the only one that it consists of."""
+        known = schema
+        for _ in range(_DEEPEST):
+            whole = cast("list[Any]", known.get("allOf", []))
+            if isinstance(reference := known.get("$ref"), str):
+                key, behind = "$ref", self._references.resolve(reference) or {}
+            elif len(whole) == 1:
+                key, behind = "allOf", dict(_mapping(whole[0]))
+            else:
+                break
+            known = behind | {name: value for name, value in known.items() if name != key}
+        return known
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _alternatives(known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(map(_mapping, cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _either(words: list[str]) -> str:
+    known = list(dict.fromkeys(words))
+    if len(known) < 2:
+        return "".join(known)
+    last = ", or " if any(" or " in each for each in known) else " or "
+    return last.join([", ".join(known[:-1]), known[-1]])
+
+
+def _of(item: str) -> str:
+    """` of strings` for a list whose items are described that way."""
+    head, space, rest = item.partition(" that ")
+    several = next((many for one, many in _TYPES.values() if one == head), "")
+    if not item:
+        return ""
+    return f" of {several}{space}{rest}" if several else f", each {item}"
+
+
+def _number(known: Mapping[str, Any]) -> Any:
+    if "exclusiveMinimum" in known:
+        return known["exclusiveMinimum"] + 1
+    return known.get("minimum", min(1, known.get("maximum", 1)))
+
+
+def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
+    low, high = known.get(least), known.get(most)
+    if low is not None and high is not None:
+        return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
+    ends = {"above": "exclusiveMinimum", "of at least": least, "below": "exclusiveMaximum", "of at most": most}
+    return " and".join(f" {word} {known[key]}{unit}" for word, key in ends.items() if known.get(key) is not None)
+
+
+def at_a_terminal() -> bool:
+    """Whether there is a terminal at which a person can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
+
+
+def ask(paused: PausedRun) -> str | None:
+    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D).
+
+    An object of plain fields is asked for field by field, unless all of it is typed as JSON.
+    """
+    schema = paused.input_schema or {}
+    fields = _Asked(schema).plain_fields(schema)
+    example = example_answer(schema)
+    if fields:
+        known = ["one field at a time, or all of them as JSON; Enter skips an optional one"]
+    else:
+        known = [] if example is None else [f"for example:  {example}"]
+    say(without_secrets("\n".join(["", *asked(paused), *known])))
+    if not fields:
+        return _line("", needed=True)
+    answer: dict[str, Any] = {}
+    for name, field in fields.items():
+        while True:
+            line = _line(name, needed=field.required)
+            if line is None or (not answer and line.startswith("{")):
+                return line
+            value = field.read(line)
+            if value is not _UNFIT:
+                break
+            say(f"expected {field.words}")
+        if value is not None:
+            answer[name] = value
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _line(name: str, *, needed: bool) -> str | None:
+    """A typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
+    while True:
+        stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        if line.strip() or not needed:
+            return line.rstrip("\n")

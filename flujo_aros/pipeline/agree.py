@@ -252,10 +252,7 @@ class Agree(PipelineStep):
         while len(ended) < len(scopes) and not self._is_settled(made):
             batch = scopes[len(ended) : len(ended) + max(self.at_once, 1)]
             calls = [partial(self._read, scope, context) for scope in batch]
-            results = await FanOut.run(calls, at_once=len(batch), stop_on_failure=False)
-            if results.pause is not None:
-                raise results.pause
-            ended += cast("list[BodyResult]", results.results)
+            ended += (await FanOut.run(calls, at_once=len(batch), stop_on_failure=False)).unpaused()
             used_up = next(
                 (body for body in ended if body.failed and isinstance(body.failed.exception, host.USED_UP)), None
             )

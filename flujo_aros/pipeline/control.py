@@ -308,7 +308,7 @@ class Loop(PipelineStep):
             said = (*said, *ended.said)
             names = self._names(index, ended, context, shared)
             self._update(names, shared, ended.trust)
-            names["context"] = {"initial_prompt": context.input, **shared.isolated()}
+            names["context"] = context.names(shared)["context"]
             if await self._done(names, ended) or (index + 1 == self.max_loops and may_end):
                 settlement = await self._settled(names, ended, shared)
                 return replace(settlement, cause=degraded, messages=said)
@@ -320,10 +320,8 @@ class Loop(PipelineStep):
         return {"index": index, "iteration": index + 1, "loop": loop}
 
     def _names(self, index: int, ended: BodyResult, context: StepContext, shared: SharedContext) -> dict[str, Any]:
-        names = {**context.names(), **self._variables(index), "previous_step": ended.value}
-        names["steps"] = StepOutputs({**context.outputs, **ended.outputs})
-        names["context"] = {"initial_prompt": context.input, **shared.isolated()}
-        return names
+        steps = StepOutputs({**context.outputs, **ended.outputs})
+        return {**context.names(shared), **self._variables(index), "previous_step": ended.value, "steps": steps}
 
     def _update(self, names: Mapping[str, Any], shared: SharedContext, trust: Trust) -> None:
         for update, value in self._updates:

@@ -42,12 +42,12 @@ BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 
 @dataclass(slots=True)
 class FanOut:
-    """The results of concurrent bodies in order; None for one that was cancelled or never started.
+    """The results of concurrent bodies by their place; without one that paused, was cancelled or never started.
 
     `first_failed` is the index of the body that failed first in time, `pause` the pause of the first one that paused.
     """
 
-    results: list[BodyResult | None]
+    results: dict[int, BodyResult] = field(default_factory=dict[int, BodyResult])
     first_failed: int | None = None
     pause: PauseRun | None = None
     _stopped: str | None = None
@@ -60,7 +60,7 @@ class FanOut:
         With `stop_on_failure` the first one that fails cancels the others. A pause stops no other body; they all finish
         first. Anything else that ends one of them, or this call, cancels all and waits for them.
         """
-        ended = cls([None] * len(calls))
+        ended = cls()
         places = iter(range(len(calls)))
         try:
             async with asyncio.TaskGroup() as group:
@@ -71,6 +71,13 @@ class FanOut:
         if ended._stopped is not None and ended.first_failed is None:
             raise asyncio.CancelledError(ended._stopped)  # a task group does not report a task cancelled from within
         return ended
+
+    def unpaused(self) -> list[BodyResult]:
+        """The results of all bodies in order. Raises the pause of the first one that paused; it excuses failed ones."""
+        if self.pause is not None:
+            self.pause.excused = tuple(body.scope for body in self.results.values() if not body.ok)
+            raise self.pause
+        return [self.results[place] for place in sorted(self.results)]
 
     async def _work(self, calls: Sequence[BodyCall], places: Iterator[int], *, stop_on_failure: bool) -> None:
         for place in places:
@@ -295,12 +302,9 @@ class Parallel(TakesInput):
         stop = self.on_branch_failure == "propagate"
         ended = await FanOut.run(calls, at_once=self.max_concurrency or len(calls), stop_on_failure=stop)
         if ended.first_failed is not None and stop:
-            failed = cast("BodyResult", ended.results[ended.first_failed])
+            failed = ended.results[ended.first_failed]
             return Settlement[Any].of(failed, what=f"branch {names[ended.first_failed]!r}")
-        if ended.pause is not None:
-            ended.pause.excused = tuple(body.scope for body in ended.results if body is not None and not body.ok)
-            raise ended.pause
-        return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
+        return await self._settled(dict(zip(names, ended.unpaused(), strict=True)))
 
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
         for name, body in ended.items():
@@ -437,11 +441,8 @@ class Map(PipelineStep):
         ]
         ended = await FanOut.run(calls, at_once=self.max_concurrency, stop_on_failure=True)
         if ended.first_failed is not None:
-            failed = cast("BodyResult", ended.results[ended.first_failed])
-            return Settlement[Any].of(failed, what=f"item {ended.first_failed}")
-        if ended.pause is not None:
-            raise ended.pause
-        return await self._settled(cast("list[BodyResult]", ended.results), context, shared)
+            return Settlement[Any].of(ended.results[ended.first_failed], what=f"item {ended.first_failed}")
+        return await self._settled(ended.unpaused(), context, shared)
 
     async def _settled(self, ended: list[BodyResult], context: StepContext, shared: SharedContext) -> Settlement[Any]:
         by_item = {f"item {index}": body.writes for index, body in enumerate(ended)}
@@ -458,8 +459,7 @@ class Map(PipelineStep):
         return Settlement(last.outcome, cause=last.degraded or degraded, writes=shared.writes)
 
     def _list(self, context: StepContext, shared: SharedContext) -> list[Any]:
-        names = {**context.names(), "context": {"initial_prompt": context.input, **shared.isolated()}}
-        found = self._items.value(names)
+        found = self._items.value(context.names(shared))
         if isinstance(found, (list, tuple)):
             return list(cast("list[Any]", found))
         hint = "; let an earlier step parse the text" if isinstance(found, str) else ""

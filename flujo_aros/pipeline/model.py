@@ -35,7 +35,7 @@ from flujo_aros.pipeline.options import (
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
 from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
-from flujo_aros.pipeline.values import SharedContext
+from flujo_aros.pipeline.values import INITIAL_PROMPT, SharedContext
 from flujo_aros.spelling import nearest, short
 from flujo_aros.usage import Allowance, Usage
 
@@ -120,14 +120,15 @@ class StepContext:
     shared: SharedContext | None = None
     bodies: Callable[[Nested], Awaitable[BodyResult]] | None = None
 
-    def names(self) -> dict[str, Any]:
-        """The names that a template or a condition may use."""
+    def names(self, shared: SharedContext | None = None) -> dict[str, Any]:
+        """The names that a template or a condition may use; with `shared` as the context in place of the step's own."""
+        context = self.context if shared is None else shared.isolated()
         return {
             **self.variables,
             "input": self.input,
             "previous_step": self.previous,
             "steps": StepOutputs(self.outputs),
-            "context": {"initial_prompt": self.input, **self.context},
+            "context": {INITIAL_PROMPT: self.input, **context},
         }
 
     def own_shared(self) -> SharedContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, cast
@@ -421,12 +421,9 @@ class Runner(Generic[T]):
             with span(started) if is_heard() else UNHEARD as finish:
                 try:
                     with ledger:
-                        if self.models is None and self._local_models:
-                            await self._run_locally(task, ledger, recording)
-                        else:
-                            await self._execution(task, ledger, self.models, recording).steps(
-                                steps, self._frame(task, ledger)
-                            )
+                        async with self._source() as models:
+                            execution = self._execution(task, ledger, models, recording)
+                            await execution.steps(steps, self._frame(task, ledger))
                 except PauseRun as raised:
                     pause = raised
                 finally:
@@ -444,15 +441,17 @@ class Runner(Generic[T]):
     def _check_local_models(self) -> None:
         """Raise `LocalModelError` for a missing local model, unless another source provides it."""
         if self.models is None and self._local_models:
-            from flujo_aros.host.local import check_local  # here, as in `_run_locally`
+            from flujo_aros.host.local import check_local  # here, as in `_source`
 
             check_local(self._local_models)
 
-    async def _run_locally(self, task: RunTask, ledger: RunLedger, recording: Recording | None) -> None:
+    def _source(self) -> AbstractAsyncContextManager[ModelSource | None]:
+        """The source of the models of one run: the one that was given, or the local models, which end with the run."""
+        if self.models is not None or not self._local_models:
+            return nullcontext(self.models)
         from flujo_aros.host.local import LocalModels  # here: only a run that needs a local model needs its engine
 
-        async with LocalModels() as models:
-            await self._execution(task, ledger, models, recording).steps(self.pipeline.steps, self._frame(task, ledger))
+        return LocalModels()
 
     def _execution(
         self, task: RunTask, ledger: RunLedger, models: ModelSource | None, recording: Recording | None

@@ -25,7 +25,6 @@ from flujo_aros.pipeline.fanout import Map, Parallel
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.options import Declared, declared_options
-from flujo_aros.pipeline.results import OnDegraded
 from flujo_aros.pipeline.step import Call, Coercion, Processing, Step
 
 B = TypeVar("B", bound=BaseModel)
@@ -216,7 +215,7 @@ class Kind:
     @cached_property
     def options(self) -> Mapping[str, Declared]:
         """The options of this kind that a blueprint can set, by their keys there."""
-        shared = declared_options(PipelineStep).keys()
+        shared = () if self.step is PipelineStep else declared_options(PipelineStep)
         return {
             self.keys.get(name, name): each
             for name, each in declared_options(cast("Any", self.step)).items()
@@ -332,6 +331,7 @@ class Config(Block):
     }
 
 
+@_declares(PipelineStep)
 class StepKeys(Block):
     """The options that every kind of step has."""
 
@@ -340,22 +340,12 @@ class StepKeys(Block):
     name: Name = Field()
     input: Template | None = None
     """A template, or an object or list with templates in it. Default: the value of the previous step."""
-    on_degraded: OnDegraded | None = None
-    updates_context: bool = False
-    mergeable_output: bool | None = None
-    sink_to: str | None = Field(default=None, min_length=1)
-    """A dotted path of the context for the value."""
     checks: list[Reference] = Field(default_factory=list)
     validators: list[Reference] = Field(default_factory=list)
     """Alias for checks."""
-    fallback: StepNode | None = None
     usage_limits: Limits | None = None
     config: Config | None = None
     """How the step is run: retries, timeout, settings of the model."""
-    retries: int | None = Field(default=None, ge=0)
-    """Alias for config.max_retries."""
-    timeout: float | None = Field(default=None, gt=0)
-    """Alias for config.timeout_s."""
     meta: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",
@@ -494,6 +484,9 @@ KINDS: Final[dict[str, Kind]] = {
     )
 }
 """The kinds of steps, by `kind`."""
+
+COMMON: Final = Kind(PipelineStep)
+"""The options that every kind has."""
 
 BLOCKS: Final[dict[str, type[StepKeys]]] = {
     "step": StepBlock,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.blueprint.blocks import FIRST_LINE, KINDS, VERSION, condition_keys
+from flujo_aros.blueprint.blocks import COMMON, FIRST_LINE, KINDS, VERSION, Kind, condition_keys
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
@@ -73,18 +73,16 @@ class _Writing:
         """The mapping of one step."""
         word = next((word for word, kind in KINDS.items() if kind.step is type(step)), None)
         if word is not None:
-            written = self.options(word, step)
+            written = self.options(KINDS[word], step, SPECIAL[word](self, step) if word in SPECIAL else {})
         elif isinstance(step, Extraction):
             written = _extraction(step)
         else:
             raise UsageError(f"step {step.name!r}: a blueprint cannot express a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
-        return {**kind, "name": step.name, **written, **self.common(step)}
+        return {**kind, "name": step.name, **written, **self.options(COMMON, step, {}), **_common(step)}
 
-    def options(self, word: str, step: PipelineStep) -> Plain:
-        """The options of a kind that differ from their defaults, including those with a special form."""
-        kind = KINDS[word]
-        outer: Plain = SPECIAL[word](self, step) if word in SPECIAL else {}
+    def options(self, kind: Kind, step: PipelineStep, outer: Plain) -> Plain:
+        """The options of a kind that differ from their defaults, in addition to those with a special form."""
         inner: Plain = outer.pop(kind.under, {}) if kind.under else outer
         for key, option in kind.options.items():
             value = getattr(step, option.name)
@@ -112,25 +110,6 @@ class _Writing:
                 return to_jsonable_python(value)
             case _:
                 return value
-
-    def common(self, step: PipelineStep) -> Plain:
-        """The options that every kind has."""
-        keys = ("on_degraded", "updates_context", "mergeable_output", "sink_to", "retries", "timeout")
-        plain = _changed(step, PipelineStep, keys)
-        if step.fallback is not None:
-            plain["fallback"] = self.step(step.fallback)
-        if step.usage_limits is not None:
-            found = dataclasses.asdict(step.usage_limits)
-            plain["usage_limits"] = {key: _number(value) for key, value in found.items() if value is not None}
-        # The schema of a function's value is its `output_schema`.
-        checks = [
-            _check(step, each) for each in step.checks if not (isinstance(step, Call) and isinstance(each, Shaped))
-        ]
-        if checks:
-            plain["checks"] = checks
-        if step.meta:
-            plain["meta"] = dict(step.meta)
-        return plain
 
     def body(self, pipeline: Pipeline, name: str) -> Any:
         """A branch or body: its steps, and its name unless it is the default one."""
@@ -246,6 +225,21 @@ SPECIAL: Final[Mapping[str, Callable[[_Writing, Any], Plain]]] = {
 
 
 # The parts of steps
+
+
+def _common(step: PipelineStep) -> Plain:
+    """The options with a special form that every kind has."""
+    plain: Plain = {}
+    if step.usage_limits is not None:
+        found = dataclasses.asdict(step.usage_limits)
+        plain["usage_limits"] = {key: _number(value) for key, value in found.items() if value is not None}
+    # The schema of a function's value is its `output_schema`.
+    checks = [_check(step, each) for each in step.checks if not (isinstance(step, Call) and isinstance(each, Shaped))]
+    if checks:
+        plain["checks"] = checks
+    if step.meta:
+        plain["meta"] = dict(step.meta)
+    return plain
 
 
 def _changed(step: Any, kind: type[Any], keys: Sequence[str]) -> Plain:

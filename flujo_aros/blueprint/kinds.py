@@ -124,11 +124,12 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
     block = loading.block(blocks.BLOCKS[kind], node, plain)
-    making = Making(loading, node, where, _common(loading, node, block, where))
+    making = Making(loading, node, where)
+    making = replace(making, common=_common(making, block))
     step = None
     try:
-        if block is None:
-            _look_inside(making, kind)
+        if block is None and kind != "step":
+            options_of(making, blocks.KINDS[kind], None)  # records the errors inside a step that cannot be built
         else:
             step = _BUILDERS[kind](making, block)
     except UsageError as error:
@@ -156,18 +157,6 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
         return Unready(name, why=why, source=loading.source, place=place)
 
 
-def _look_inside(making: Making, kind: str) -> None:
-    """Record the errors inside a step that cannot be built."""
-    if kind == "step":
-        build_plain(making, None)
-    for name, node in _members(making) if kind in ("parallel", "conditional") else ():
-        _body(making, node, f"branches.{name}", name)
-    for keys in ((kind, "body"), ("default_branch",)):
-        inner = making.member(*keys)
-        if inner is not None and inner.value is not None:
-            _body(making, inner, ".".join(keys), keys[-1])
-
-
 def _body(making: Making, node: Node | None, key: str, scope: str, name: str | None = None) -> Pipeline:
     """The pipeline of a branch or body: a list of steps, `steps:` with a name, or a single step."""
     if node is None or node.value is None:
@@ -193,25 +182,20 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
 _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 
-def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: Where) -> dict[str, Any]:
+def _common(making: Making, block: blocks.StepKeys | None) -> dict[str, Any]:
     """The options that every kind has."""
-    fallback = member(node, "fallback")
-    instead = None
-    if fallback is not None and fallback.value is not None:
-        instead = build_step(loading, fallback, where.body("fallback"))
-    checks = checks_of(loading, node)
+    given = options_of(making, blocks.COMMON, block) or {}
+    checks = checks_of(making.loading, making.node)
     if block is None:
         return {}
     config = block.config or blocks.Config()
     return {
-        "updates_context": block.updates_context,
+        "retries": config.max_retries,
+        "timeout": config.timeout or config.timeout_s,
+        **given,
         "checks": checks,
-        "fallback": instead,
         "usage_limits": None if block.usage_limits is None else limits(block.usage_limits),
-        "retries": config.max_retries if block.retries is None else block.retries,
-        "timeout": block.timeout or config.timeout or config.timeout_s,
         "meta": {key: value for key, value in block.meta.items() if key not in META_KEYS},
-        **said(block, "on_degraded", "mergeable_output", "sink_to"),
     }
 
 
@@ -239,28 +223,32 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     return kind.step(**{"name": block.name, **special, **given}, **making.common)
 
 
-def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dict[str, Any] | None:
-    """The options that a step sets, or None if a required one is missing or wrong."""
+def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None) -> dict[str, Any] | None:
+    """The options that a step sets, or None if a required one is missing or wrong. Without a block, only the steps
+    inside it are built, so that their errors are recorded."""
     holder = (making.member(kind.under) if kind.under else None) or making.node
     given: dict[str, Any] = {}
     whole = True
     for key, option in kind.options.items():
-        under = key in kind.keys_under
-        keys = getattr(block, kind.under) if under else block
-        if option.option.form == "condition":
-            found = _condition(making, block.name, holder, key, option)
-        elif keys is None or key not in keys.model_fields_set:
-            found = None
-        else:
-            node = (holder if under else making.node).members.get(key)
-            found = None if node is None else _option(making, kind, key, node, getattr(keys, key))
-            if found is None and node is not None:
-                whole = whole and (node.value is None or option.option.form not in ("step", "steps"))
-                given |= {option.name: None} if option.option.form == "value" else {}
+        form, under = option.option.form, key in kind.keys_under
+        keys = getattr(block, kind.under) if block is not None and under else block
+        node = (holder if under else making.node).members.get(key)
+        found = None
+        if form == "condition":
+            found = None if block is None else _condition(making, block.name, holder, key, option)
+        elif node is not None and (form in _NESTED if keys is None else key in keys.model_fields_set):
+            found = _option(making, kind, key, node, getattr(keys, key, None))
+            if found is None:
+                whole = whole and (node.value is None or form not in ("step", "steps"))
+                given |= {option.name: None} if form == "value" else {}
         if found is not None:
             given[option.name] = found
         whole = whole and (found is not None or not option.required)
     return given if whole else None
+
+
+_NESTED: Final = ("body", "branches", "operations", "step", "steps")
+"""The forms of options that are steps."""
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
@@ -274,9 +262,9 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
         case "branches":
             return _branches(making, kind)
         case "step":
-            # Nothing around a cached step is part of its input: the stored value depends only on its input.
             where = making.where.body(full, scope)
-            where = where if scope else replace(where, conversation=False)
+            if kind.word == "cache":  # nothing around a cached step is part of its input
+                where = replace(where, conversation=False)
             return None if node.value is None else build_step(making.loading, node, where)
         case "steps":
             return build_steps(making.loading, node.elements, making.where.body(full, scope))

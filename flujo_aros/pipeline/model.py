@@ -223,15 +223,18 @@ class PipelineStep(Generic[T]):
     mergeable_output: bool | None = None
     """Whether the value is an object, which can be merged into the context."""
     sink_to: Annotated[str, Option(words="a dotted path in the context, such as result.text")] | None = None
+    """A dotted path of the context for the value."""
     checks: Annotated[Sequence[Check], _CHECKS] = ()
     """Requirements beyond the schema: expressions over `output`, or package.module:function."""
-    fallback: Annotated[PipelineStep, STEP] | None = None
+    fallback: Annotated[PipelineStep, replace(STEP, scope="")] | None = None
     """A step to run instead if this one fails."""
     usage_limits: Annotated[StepLimits, _LIMITS] | None = None
     """Limits for this step and everything inside it."""
     retries: Annotated[int, Ge(0)] = 0
+    """Retries after errors of the provider or network, never after bad data."""
     timeout: Annotated[float, Gt(0), Option(words="a number of seconds above 0")] | None = None
-    meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=instance_of(Mapping))] = field(
+    """Seconds for all attempts together."""
+    meta: Annotated[Mapping[str, Any], Option("special", "a mapping", fits=instance_of(Mapping))] = field(
         default_factory=dict[str, Any]
     )
     """Notes of your own."""

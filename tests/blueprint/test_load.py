@@ -119,7 +119,10 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ("uses: agents.a\n    input: '{{ imput }}'", "5:12: input of step 's': there is no 'imput'"),
         ("uses: agents.a\n    input: '{{ steps.t.output }}'", "5:12: input of step 's': there is no step 't'"),
         ("uses: agents.a\n    params: {a: 1}", "5:5: `params` are for callable steps"),
-        ("uses: agents.a\n    on_degraded: maybe", "5:18: on_degraded should be 'accept' or 'fail', not 'maybe'"),
+        (
+            "uses: agents.a\n    on_degraded: maybe",
+            "5:18: step 's': on_degraded must be one of accept, fail, not 'maybe'",
+        ),
         ("uses: agents.a\n    processing: {enforcement: of}", "5:31: processing.enforcement should be 'off', "),
         ("uses: agents.a\n    processing: {schem: {}}", "5:18: unknown key 'schem'; did you mean 'schema'?"),
         ("uses: agents.a\n    processing: {schema: {type: 3}}", "5:33: not a JSON Schema that can be used, at $.type"),

@@ -89,3 +89,10 @@ def test_a_problem_of_an_imported_blueprint_is_data_with_its_file_and_its_place_
         25,
     )
     assert inmost.cause is None
+
+
+def test_errors_inside_a_step_that_has_errors_itself_are_reported_with_them() -> None:
+    text = "steps:\n  - kind: cache\n    name: c\n    gap: 1\n    wrapped_step: {name: s, uses: agents.nobody}\n"
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text)
+    assert [each.path for each in caught.value.findings] == ["steps[0].gap", "steps[0].wrapped_step.uses"]

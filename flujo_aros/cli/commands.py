@@ -389,7 +389,7 @@ class Graph(Command, Modules, module="graph"):
 
     The drawing shows the steps, what each of them asks, and the steps inside others.
 
-    Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a picture of its own, without scripts.
+    Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a self-contained picture without scripts.
     Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros graph triage.yaml -o triage.svg

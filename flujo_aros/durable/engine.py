@@ -294,21 +294,22 @@ class Durable:
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)
-        row = await asyncio.to_thread(self._found, task, version)
-        if row is not None and row.run_id in self._active:
-            return await self.handle(row.run_id).result()
-        if row is not None and not self._is_interrupted(row):
-            return await self.handle(row.run_id).result()
-        if row is not None:
-            if not await asyncio.to_thread(self._take_up, row):
-                return await self.handle(row.run_id).result()
-            task.run_id = row.run_id
-            if self.on_taken_up is not None:
-                self.on_taken_up(row)
-            return await self._here(runner, task, row.segment + 1)
-        if not await asyncio.to_thread(self._begin, task, version):
-            return await self.handle(task.run_id).result()
-        return await self._here(runner, task, 1)
+        number = await asyncio.to_thread(self._start, task, version)
+        return await (self.handle(task.run_id).result() if number is None else self._here(runner, task, number))
+
+    def _start(self, task: RunTask, version: str) -> int | None:
+        """Begin a run, or continue an interrupted one: the number of its next workflow. None if others execute it, or
+        it has ended."""
+        row = self._found(task, version)
+        if row is None:
+            with self.store.connection() as connection:
+                return 1 if self._add(connection, task, version, "running") else None
+        task.run_id = row.run_id
+        if row.run_id in self._active or not self._is_interrupted(row) or not self._take_up(row):
+            return None
+        if self.on_taken_up is not None:
+            self.on_taken_up(row)
+        return row.segment + 1
 
     def register(self, runner: Runner, deps: Any = None) -> str:
         """Let this process execute the runs of a pipeline, wherever they are started. Returns the pipeline's version.
@@ -366,10 +367,6 @@ class Durable:
             if taken and not here:
                 self._enqueue(connection, self.store.row(connection, row.run_id))
             return taken
-
-    def _begin(self, task: RunTask, version: str) -> bool:
-        with self.store.connection() as connection:
-            return self._add(connection, task, version, "running")
 
     def _add(self, connection: sa.Connection, task: RunTask, version: str, status: str, **columns: Any) -> bool:
         document = self.documents.get(version)

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
@@ -31,7 +30,6 @@ from flujo_aros.pipeline.results import (
 )
 from flujo_aros.pipeline.step import Step
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
@@ -384,13 +382,12 @@ def _state(result: StepResult[Any]) -> tuple[str, str | None]:
     return result.status.value, result.excused_by
 
 
-async def _to_the_end(write: Callable[P, T], *given: P.args, **options: P.kwargs) -> T:
+async def _to_the_end(write: Callable[[], T]) -> T:
     """Write in a thread, to the end: a write that a cancelled step no longer awaited could overtake the next one.
 
     Raises `Unwritten` if the database refuses.
     """
-    bound = partial(write, *given, **options)
-    writing = asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, bound))
+    writing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, write)
     cancelled: asyncio.CancelledError | None = None
     while True:
         try:

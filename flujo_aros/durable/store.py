@@ -480,7 +480,7 @@ class Store:
     def progress(self, run_id: str, after: int) -> tuple[RunRow, list[StepRow], list[TextRow]]:
         """A run, the steps that have started or settled after an offset, and the chunks of replies after it.
 
-        They are of one moment. Read one after the other, a later event could be among them and an earlier one not yet.
+        All are read at the same moment: otherwise a later event could be among them while an earlier one is not.
         """
         changed = sa.or_(STEPS.c.seq > after, STEPS.c.settled_seq > after)
         steps = sa.select(STEPS).where(STEPS.c.run_id == run_id, changed).order_by(STEPS.c.seq)

@@ -61,7 +61,7 @@ _CONDUCTOR: Final = "conductor"
 _LEAST_SAID: Final = 24
 _MOST_SAID: Final = 240
 _MOST_IN_A_FIELD: Final = 80
-"""How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
+"""The minimum and maximum length of a text, and the maximum of a further field, if a provider enforces the schema."""
 _EVENT: Final = "Write the JSON event of {name}. Its `text` is "
 """If a provider enforces the schema, nothing else in the prompt describes the reply. A small model that is not asked
 for JSON begins a sentence, is forced to write a brace, and continues with noise."""

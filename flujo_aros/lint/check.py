@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeAlias, cast
@@ -88,63 +87,47 @@ _COMMENT: Final = re.compile(
 _CODE: Final = re.compile(r"[A-Z][\w-]*\*?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ignore:
-    line: int
-    codes: frozenset[str]
-    alone: bool
-    whole_file: bool
-
-    def covers(self, code: str) -> bool:
-        return not self.codes or any(matches(code, each) for each in self.codes)
+_Codes: TypeAlias = frozenset[str]
+"""The codes, or prefixes of codes, in one comment; empty if it suppresses all."""
 
 
 @dataclass(frozen=True)
 class Suppressions:
-    """The comments of one text. A comment applies to its own line or, if it is alone on the line, to the next one.
+    """The comments of one text, by the line to which they apply: their own or, if they are alone on it, the next one.
 
-    On the line where a step begins, or right above it, it applies to the whole step.
+    `spans` are those that apply to more lines: to the whole file, or, on the line where a step begins or right above
+    it, to the whole step.
     """
 
-    ignores: tuple[_Ignore, ...]
-    steps: tuple[tuple[int, int], ...]
+    lines: Mapping[int, Sequence[_Codes]]
+    spans: Sequence[tuple[int, int, _Codes]]
 
     @classmethod
     def of(cls, positions: Positions, root: Node | None, steps: Iterable[Node]) -> Suppressions:
         """Read the comments of a file, except for text inside strings that looks like a comment."""
+        lines: dict[int, list[_Codes]] = {}
+        spans: list[tuple[int, int, _Codes]] = []
         if "ignore" not in positions.text:
-            return cls((), ())
+            return cls(lines, spans)
         texts = sorted(_text_spans(positions, root)) if root else []
-        ignores = tuple(
-            _ignore(positions, found)
-            for found in _COMMENT.finditer(positions.text)
-            if not _is_inside(texts, found.start())
-        )
-        return cls(ignores, tuple((step.place.line, step.end.line) for step in steps))
+        for found in _COMMENT.finditer(positions.text):
+            if _is_inside(texts, found.start()):
+                continue
+            line = bisect_right(positions.starts, found.start())
+            before = positions.text[positions.starts[line - 1] : found.start()]
+            codes = frozenset(_CODE.findall(found["codes"]))
+            lines.setdefault(line + (not before.strip()), []).append(codes)
+            if found["file"] is not None:
+                spans.append((1, len(positions.starts), codes))
+        for step in steps:
+            spans += [(step.place.line, step.end.line, codes) for codes in lines.get(step.place.line, ())]
+        return cls(lines, spans)
 
     def cover(self, finding: Finding) -> bool:
         """Whether a comment suppresses this finding."""
         line = finding.place.line
-        reaching = [*self._for_file, *self._by_line.get(line, ())]
-        reaching += [each for first, last, names in self._for_steps if first <= line <= last for each in names]
-        return any(each.covers(finding.code) for each in reaching)
-
-    @cached_property
-    def _for_file(self) -> list[_Ignore]:
-        return [each for each in self.ignores if each.whole_file]
-
-    @cached_property
-    def _by_line(self) -> Mapping[int, list[_Ignore]]:
-        """The comments for each line: their own, or the one below."""
-        found: dict[int, list[_Ignore]] = {}
-        for each in self.ignores:
-            found.setdefault(each.line + each.alone, []).append(each)
-        return found
-
-    @cached_property
-    def _for_steps(self) -> list[tuple[int, int, list[_Ignore]]]:
-        """The lines of each step that has comments of its own."""
-        return [(first, last, self._by_line[first]) for first, last in self.steps if first in self._by_line]
+        reaching = [*self.lines.get(line, ()), *(codes for first, last, codes in self.spans if first <= line <= last)]
+        return any(not codes or any(matches(finding.code, each) for each in codes) for codes in reaching)
 
 
 def matches(code: str, pattern: str) -> bool:
@@ -154,12 +137,6 @@ def matches(code: str, pattern: str) -> bool:
     (True, False)
     """
     return code.upper().startswith(pattern.removesuffix("*").upper())
-
-
-def _ignore(positions: Positions, found: re.Match[str]) -> _Ignore:
-    line = bisect_right(positions.starts, found.start())
-    before = positions.text[positions.starts[line - 1] : found.start()]
-    return _Ignore(line, frozenset(_CODE.findall(found["codes"])), not before.strip(), found["file"] is not None)
 
 
 def _text_spans(positions: Positions, root: Node) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
@@ -165,6 +165,15 @@ def _body(rule: type[Rule]) -> str:
 _LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
 
 
+class _Placed(NamedTuple):
+    """The place of a step: the step around it, the list that it is in and its index there, and the steps inside it."""
+
+    holder: Located | None
+    row: list[Located]
+    at: int
+    children: list[Located]
+
+
 @dataclass(frozen=True)
 class Outline:
     """All steps of one blueprint, nested ones too, in the order of the text."""
@@ -172,34 +181,27 @@ class Outline:
     steps: tuple[Located, ...]
 
     @cached_property
-    def sequences(self) -> Mapping[str, Sequence[Located]]:
-        """The steps that run one after the other, by the path of their list."""
-        found: dict[str, list[Located]] = {}
+    def _placed(self) -> Mapping[str, _Placed]:
+        """The place of each step, by its path."""
+        by_path = {step.path: step for step in self.steps}
+        rows: dict[str, list[Located]] = {}
+        found: dict[str, _Placed] = {}
         for step in self.steps:
-            found.setdefault(sequence_of(step), []).append(step)
-        return found
-
-    @cached_property
-    def _by_path(self) -> Mapping[str, Located]:
-        return {step.path: step for step in self.steps}
-
-    @cached_property
-    def _children(self) -> Mapping[str, Sequence[Located]]:
-        found: dict[str, list[Located]] = {}
+            path = sequence_of(step)
+            row = rows.setdefault(path, [])
+            while "." in path and (path := path.rpartition(".")[0]) not in by_path:
+                pass
+            found[step.path] = _Placed(by_path.get(path), row, len(row), [])
+            row.append(step)
         for step in self.steps:
-            holder = self.holder(step)
+            holder = found[step.path].holder
             if holder is not None:
-                found.setdefault(holder.path, []).append(step)
+                found[holder.path].children.append(step)
         return found
 
     def holder(self, step: Located) -> Located | None:
         """The step that this one is nested in; None at the top."""
-        path = sequence_of(step)
-        while "." in path:
-            path = path.rpartition(".")[0]
-            if path in self._by_path:
-                return self._by_path[path]
-        return None
+        return self._placed[step.path].holder
 
     def holders(self, step: Located) -> Iterator[Located]:
         """The steps around this one, from the nearest."""
@@ -215,7 +217,7 @@ class Outline:
 
     def children(self, step: Located) -> Sequence[Located]:
         """The direct children of this step."""
-        return self._children.get(step.path, ())
+        return self._placed[step.path].children
 
     def inside(self, step: Located) -> Iterator[Located]:
         """Every step nested in this one, at any depth."""
@@ -225,26 +227,17 @@ class Outline:
 
     def first_inside(self, step: Located) -> Iterator[Located]:
         """The first step of each body of this one."""
-        seen: set[str] = set()
-        for child in self.children(step):
-            sequence = sequence_of(child)
-            if sequence not in seen:
-                seen.add(sequence)
-                yield child
+        return (child for child in self.children(step) if self._placed[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
         """The step that runs next in the same list."""
-        row, at = self.sequences[sequence_of(step)], self._places[step.path]
-        return row[at + 1] if at + 1 < len(row) else None
+        place = self._placed[step.path]
+        return place.row[place.at + 1] if place.at + 1 < len(place.row) else None
 
     def before(self, step: Located) -> Sequence[Located]:
         """The steps that have run before in the same list."""
-        return self.sequences[sequence_of(step)][: self._places[step.path]]
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        """The place of each step in its list, by its path."""
-        return {step.path: at for row in self.sequences.values() for at, step in enumerate(row)}
+        place = self._placed[step.path]
+        return place.row[: place.at]
 
 
 def sequence_of(step: Located) -> str:

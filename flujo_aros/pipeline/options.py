@@ -35,12 +35,12 @@ _Fits = Callable[[Any], bool]
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number; True and False are none."""
+    """Whether a value is a number; True and False are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer; True and False are none."""
+    """Whether a value is an integer; True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

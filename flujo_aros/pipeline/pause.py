@@ -115,7 +115,7 @@ def _restored(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
 
 
 def _saved(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
-    """The plain form of a record, with its fields of the same names, and those of its usage, except for others."""
+    """The plain form of a record: its fields and those of its usage, by name. `other` replaces or adds some."""
     found: dict[str, Any] = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     usage: Usage | None = found.pop("usage", None)
     if usage is not None:

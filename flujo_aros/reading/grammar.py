@@ -195,7 +195,7 @@ _NEVER: Final = "\0"
 def certain(pattern: str) -> str:
     r"""The expression for a streamed reply: its end is not final, and what has not arrived may be anything.
 
-    What must not follow may have begun to come.
+    Text that must not follow may already have begun.
 
     >>> print(certain(r"[0-9]+ (?! ab )"))
     [0-9]+ (?!\Z|(?:a|\Z)(?:b|\Z))

@@ -127,7 +127,7 @@ DB: Final = option(
     DEFAULT_DB,
     envvar="AROS_DB",
 )
-NEWEST: Final = option("--limit -n", "How many runs, newest first.", 20, min=1)
+NEWEST: Final = option("--limit -n N", "How many runs, newest first.", 20, min=1)
 
 
 class Modules(Options):
@@ -182,10 +182,10 @@ class Limits(Options):
         "--max-cost USD", "Start no more rows once this much is spent.", section=ROWS, min=0.0
     )
     max_failures: int | None = option(
-        "--max-failures", "Start no more rows once this many have failed.", section=ROWS, min=1
+        "--max-failures N", "Start no more rows once this many have failed.", section=ROWS, min=1
     )
     max_same_failures: int = option(
-        "--max-same-failures",
+        "--max-same-failures N",
         "Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
         SAME_FAILURES,
         ROWS,
@@ -226,7 +226,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
         "Where to write the results of --inputs. Rows that have a result there are not run again.",
         section=ROWS,
     )
-    concurrency: int = option("--concurrency", "How many rows of --inputs run at the same time.", 4, ROWS, min=1)
+    concurrency: int = option("--concurrency N", "How many rows of --inputs run at the same time.", 4, ROWS, min=1)
     retry_failed: bool = flag(
         "--retry-failed",
         "Run the rows of --inputs again that did not complete, and replace their results.",
@@ -248,7 +248,7 @@ class Ensemble(Command, Blueprint, module="run"):
     """
 
     sources: list[str] = INPUT
-    turns: int | None = option("--turns -t", "How many turns. Default: the number in the blueprint.", min=1)
+    turns: int | None = option("--turns -t N", "How many turns. Default: the number in the blueprint.", min=1)
     log: str | None = option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them.")
     reflection: bool = option("--reflection/--no-reflection", "Whether agents form beliefs from their memories.", True)
     as_json: bool = AS_JSON
@@ -311,15 +311,18 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
         "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
         'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
     )
-    min_right: float | None = option("--min-right", "Exit with 1 if less than this share is right.", min=0.0, max=1.0)
+    min_right: float | None = option("--min-right N", "Exit with 1 if less than this share is right.", min=0.0, max=1.0)
     max_wrong: float | None = option(
-        "--max-wrong", "Exit with 1 if more than this share is wrong; refusals do not count as wrong.", min=0.0, max=1.0
+        "--max-wrong N",
+        "Exit with 1 if more than this share is wrong; refusals do not count as wrong.",
+        min=0.0,
+        max=1.0,
     )
     as_json: bool = flag("--json", "Print everything as one JSON document, with one result for each row.")
     save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
     first: int | None = option("--first N", "Only the first N rows.", min=1)
     pairs: list[str] = PAIRS
-    concurrency: int = option("--concurrency", "How many rows run at once.", 4, min=1)
+    concurrency: int = option("--concurrency N", "How many rows run at once.", 4, min=1)
     cache: bool = CACHE
 
 
@@ -346,7 +349,7 @@ class Init(Command, module="lint"):
     """
 
     file: Path = argument("FILE", "The blueprint to write.", Path("first.yaml"))
-    model: str = option("--model", "The model of its agents.", "local:smollm2")
+    model: str = option("--model MODEL", "The model of its agents.", "local:smollm2")
 
 
 class Lint(Command, module="lint"):
@@ -434,8 +437,8 @@ class Runs(Command, module="runs"):
 
     limit: int = NEWEST
     since: str | None = option("--since TIME", "Only runs of the last 30m, 24h, 7d …")
-    status: str | None = option("--status", "Only runs with this status: completed, failed, running, lost …")
-    pipeline: str | None = option("--pipeline", "Only runs of this pipeline.")
+    status: str | None = option("--status STATUS", "Only runs with this status: completed, failed, running, lost …")
+    pipeline: str | None = option("--pipeline PIPELINE", "Only runs of this pipeline.")
     prune: str | None = option("--prune TIME", "First remove runs older than 30d, 12w …")
     as_json: bool = flag("--json", "Print the runs as JSON.")
 
@@ -479,7 +482,7 @@ class Review(Command, module="runs"):
     """
 
     run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None)
-    limit: int = option("--limit -n", "Show at most this many fields.", 50, min=1)
+    limit: int = option("--limit -n N", "Show at most this many fields.", 50, min=1)
     everything: bool = flag("--all", "Include fields that all readings agree on.")
     as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")
 
@@ -496,9 +499,9 @@ class Health(Command, module="health"):
     """
 
     since: str = option("--since TIME", "How far to look back: 30m, 24h, 7d …", "24h")
-    step: str | None = option("--step", "Only this step and the steps inside it.")
-    model: str | None = option("--model", "Only replies of this model.")
-    trend: int = option("--trend", "Divide the time into this many intervals.", 0, min=0, max=100)
+    step: str | None = option("--step STEP", "Only this step and the steps inside it.")
+    model: str | None = option("--model MODEL", "Only replies of this model.")
+    trend: int = option("--trend N", "Divide the time into this many intervals.", 0, min=0, max=100)
     form: Literal["text", "json"] = option("--format", "How to write the report.", "text")
     fail_over: list[str] = several(
         "--fail-over RATE=SHARE",
@@ -520,7 +523,7 @@ class Replay(Command, Modules, module="runs"):
     """
 
     run: str = RUN
-    step: str | None = option("--step", "Only the replies to this step.")
+    step: str | None = option("--step STEP", "Only the replies to this step.")
     ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
     contract: str | None = option(
         "--contract FILE|module:Type",
@@ -555,8 +558,8 @@ class Ui(Command, module="ui"):
     Example: aros ui --open
     """
 
-    host: str = option("--host", "The address to listen on.", "127.0.0.1")
-    port: int | None = option("--port -p", f"The port. [default: {PORT}, or a free one]", min=0, max=65535)
+    host: str = option("--host HOST", "The address to listen on.", "127.0.0.1")
+    port: int | None = option("--port -p N", f"The port. [default: {PORT}, or a free one]", min=0, max=65535)
     public: bool = flag("--public", "Allow a --host that other machines can reach. There is no encryption.")
     browser: bool = flag("--open", "Open the page in a browser.")
 
@@ -623,7 +626,7 @@ class Status(Command, module="durable"):
     run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
     db: str = DB
     follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits.")
-    offset: int = option("--offset", "With --follow: print only what comes after it.", 0, min=0)
+    offset: int = option("--offset N", "With --follow: print only what comes after it.", 0, min=0)
     as_json: bool = AS_JSON
     limit: int = NEWEST
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import warnings
-from functools import partial
 from io import StringIO
 from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
@@ -47,25 +45,17 @@ class _InSections(TyperCommand):
         sections = {name: list[tuple[str, str]]() for name in ("Arguments", "Options", MODELS, ROWS, DURABLE)}
         for param in self.get_params(ctx):
             shown = param.get_help_record(ctx)
-            general = "Arguments" if param.param_type_name == "argument" else "Options"
-            if shown is not None:
-                row = (_TYPE.sub(partial(_placeholder, param), shown[0]), shown[1])
-                sections[getattr(param, "rich_help_panel", None) or general].append(row)
+            if shown is None:
+                continue
+            name, words = shown
+            if param.param_type_name == "argument":
+                sections["Arguments"].append((str(param.metavar), words))
+            else:
+                sections[getattr(param, "rich_help_panel", None) or "Options"].append((name, words))
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
-
-
-_TYPE: Final = re.compile(r" <(int|float|str|path)[ a-z]*>")
-"""How typer shows the type of a parameter that has no placeholder of its own."""
-
-
-def _placeholder(param: Any, shown: re.Match[str]) -> str:
-    """The placeholder of the value in the help: none for an argument, otherwise `N` or the name."""
-    if param.param_type_name == "argument":
-        return ""
-    return f" {'N' if shown[1] in ('int', 'float') else str(param.name).upper()}"
 
 
 class _Commands(TyperGroup):

@@ -210,8 +210,8 @@ class ReportedCall:
     """One model call of a run, which happens inside it: its events, and what it has used.
 
     The agent's own call also waits until the caller's allowance lets it. `response` is what came of the call, as far as
-    it came, and `first_at` when the first piece of a stream came: who makes the call puts them there. A class and not a
-    generator, for speed: there is one for each step, and usually no observer.
+    it came, and `first_seconds` how long the first piece of a stream took: who makes the call puts them there. A class
+    and not a generator, for speed: there is one for each step, and usually no observer.
     """
 
     run: Run
@@ -223,11 +223,11 @@ class ReportedCall:
     prompt: str = ""
     """The prompt to report, if it is not all that the messages say."""
     response: ModelResponse | None = None
-    first_at: float | None = None
+    first_seconds: float | None = None
     seconds: float = 0.0
     _settle: Callable[[Usage], None] | None = None
     _reported: tuple[AbstractContextManager[Finish], Finish] | None = None
-    _began: float = 0.0
+    began: float = 0.0
 
     @property
     def used(self) -> Usage:
@@ -242,10 +242,10 @@ class ReportedCall:
             finally:
                 if self._settle is None:  # a call that is refused or cancelled before that was never made
                     run.count_own(-1)
-        self._began = perf_counter()
+        self.began = perf_counter()
         if own:
             self.attempt = run.own_calls or 1  # a durable engine may call from outside of a run
-            run.exchange.began, run.exchange.seconds = self._began, None
+            run.exchange.began, run.exchange.seconds = self.began, None
         if is_heard():
             started = AskStarted(
                 stage=self.stage,
@@ -263,7 +263,7 @@ class ReportedCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.seconds = perf_counter() - self._began
+        self.seconds = perf_counter() - self.began
         if self.stage == FIRST:
             self.run.exchange.seconds = self.seconds
         if self._settle is not None:
@@ -282,7 +282,7 @@ class ReportedCall:
                     seconds=self.seconds,
                     finish_reason=None if self.response is None else self.response.finish_reason,
                     fault=fault,
-                    first_seconds=None if self.first_at is None else self.first_at - self._began,
+                    first_seconds=self.first_seconds,
                 )
             )
         finally:

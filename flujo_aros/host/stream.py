@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai.messages import (
@@ -147,8 +146,6 @@ class WatchedStream(StreamedResponse):
         """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
         """
         self._watched = watch(call.run.exchange, call.parameters, current_settings().streaming)
-        self._open: int | None = None
-        """The part that has begun and not ended."""
         self._given: ModelResponse | None = None
         self._broken_off = False
         """It has begun and not ended. When reading stops, its usage is unknown: most providers report it last."""
@@ -160,7 +157,7 @@ class WatchedStream(StreamedResponse):
         if self.final is None and self._broken_off:
             self._call.run.broken_off += bool(so_far.parts)  # the host counts no other
             so_far = replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
-        self._call.response = so_far
+        self._call.response, self._call.first_seconds = so_far, self.live.time_to_first_chunk(self._call.began)
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one produces them."""
@@ -170,23 +167,24 @@ class WatchedStream(StreamedResponse):
 
     async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
         held: PartEndEvent | None = None  # the end of a text, to which something may still be appended
+        begun: int | None = None  # the part that has begun and not ended
         try:
             async for event in self._live_events():
                 if held is not None:
                     yield held
                     held = None
-                self._notice(event)
-                if self._end is not None and isinstance(event, PartEndEvent) and isinstance(event.part, TextPart):
-                    held = event
-                else:
-                    yield event
+                if isinstance(event, PartStartEvent):
+                    begun = event.index
+                elif isinstance(event, FinalResultEvent):
+                    self.final_result_event = event
+                elif isinstance(event, PartEndEvent):
+                    begun = None
+                    if self._end is not None and isinstance(event.part, TextPart):
+                        held = event
+                        continue
+                yield event
         except PROVIDER_FAULTS as error:
-            so_far = self.live.get().parts
-            found = rescue(self._call.run, self.model_request_parameters, error, so_far)
-            if found is None:
-                raise
-            for event in self._replacing(found) if found.parts != so_far else self._finalized():
-                self._notice(event)
+            for event in self._rescued(error, begun):
                 yield event
         if self._end is not None:
             for event in self._appended(await self._end(self.so_far())):
@@ -222,50 +220,38 @@ class WatchedStream(StreamedResponse):
             return []
         index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
         if index is None:
-            return self._answered(so_far, TextPart(text))
-        last = cast("TextPart", so_far.parts[index])
-        parts = [*so_far.parts]
+            self.final = replace(so_far, parts=[*so_far.parts, TextPart(text)])
+            return self._whole(len(so_far.parts), self.final.parts[-1])
+        parts, last = [*so_far.parts], cast("TextPart", so_far.parts[index])
         parts[index] = replace(last, content=last.content + text)
         self.final = replace(so_far, parts=parts)
         return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
 
-    def _answered(self, so_far: ModelResponse, part: TextPart) -> list[ModelResponseStreamEvent]:
-        index = len(so_far.parts)
-        self.final = replace(so_far, parts=[*so_far.parts, part])
-        started = PartStartEvent(index=index, part=part)
-        if self.final_result_event is not None:
-            return [started, PartEndEvent(index=index, part=part)]
-        self.final_result_event = FinalResultEvent(tool_name=None, tool_call_id=None)
-        return [started, self.final_result_event, PartEndEvent(index=index, part=part)]
-
-    def _notice(self, event: ModelResponseStreamEvent) -> None:
-        self._call.first_at = self._call.first_at or perf_counter()
-        if isinstance(event, PartStartEvent):
-            self._open = event.index
-        elif isinstance(event, PartEndEvent):
-            self._open = None
-        if isinstance(event, FinalResultEvent):
-            self.final_result_event = event
-
-    def _finalized(self) -> list[ModelResponseStreamEvent]:
-        """End the reply with what has arrived."""
+    def _rescued(self, error: Exception, begun: int | None) -> list[ModelResponseStreamEvent]:
+        """The events that end the reply after an error, with the reply that the error carries or what has arrived."""
         so_far = self.live.get()
-        self.final = _ended(so_far, so_far.parts)
-        return [] if self._open is None else [PartEndEvent(index=self._open, part=self.final.parts[self._open])]
-
-    def _replacing(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
-        so_far = self.live.get()
+        found = rescue(self._call.run, self.model_request_parameters, error, so_far.parts)
+        if found is None:
+            raise error
+        if found.parts == so_far.parts:
+            self.final = _ended(so_far, so_far.parts)
+            return [] if begun is None else [PartEndEvent(index=begun, part=self.final.parts[begun])]
         kept = [shown for shown in so_far.parts if not _is_answer(shown)]
-        self.final = _ended(so_far, [*kept, *found.parts])
         if not found.parts:
+            self.final = _ended(so_far, kept)
             return []
         part = _in_place_of(so_far.tool_calls, found.parts[0])
-        index = next((at for at, shown in enumerate(so_far.parts) if _is_answer(shown)), len(so_far.parts))
         self.final = _ended(so_far, [*kept, part])
+        index = next((at for at, shown in enumerate(so_far.parts) if _is_answer(shown)), len(so_far.parts))
+        return self._whole(index, part)
+
+    def _whole(self, index: int, part: ModelResponsePart) -> list[ModelResponseStreamEvent]:
+        """The events of a part that comes at once."""
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
-            named = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
-            events.append(FinalResultEvent(tool_name=named[0], tool_call_id=named[1]))
+            name, call_id = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
+            self.final_result_event = FinalResultEvent(tool_name=name, tool_call_id=call_id)
+            events.append(self.final_result_event)
         return [*events, PartEndEvent(index=index, part=part)]
 
     def get(self) -> ModelResponse:
@@ -375,30 +361,28 @@ class PartsWatched:
     doomed: bool
     wanted: Contract[Any] | None
     form: ModelRequestParameters
-    _parts: dict[int, Runaway] = field(default_factory=dict[int, Runaway])
-    _answers: dict[int, StreamReader[Any]] = field(default_factory=dict[int, StreamReader[Any]])
+    _parts: dict[int, tuple[Runaway, StreamReader[Any] | None]] = field(
+        default_factory=dict[int, "tuple[Runaway, StreamReader[Any] | None]"]
+    )
 
     def worthless(self, event: ModelResponseStreamEvent) -> int | None:
         """The index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
-            self._parts[event.index] = Runaway()
             contract = self._contract(event.part) if self.doomed else None
-            if contract is not None:
-                self._answers[event.index] = StreamReader(contract)
+            self._parts[event.index] = Runaway(), None if contract is None else StreamReader(contract)
             words = words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
             words = words_of(event.delta)
         else:
             return None
-        part = self._parts.get(event.index)
-        if part is None or not words:
+        if event.index not in self._parts or not words:
             return None
+        part, answer = self._parts[event.index]
         part.watch(words)
-        answer = self._answers.get(event.index)
         if answer is not None:
             answer.feed(words)
-        runs_away = self.runaway and part.issue is not None
-        return event.index if runs_away or (answer is not None and answer.doomed is not None) else None
+        is_worthless = (self.runaway and part.issue is not None) or (answer is not None and answer.doomed is not None)
+        return event.index if is_worthless else None
 
     def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
         """The contract of the answer that a part holds, or None if it holds none or nothing is known of it."""
@@ -448,7 +432,7 @@ class Showing:
         self.shown = ""
         self._valued = self._restarted = False
         """A value was shown, and it belonged to a text that has been replaced."""
-        self._reader = self._new_reader()
+        self._reader = None if contract is None else StreamReader(contract)
         self._started: set[int] = set()
 
     async def __call__(self, ctx: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:  # noqa: ARG002 (the host's signature)
@@ -463,48 +447,38 @@ class Showing:
 
     async def take(self, event: AgentStreamEvent) -> None:
         """Show the text that an event adds to the reply."""
-        if isinstance(event, PartStartEvent):
-            await self._begin(event.index, event.part)
-        elif isinstance(event, PartDeltaEvent) and event.index in self._started:
-            await self._show(words_of(event.delta))
-
-    async def append(self, text: str) -> None:
-        """Show text appended to a reply that has been shown."""
-        self.shown += text
-        await self.live(TextAppended(text=text))
-
-    async def _begin(self, index: int, part: ModelResponsePart) -> None:
-        words = self._words_in(part)
-        if words is None:
+        if isinstance(event, PartDeltaEvent) and event.index in self._started:
+            words = words_of(event.delta)
+        elif isinstance(event, PartStartEvent) and self._is_answer(event.part):
+            words, again = written_in(event.part), event.index in self._started
+            if again or not self._started:  # replaced, or the reply after a tool call: the text shown is not the answer
+                await self._replace(words if again else "")
+            self._started.add(event.index)
+            words = "" if again else words
+        else:
             return
-        again = index in self._started
-        if again or not self._started:  # replaced, or the reply after a tool call: the text shown is not the answer
-            await self._replace(words if again else "")
-        self._started.add(index)
-        if not again:
-            await self._show(words)
-
-    def _words_in(self, part: ModelResponsePart) -> str | None:
-        """The text of a part that a person should see, or None if it is not an answer, such as a call of the agent's
-        own tool.
-        """
-        parameters = self.run.exchange.parameters
-        outputs = [tool.name for tool in parameters.output_tools] if parameters else []
-        if isinstance(part, TextPart) or (isinstance(part, ToolCallPart) and part.tool_name in outputs):
-            return written_in(part)
-        return None
-
-    async def _show(self, words: str) -> None:
         if not words:
             return
         self.shown += words
-        if self.run.exchange.appended and words == self.run.exchange.appended:
+        if words == self.run.exchange.appended:
             await self.live(TextAppended(text=words))
             return
         await self.live(TextDelta(text=words))
         partial = self._reader.feed(words) if self._reader is not None else None
         if partial is not None:
             await self._value(partial.value, partial.final_paths, restarted=partial.restarted)
+
+    async def append(self, text: str) -> None:
+        """Show text appended to a reply that has been shown."""
+        self.shown += text
+        await self.live(TextAppended(text=text))
+
+    def _is_answer(self, part: ModelResponsePart) -> bool:
+        """Whether a person should see the text of a part, unlike a call of the agent's own tool."""
+        outputs = self.run.exchange.parameters.output_tools
+        return isinstance(part, TextPart) or (
+            isinstance(part, ToolCallPart) and any(tool.name == part.tool_name for tool in outputs)
+        )
 
     async def _value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
         restarted = restarted or self._restarted
@@ -514,11 +488,11 @@ class Showing:
     async def _replace(self, text: str) -> None:
         if text == self.shown:
             return
-        self.shown = text
-        self._restarted = self._valued
-        self._reader = self._new_reader()
-        if self._reader is not None and text:
-            self._reader.feed(text)
+        self.shown, self._restarted = text, self._valued
+        if self.contract is not None:
+            self._reader = StreamReader(self.contract)
+            if text:
+                self._reader.feed(text)
         await self.live(TextReplaced(text=text))
 
     async def end(self, outcome: Outcome[Any]) -> None:
@@ -535,6 +509,3 @@ class Showing:
         self.shown = text
         if isinstance(outcome, Accepted):
             await self._value(outcome.value, frozenset({"$"}))
-
-    def _new_reader(self) -> StreamReader[Any] | None:
-        return None if self.contract is None else StreamReader(self.contract)

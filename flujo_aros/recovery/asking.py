@@ -39,11 +39,6 @@ from flujo_aros.recovery.prompts import continue_prompt, form_prompt, plain_prom
 T = TypeVar("T")
 
 
-def _repeats_schemas(failing: Rejected) -> bool:
-    """Whether a model has repeated the schema, or written only reasoning about it."""
-    return has_issue(failing, SAYS_NOTHING) or failing.reason is Reason.ECHOED_SCHEMA
-
-
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
@@ -99,7 +94,8 @@ class Retry(Rung):
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
         for attempt in range(1, self.attempts + 1):
-            plainly = way == "conversation" and _repeats_schemas(failing)
+            echoes = failing.reason is Reason.ECHOED_SCHEMA or has_issue(failing, SAYS_NOTHING)
+            plainly = way == "conversation" and echoes
             prompt = plain_prompt(task.contract) if plainly else form_prompt(task.contract)
             if not plainly and failing.reason is not Reason.PROVIDER:
                 prompt = retry_prompt(task.contract, failing)
@@ -332,15 +328,15 @@ class Simplify(Rung):
         answer = read_text(reply.text, flat, truncated=reply.truncated)
         if not isinstance(answer, Accepted):
             return read(reply)
-        return _coerced(answer, fields, reply, read)
-
-
-def _coerced(answer: Accepted[Any], fields: Mapping[str, JsonSchema], reply: Reply, read: ReadReply[T]) -> Outcome[T]:
-    whole: dict[str, Any] = {}
-    for path, text in cast("dict[str, str]", answer.value).items():
-        if text.strip():
-            _put(whole, path.split("."), _value(text, fields.get(path, {})))
-    return read(Reply(to_json(whole).decode(), truncated=False), partial(_simplified, answer=answer, reply=reply))
+        whole: dict[str, Any] = {}
+        for path, text in cast("dict[str, str]", answer.value).items():
+            if text.strip():
+                holder, (*above, name) = whole, path.split(".")
+                for part in above:
+                    holder = holder.setdefault(part, {})
+                several = fields.get(path, {}).get("type") == "array"
+                holder[name] = [part for part in _SEPARATORS.split(text.strip()) if part] if several else text
+        return read(Reply(to_json(whole).decode(), truncated=False), partial(_simplified, answer=answer, reply=reply))
 
 
 def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
@@ -352,18 +348,6 @@ def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Out
     made = Repair("simplified", Risk.INFERRED, "$", (0, len(reply.text)), reply.text[:80], outcome.text[:80])
     repairs = (made, *answer.repairs, *outcome.repairs)
     return replace(outcome, repairs=repairs, trust=Trust.of(repairs), text=reply.text)
-
-
-def _value(text: str, schema: JsonSchema) -> str | list[str]:
-    if schema.get("type") != "array":
-        return text
-    return [part for part in _SEPARATORS.split(text.strip()) if part]
-
-
-def _put(whole: dict[str, Any], parts: list[str], value: str | list[str]) -> None:
-    for part in parts[:-1]:
-        whole = whole.setdefault(part, {})
-    whole[parts[-1]] = value
 
 
 def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:

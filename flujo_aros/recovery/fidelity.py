@@ -479,19 +479,7 @@ def _is_choice(contract: Contract[Any], place: Place) -> bool:
 
 def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
     """The scalars of a value with their paths, up to the number that is examined, in order."""
-    found = 0
-    waiting: list[tuple[Place, Any]] = [((), value)]
-    while waiting and found < _MOST_LEAVES:
-        place, here = waiting.pop()
-        if isinstance(here, dict):
-            members = islice(cast("dict[str, Any]", here).items(), _MOST_LEAVES)
-            waiting += reversed([((*place, key), part) for key, part in members])
-        elif isinstance(here, list):
-            items = cast("Sequence[Any]", here)[:_MOST_LEAVES]
-            waiting += reversed([((*place, index), part) for index, part in enumerate(items)])
-        else:
-            found += 1
-            yield place, here
+    return islice(((place, leaf) for place, leaf in leaves(value) if not isinstance(leaf, (dict, list))), _MOST_LEAVES)
 
 
 def _written(leaf: Any) -> str:

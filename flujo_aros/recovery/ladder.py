@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
@@ -108,36 +108,6 @@ def _as_stage(part: object) -> Any:
     return part
 
 
-@dataclass(slots=True)
-class Budget:
-    """The limits of one run of the ladder, and its usage so far."""
-
-    limits: Ladder
-    calls: int = 0
-    cost: Decimal = Decimal(0)
-    fallbacks: int = 0
-    refusal: str | None = None
-    """Why the caller allows no further call."""
-
-    def against_stage(self) -> str | None:
-        """Why no further fallback stage may run, or None."""
-        most = self.limits.max_stages
-        return f"max_stages is {most}, and that many fallback stages have run" if self.fallbacks >= most else None
-
-    def against_call(self, seconds: float) -> str | None:
-        """Why no further call may be made after this many seconds, or None."""
-        limits = self.limits
-        if self.refusal is not None:
-            return self.refusal
-        if self.calls >= limits.max_calls:
-            return f"max_calls is {limits.max_calls}, and that many calls were made"
-        if limits.max_cost is not None and self.cost >= limits.max_cost:
-            return f"max_cost is ${limits.max_cost}, and ${self.cost} was spent"
-        if limits.deadline is not None and seconds >= limits.deadline:
-            return f"the deadline of {limits.deadline:g} s has passed"
-        return None
-
-
 _OWN: Final = ("first", "resume")
 """The stages whose reply is the model's own first answer."""
 
@@ -220,7 +190,9 @@ class Climb(Generic[T]):
         self._task = task
         self._ladder = ladder
         self._evidence = task.evidence if ladder.adaptive else None
-        self._budget = Budget(ladder, task.spent.requests, task.spent.cost or Decimal(0))
+        self._calls, self._cost, self._fallbacks = task.spent.requests, task.spent.cost or Decimal(0), 0
+        self._refusal: str | None = None
+        """Why the caller allows no further call."""
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False
@@ -266,9 +238,25 @@ class Climb(Generic[T]):
 
     def _why_passed(self, stage: AnyStage, past: Past) -> str | None:
         """Why a stage is skipped: it could do nothing, the limits leave it no room, or it never produced a value."""
-        why = stage.passes(self._task, past) or (self._budget.against_stage() if stage.fallback else None)
-        why = why or (self._budget.against_call(self._seconds()) if stage.asks else None)
-        return why or self._evidence_against(stage)
+        why = stage.passes(self._task, past)
+        if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
+            why = f"max_stages is {self._ladder.max_stages}, and that many fallback stages have run"
+        if why is None and stage.asks:
+            why = self._against_call() or self._evidence_against(stage)
+        return why
+
+    def _against_call(self) -> str | None:
+        """Why no further call may be made now, or None."""
+        limits = self._ladder
+        if self._refusal is not None:
+            return self._refusal
+        if self._calls >= limits.max_calls:
+            return f"max_calls is {limits.max_calls}, and that many calls were made"
+        if limits.max_cost is not None and self._cost >= limits.max_cost:
+            return f"max_cost is ${limits.max_cost}, and ${self._cost} was spent"
+        if limits.deadline is not None and self._now() - self._began >= limits.deadline:
+            return f"the deadline of {limits.deadline:g} s has passed"
+        return None
 
     def _pass(self, stage: AnyStage, why: str) -> None:
         known = self._task.contract.fingerprint
@@ -276,8 +264,8 @@ class Climb(Generic[T]):
         self._attempts.append(Attempt(stage.stage, "passed", why=why))
 
     def _stage(self, stage: AnyStage, past: Past) -> Plan[T]:
-        name, before = stage.stage, self._budget.calls
-        self._budget.fallbacks += stage.fallback
+        name, before = stage.stage, self._calls
+        self._fallbacks += stage.fallback
         ended, reason = "interrupted", None
         because, known = past.current.reason.value, self._task.contract.fingerprint
         started = StageStarted(stage=name, reason=because, schema_hash=known, model=self._task.model)
@@ -286,7 +274,7 @@ class Climb(Generic[T]):
                 outcome = yield from self._within_limits(stage, past)
                 ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
             finally:
-                calls = self._budget.calls - before
+                calls = self._calls - before
                 finish(
                     StageFinished(
                         stage=name, outcome=ended, reason=reason, calls=calls, because=because, schema_hash=known
@@ -308,18 +296,18 @@ class Climb(Generic[T]):
         with closing(stage.climb(self._task, past, read)) as plan:
             step = advance(plan)
             while isinstance(step, Ask):
-                why = self._budget.against_call(self._seconds())
+                why = self._against_call()
                 if why is not None:
                     self._pass(stage, f"no further call: {why}")
                     return latest
-                self._budget.calls += 1
+                self._calls += 1
                 reply = yield step
                 if reply.unmade is not None:
-                    self._budget.calls -= 1
-                    self._budget.refusal = reply.unmade if reply.used_up else None
+                    self._calls -= 1
+                    self._refusal = reply.unmade if reply.used_up else None
                     self._pass(stage, reply.unmade)
                     return latest
-                self._budget.cost += reply.usage.cost or 0
+                self._cost += reply.usage.cost or 0
                 self._enforced = step.way == "constrained" and reply.fault is None
                 self._heard(stage.stage, reply)
                 self._answer = reply
@@ -373,15 +361,12 @@ class Climb(Generic[T]):
         if self._evidence is None:
             return None
         known = self._evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
-        if not stage.asks or not known.hopeless:
-            return None
-        return f"in {known.tries} tries with this model and schema it never produced a value"
+        return (
+            f"in {known.tries} tries with this model and schema it never produced a value" if known.hopeless else None
+        )
 
     def _now(self) -> float:
         return self._task.clock() if self._task.clock is not None else 0.0
-
-    def _seconds(self) -> float:
-        return self._now() - self._began
 
 
 PLAIN_TEXT: Final = compile_contract({"type": "string"})

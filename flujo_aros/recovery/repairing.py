@@ -81,33 +81,17 @@ class Extract(Rung):
             if not isinstance(thought, Rejected) or thought.reason not in _HOLDS_AN_ANSWER or not reply.text.strip():
                 return thought
             text, attempt = reply.text, 2
-        return (yield from extracted(task, text, read, model=self.model, attempt=attempt, max_chars=self.max_chars))
-
-
-def extracted(
-    task: Task[T],
-    text: str,
-    read: ReadReply[T],
-    *,
-    model: str | None = None,
-    attempt: int = 1,
-    max_chars: int = 60_000,
-) -> Plan[T]:
-    """A plan that extracts a value of the task's contract from a text, with one bare request.
-
-    Ends with a rejection if the model answers that the text does not contain the value, or if the prompt would be
-    longer than `max_chars`.
-    """
-    vault = Vault(text, task.secrets, labelled=True)
-    enforced = task.enforces and model is None
-    prompt = extract_prompt(task.contract, text, vault, enforced=enforced)
-    if len(prompt) > max_chars:
-        return Rejected(Reason.TOO_LARGE, (), text)
-    way: Way = "bare_constrained" if enforced else "bare"
-    answer = unmasked((yield Ask(prompt, "extract", attempt, task.contract, way=way, model=model)), vault)
-    if isinstance(answer, Rejected):
-        return answer
-    return read(answer, partial(grounded, source=text, contract=task.contract))
+        vault = Vault(text, task.secrets, labelled=True)
+        enforced = task.enforces and self.model is None
+        prompt = extract_prompt(task.contract, text, vault, enforced=enforced)
+        if len(prompt) > self.max_chars:
+            return Rejected(Reason.TOO_LARGE, (), text)
+        way: Way = "bare_constrained" if enforced else "bare"
+        ask = Ask(prompt, self.stage, attempt, task.contract, way=way, model=self.model)
+        answer = unmasked((yield ask), vault)
+        if isinstance(answer, Rejected):
+            return answer
+        return read(answer, partial(grounded, source=text, contract=task.contract))
 
 
 class LlmRepair(Rung):
@@ -272,15 +256,14 @@ def _patched(
         if path in places:
             whole = with_value(whole, places[path], value)
     text = to_json(whole, inf_nan_mode="constants").decode()
-    return read(Reply(text, truncated=False), lambda outcome: judge(_with_repairs(outcome, repairs)))
 
+    def judged(outcome: Outcome[T]) -> Outcome[T]:
+        if isinstance(outcome, Accepted) and repairs:
+            both = (*repairs, *outcome.repairs)
+            outcome = replace(outcome, repairs=both, trust=Trust.of(both))
+        return judge(outcome)
 
-def _with_repairs(outcome: Outcome[T], repairs: tuple[Repair, ...]) -> Outcome[T]:
-    """The outcome of a value whose parts were read with these repairs."""
-    if not isinstance(outcome, Accepted) or not repairs:
-        return outcome
-    both = (*repairs, *outcome.repairs)
-    return replace(outcome, repairs=both, trust=Trust.of(both))
+    return read(Reply(text, truncated=False), judged)
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
@@ -475,7 +458,8 @@ class Synthesize(Rung):
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Skipped except for a block or an event, before truncated prose, and for an event that a filter ended."""
         if isinstance(task.contract, BlockContract):
-            return "a block before truncated prose would hide the truncation" if _is_cut(past.current) else None
+            cut = past.current.reason is Reason.TRUNCATED or has_issue(past.current, "content_filter")
+            return "a block before truncated prose would hide the truncation" if cut else None
         if not isinstance(task.contract, EventContract):
             return "only a block or an event can be synthesized"
         if past.current.reason is Reason.REFUSED:
@@ -490,16 +474,12 @@ class Synthesize(Rung):
         yield  # makes this a plan that asks nothing
 
 
-def _is_cut(rejected: Rejected) -> bool:
-    """Whether the token limit or the provider's filter ended a reply."""
-    return rejected.reason is Reason.TRUNCATED or has_issue(rejected, "content_filter")
-
-
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
-    text = synthesized_text(contract, prose)
+    """The prose after a block with every key."""
+    fields = dict.fromkeys(contract.keys, "")
+    text = json.dumps(fields, ensure_ascii=False) + (f"\n\n{prose}" if prose.strip() else "")
     made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
-    block = Block(dict.fromkeys(contract.keys, ""), prose_of(prose))
-    return Accepted(block, Trust.SYNTHESIZED, "synthesize", (made,), text)
+    return Accepted(Block(fields, prose_of(prose)), Trust.SYNTHESIZED, "synthesize", (made,), text)
 
 
 def _event(contract: EventContract, past: Past) -> Outcome[Event]:
@@ -578,9 +558,3 @@ def _made(kind: str, said: str, text: str) -> Accepted[Event]:
     event = Event.model_validate({"kind": kind, "text": said, "_raw_fallback": True})
     made = Repair("synthesized", Risk.LOSSY, "$", (0, len(text)), text[:80], said[:80])
     return Accepted(event, Trust.SYNTHESIZED, "synthesize", (made,), text)
-
-
-def synthesized_text(contract: BlockContract, prose: str) -> str:
-    """A reply with the minimal block of this contract before the prose."""
-    block = json.dumps(dict.fromkeys(contract.keys, ""), ensure_ascii=False)
-    return f"{block}\n\n{prose}" if prose.strip() else block

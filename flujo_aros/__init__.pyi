@@ -72,21 +72,19 @@ from flujo_aros.reading.read import (
     read as read,
 )
 from flujo_aros.reading.read import StreamReader as StreamReader
-from flujo_aros.recovery.asking import (
-    Constrain as Constrain,
-    Escalate as Escalate,
-    Resume as Resume,
-    Retry as Retry,
-    Simplify as Simplify,
-)
 from flujo_aros.recovery.ladder import Ladder as Ladder
 from flujo_aros.recovery.plan import Evidence as Evidence
-from flujo_aros.recovery.repairing import (
+from flujo_aros.recovery.stages import (
+    Constrain as Constrain,
     Degrade as Degrade,
+    Escalate as Escalate,
     Extract as Extract,
     LlmRepair as LlmRepair,
     Patch as Patch,
+    Resume as Resume,
+    Retry as Retry,
     Salvage as Salvage,
+    Simplify as Simplify,
     Synthesize as Synthesize,
 )
 from flujo_aros.settings import Settings as Settings, current_settings as current_settings

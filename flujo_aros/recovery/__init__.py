@@ -6,8 +6,7 @@ What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt
 1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
 2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not answer the reason of the rejection,
    or for which the limits leave no call, is passed; the attempt says why.
-3. A stage (a frozen pydantic model derived from `Rung`: in `asking` those that put the question again, in `repairing`
-   those that go by what was written, with a model or without) returns a *plan*: a generator that yields an
+3. A stage (a frozen pydantic model in `stages`, derived from `Rung`) returns a *plan*: a generator that yields an
    `Ask` and is sent a `Reply`. The driver of the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
@@ -21,7 +20,6 @@ Laws, and where they hold:
 - secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
 """
 
-from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify, joined
 from flujo_aros.recovery.fidelity import Examples, blanks_in, grounded, keeping
 from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
 from flujo_aros.recovery.plan import (
@@ -51,7 +49,20 @@ from flujo_aros.recovery.prompts import (
     repair_prompt,
     retry_prompt,
 )
-from flujo_aros.recovery.repairing import Degrade, Extract, LlmRepair, Patch, Salvage, Synthesize
+from flujo_aros.recovery.stages import (
+    Constrain,
+    Degrade,
+    Escalate,
+    Extract,
+    LlmRepair,
+    Patch,
+    Resume,
+    Retry,
+    Salvage,
+    Simplify,
+    Synthesize,
+    joined,
+)
 
 __all__ = [
     "CANNOT_REPAIR",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import Field, field_validator
@@ -16,11 +17,22 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
-from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.repairing import Degrade, Extract, LlmRepair, Patch, Salvage, Synthesize
+from flujo_aros.recovery.stages import (
+    Constrain,
+    Degrade,
+    Escalate,
+    Extract,
+    LlmRepair,
+    Patch,
+    Resume,
+    Retry,
+    Salvage,
+    Simplify,
+    Synthesize,
+)
 from flujo_aros.settings import Settings
 
 T = TypeVar("T")
@@ -401,21 +413,11 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
-    # By identity: to hash the settings takes longer than to read a short reply.
-    known = _json_ladders.get(id(settings))
-    if known is None or known[0] is not settings:
-        if len(_json_ladders) >= _MOST_LADDERS:
-            _json_ladders.clear()
-        room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would replace `degrade`
-        known = _json_ladders[id(settings)] = settings, Ladder(stages=_json_stages(settings), max_stages=room)
-    return known[1]
+    return _json_ladder(settings)
 
 
-_json_ladders: Final[dict[int, tuple[Settings, Ladder]]] = {}
-_MOST_LADDERS: Final = 16
-
-
-def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:
+@lru_cache(maxsize=16)
+def _json_ladder(settings: Settings) -> Ladder:
     repair, fallback = settings.repair, settings.fallback
     stages: list[AnyStage] = [Resume()]
     if repair.enable_llm and repair.max_attempts:
@@ -427,4 +429,5 @@ def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:
         stages.append(Simplify())
     if fallback.degrade_to_string:
         stages.append(Degrade())
-    return tuple(stages)
+    # `simplify` would otherwise replace `degrade`
+    return Ladder(stages=tuple(stages), max_stages=fallback.max_stages + settings.schema_simplify)

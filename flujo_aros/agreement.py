@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from math import ceil, isfinite
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -212,8 +212,8 @@ def agree(
     ballots = [_Ballot.of(number, reading, text) for number, reading in enumerate(readings)]
     if total < len(readings) or total < 1:
         raise UsageError(f"of={of!r}: must be at least the number of readings given, {len(readings)}")
-    tally = _Tally(_Need.of(need, total), total, len(readings))
-    voting: _Votes = [(ballot, (ballot.value, ())) for ballot in ballots if ballot.votes]
+    tally = _Tally(_enough(need, total), total, len(readings))
+    voting = [_Vote(ballot, ballot.value, ()) for ballot in ballots if ballot.votes]
     draft: Any = None
     if voting:
         draft = tally.place(voting, judge.shape, ())
@@ -231,30 +231,18 @@ def agree(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """How many votes are enough."""
-
-    number: int | None
-    share: Fraction
-    least: int
-
-    @classmethod
-    def of(cls, need: object, total: int) -> _Need:
-        """Validate `need` and `of`. Raises `UsageError`."""
-        if isinstance(need, bool) or not isinstance(need, (int, float)):
-            raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
-        if isinstance(need, int):
-            if not 1 <= need <= total:
-                raise UsageError(f"need={need}: there are {total} readings, so it must be between 1 and {total}")
-            return cls(need, Fraction(1), need)
-        if not (isfinite(need) and 0 < need <= 1):
-            raise UsageError(f"need={need!r}: a share must be above 0 and at most 1.0; a number must be an int")
-        return cls(None, Fraction(need).limit_denominator(1000), min(2, total))
-
-    def votes(self, cast: int) -> int:
-        """The number of votes needed if this many readings vote."""
-        return self.number if self.number is not None else max(self.least, ceil(self.share * cast))
+def _enough(need: object, total: int) -> Callable[[int], int]:
+    """How many votes are needed, by how many readings vote. Raises `UsageError` for an invalid `need`."""
+    if isinstance(need, bool) or not isinstance(need, (int, float)):
+        raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
+    if isinstance(need, int):
+        if not 1 <= need <= total:
+            raise UsageError(f"need={need}: there are {total} readings, so it must be between 1 and {total}")
+        return lambda _cast: need
+    if not (isfinite(need) and 0 < need <= 1):
+        raise UsageError(f"need={need!r}: a share must be above 0 and at most 1.0; a number must be an int")
+    share = Fraction(need).limit_denominator(1000)
+    return lambda cast: max(min(2, total), ceil(share * cast))
 
 
 # Ballots: the value of each reading, and its repairs
@@ -313,16 +301,28 @@ def _within(path: str, outer: str) -> bool:
 
 # The tally
 
-_Said: TypeAlias = tuple[Any, Path]
-"""What a reading has at a path, and the path of that in the reading itself."""
-_Votes: TypeAlias = list[tuple[_Ballot, _Said]]
+
+class _Vote(NamedTuple):
+    """What one reading has at a path, and the path of that in the reading itself."""
+
+    ballot: _Ballot
+    value: Any
+    at: Path
+
+    @property
+    def counts(self) -> bool:
+        """Whether the value counts: if there is a source, it must state it."""
+        return self.at not in self.ballot.made_up
+
+
+_Votes: TypeAlias = list[_Vote]
 
 
 @dataclass(slots=True)
 class _Tally:
     """Counts votes on every path below the given one, in the order of the value."""
 
-    need: _Need
+    enough: Callable[[int], int]
     total: int
     came: int
     fields: list[Field] = field(default_factory=list[Field])
@@ -336,8 +336,8 @@ class _Tally:
     def place(self, votes: _Votes, shape: Shape, path: Path) -> Any:
         """Count the votes on one path and all below it; return its part of the draft."""
         for is_kind, descend in ((is_dict, self._object), (is_list, self._list)):
-            inside = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
-            filled = any(said[0] for _, said in inside)
+            inside = [vote for vote in votes if is_kind(vote.value)]
+            filled = any(vote.value for vote in inside)
             if filled and 2 * len(inside) >= len(votes) and len(inside) >= _most_alike(votes, shape):
                 if len(inside) == len(votes):
                     return descend(inside, shape, path)
@@ -345,15 +345,15 @@ class _Tally:
                 # that.
                 at = len(self.fields)
                 made = descend(inside, shape, path)
-                self._judge(_presence(votes, made, is_kind), path, at)
+                others = [vote for vote in votes if not is_kind(vote.value)]
+                self._judge([_Group(made, inside), *_groups(others, _ANY)], path, at)
                 return made
         return self._judge(_groups(votes, shape), path)
 
     def _object(self, votes: _Votes, shape: Shape, path: Path) -> Any:
-        keys = dict.fromkeys(key for _, (value, _) in votes for key in value)
         made: dict[str, Any] = {}
-        for key in keys:
-            inner = [(ballot, (value.get(key, ABSENT), (*at, key))) for ballot, (value, at) in votes]
+        for key in dict.fromkeys(key for vote in votes for key in vote.value):
+            inner = [_Vote(ballot, value.get(key, ABSENT), (*at, key)) for ballot, value, at in votes]
             part = self.place(inner, shape.member(key), (*path, key))
             if part is not ABSENT:
                 made[key] = part
@@ -366,21 +366,21 @@ class _Tally:
         kept: list[_Votes] = []
         left_out: list[_Votes] = []
         for slot in slots:
-            whole = [(ballot, slot.said.get(ballot.number, (ABSENT, at))) for ballot, (_, at) in votes]
-            (kept if 2 * len(slot.said) >= len(votes) else left_out).append(whole)
+            whole = [slot.votes.get(vote.ballot.number, vote._replace(value=ABSENT)) for vote in votes]
+            (kept if 2 * len(slot.votes) >= len(votes) else left_out).append(whole)
         made = [self.place(whole, shape.element(index), (*path, index)) for index, whole in enumerate(kept)]
         for index, whole in enumerate(left_out, len(kept)):
             self._judge(_groups(whole, shape.element(index)), (*path, index))
         return [each for each in made if each is not ABSENT]
 
-    def _judge(self, groups: _Groups, path: Path, at: int | None = None) -> Any:
+    def _judge(self, groups: list[_Group], path: Path, at: int | None = None) -> Any:
         """Count the votes on one path, groups in the order of their first reading; return the winner."""
         ranked = sorted(groups, key=lambda group: group.count, reverse=True)  # stable: in a tie the first
         top, second = ranked[0].count, ranked[1].count if len(ranked) > 1 else 0
         cast = sum(group.count for group in ranked)
         made_up = sum(len(group.votes) for group in ranked) - cast
-        agreed = top >= self.need.votes(cast) and top > second
-        worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
+        agreed = top >= self.enough(cast) and top > second
+        worth = Trust.lowest(vote.ballot.trust_at(vote.at) for vote in ranked[0].votes)
         unanimous = Trust.CLEAN if top == self.total and top > 1 else Trust.INFERRED
         trust = Trust.lowest([worth, unanimous if agreed else Trust.DEGRADED])
         dissent = tuple((group.value, group.count) for group in ranked[1:] if group.count)
@@ -401,13 +401,13 @@ class _Tally:
         """
         if not self.left:
             return True
-        enough = self.need.votes(cast)
+        enough = self.enough(cast)
         return (top > rival and top >= enough) or max(top + self.left, rival) < enough
 
     def _may_be_written_otherwise(self, group: _Group) -> bool:
         """Whether further readings could turn absent into null, or the reverse, which differ for a contract."""
-        absent = sum(value is ABSENT for _, (value, _) in group.votes)
-        null = sum(value is None for _, (value, _) in group.votes)
+        absent = sum(vote.value is ABSENT for vote in group.votes)
+        null = sum(vote.value is None for vote in group.votes)
         margin = absent - null if group.value is ABSENT else null - absent + 1
         return self.left > 0 and absent + null > 0 and margin <= self.left
 
@@ -421,38 +421,29 @@ class _Group:
 
     @property
     def count(self) -> int:
-        """The number of them whose value counts: if there is a source, it must state the value."""
-        return sum(place not in ballot.made_up for ballot, (_, place) in self.votes)
+        """The number of them whose value counts."""
+        return sum(vote.counts for vote in self.votes)
 
 
-_Groups: TypeAlias = list[_Group]
-
-
-def _groups(votes: _Votes, shape: Shape) -> _Groups:
+def _groups(votes: _Votes, shape: Shape) -> list[_Group]:
     """The groups of readings with the same value, in the order of their first reading."""
     found: dict[object, _Votes] = {}
-    for ballot, said in votes:
-        found.setdefault(_vote_key(said[0], shape), []).append((ballot, said))
+    for vote in votes:
+        found.setdefault(_vote_key(vote.value, shape), []).append(vote)
     return [_Group(_spelling(group), group) for group in found.values()]
-
-
-def _presence(votes: _Votes, made: Any, is_kind: Callable[[object], bool]) -> _Groups:
-    """The readings with an object or a list here, whose combined value is given, and those with something else."""
-    there = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
-    return [_Group(made, there), *_groups([vote for vote in votes if not is_kind(vote[1][0])], _ANY)]
 
 
 def _most_alike(votes: _Votes, shape: Shape) -> int:
     """The size of the largest group whose value is neither an object nor a list."""
-    plain = [vote for vote in votes if not isinstance(vote[1][0], (dict, list))]
+    plain = [vote for vote in votes if not isinstance(vote.value, (dict, list))]
     return max((len(group.votes) for group in _groups(plain, shape)), default=0)
 
 
 def _spelling(group: _Votes) -> Any:
     """The value of a group, as most of them write it; in a tie null before absent, then the first."""
     written: dict[str, list[Any]] = {}
-    for _, (value, _) in group:
-        written.setdefault(repr(value), []).append(value)
+    for vote in group:
+        written.setdefault(repr(vote.value), []).append(vote.value)
     return max(written.values(), key=lambda same: (len(same), same[0] is not ABSENT))[0]
 
 
@@ -524,14 +515,9 @@ _MOST_PAIRS: Final = 40_000
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """One item of the common list: what each reading has for it."""
+    """One item of the common list: what each reading has for it, by the number of the reading."""
 
-    said: dict[int, _Said]
-
-    @property
-    def values(self) -> Iterator[Any]:
-        """What the readings have."""
-        return (value for value, _ in self.said.values())
+    votes: dict[int, _Vote]
 
 
 def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
@@ -540,17 +526,17 @@ def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
     Readings are processed in order: a later one never changes how the earlier ones were aligned.
     """
     slots: list[_Slot] = []
-    for ballot, (items, at) in votes:
+    for ballot, items, at in votes:
         where = _matches(slots, items, shape)
         behind = -1
         for index, item in enumerate(items):
-            said = (item, (*at, index))
+            vote = _Vote(ballot, item, (*at, index))
             slot = where.get(index)
             if slot is None:
                 behind += 1
-                slots.insert(behind, _Slot({ballot.number: said}))
+                slots.insert(behind, _Slot({ballot.number: vote}))
             else:
-                slot.said[ballot.number] = said
+                slot.votes[ballot.number] = vote
                 behind = slots.index(slot)
     return slots
 
@@ -561,7 +547,7 @@ def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict
     taken: set[int] = set()
     equal: dict[object, list[int]] = {}
     for place, slot in enumerate(slots):
-        for key in {_vote_key(value, shape.element(place)) for value in slot.values}:
+        for key in {_vote_key(vote.value, shape.element(place)) for vote in slot.votes.values()}:
             equal.setdefault(key, []).append(place)
     for index, item in enumerate(items):
         places = [place for place in equal.get(_vote_key(item, shape.element(index)), ()) if place not in taken]
@@ -574,17 +560,17 @@ def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict
     if len(rest) * len(free) > _MOST_PAIRS:
         pairs = [(1.0, index, index) for index in rest if index in set(free)]
     else:
-        pairs = [(_likeness(slots[place], items[index]), index, place) for index in rest for place in free]
+        pairs = [
+            (max(alike(vote.value, items[index]) for vote in slots[place].votes.values()), index, place)
+            for index in rest
+            for place in free
+        ]
         pairs.sort(key=lambda pair: (-pair[0], abs(pair[1] - pair[2]), pair[1]))
-    for alike, index, place in pairs:
-        if alike >= _ALIKE and index not in found and place not in taken:
+    for likeness, index, place in pairs:
+        if likeness >= _ALIKE and index not in found and place not in taken:
             found[index] = slots[place]
             taken.add(place)
     return found
-
-
-def _likeness(slot: _Slot, item: Any) -> float:
-    return max(alike(value, item) for value in slot.values)
 
 
 def alike(one: Any, other: Any) -> float:
@@ -608,7 +594,9 @@ def alike(one: Any, other: Any) -> float:
         common = sum(1 for key in keys if key in others)
         return common / max(len(keys), len(others))
     if isinstance(one, str) and isinstance(other, str):
-        return _likeness_of_words(one, other)
+        mine, yours = text_key(one), text_key(other)
+        left, right = set(mine.split()), set(yours.split())
+        return 1.0 if mine == yours else 2 * len(left & right) / ((len(left) + len(right)) or 1)
     return float(_vote_key(one, _ANY) == _vote_key(other, _ANY))
 
 
@@ -619,12 +607,3 @@ def _weight(value: Any) -> float:
     if value is None or isinstance(value, bool):
         return 0.5
     return 2.0 if isinstance(value, (int, float)) else 3.0
-
-
-def _likeness_of_words(one: str, other: str) -> float:
-    mine, yours = text_key(one), text_key(other)
-    if mine == yours:
-        return 1.0
-    words, others = set(mine.split()), set(yours.split())
-    shared = len(words & others)
-    return 2 * shared / (len(words) + len(others)) if words or others else 0.0

@@ -211,6 +211,22 @@ class OutputError(ArosError):
         self.attempts = attempts
         self.context: dict[str, Any] = dict(context or {})
 
+    @classmethod
+    def because(cls, rejected: Rejected, message: str, **more: Any) -> OutputError:
+        """The error for a rejection, with everything that is known of it; `more` is what the caller knows better."""
+        tried = rejected.attempts
+        known: dict[str, Any] = {
+            "reason": rejected.reason,
+            "issues": rejected.issues,
+            "stages": stages_tried(tried),
+            "texts": tuple(attempt.text for attempt in tried if attempt.text) or (rejected.text,),
+            "usage": Usage.total(attempt.usage for attempt in tried) if tried else None,
+            "raw_matched": rejected.raw_matched,
+            "tag": rejected.tag,
+            "attempts": tried,
+        }
+        return cls(message, **(known | more))
+
     @property
     def cause(self) -> str:
         """What was wrong, in one sentence; it may quote the model's reply."""
@@ -313,17 +329,7 @@ class Rejected:
 
     def fail(self) -> NoReturn:
         """Raise the `OutputError` of this rejection."""
-        raise OutputError(
-            f"no value: {self.outline()}",
-            reason=self.reason,
-            issues=self.issues,
-            stages=stages_tried(self.attempts),
-            texts=tuple(attempt.text for attempt in self.attempts if attempt.text) or (self.text,),
-            usage=Usage.total(attempt.usage for attempt in self.attempts) if self.attempts else None,
-            raw_matched=self.raw_matched,
-            tag=self.tag,
-            attempts=self.attempts,
-        )
+        raise OutputError.because(self, f"no value: {self.outline()}")
 
     def outline(self) -> str:
         """The reason with the paths and codes of the issues. It is safe to log, since it quotes nothing from the reply.

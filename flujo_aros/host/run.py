@@ -393,15 +393,12 @@ class Run:
         tag = wanted.tag if isinstance(wanted, TaggedContract) else None
         known = {"run_id": self.run_id, "agent": self.name, "tag": tag}
         context = (self.context.metadata if self.context else None) or {}
-        self.raised = OutputError(
+        self.raised = OutputError.because(
+            rejected,
             f"no value: {rejected.outline()}{tried}",
-            reason=rejected.reason,
-            issues=rejected.issues,
             stages=stages,
             texts=tuple(self.texts),
             usage=usage,
-            raw_matched=rejected.raw_matched,
-            tag=rejected.tag,
             attempts=rejected.attempts or (alone,),
             context={**context, **{name: value for name, value in known.items() if value}},
         )

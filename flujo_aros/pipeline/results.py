@@ -173,19 +173,10 @@ class StepResult(Generic[T]):
         after = f" (tried: {', '.join(tried)})" if tried else ""
         reason = rejected.outline() if rejected else self.error  # an error message never quotes a model
         why = f": {reason}" if reason else ""
-        attempts = rejected.attempts if rejected else ()
-        return OutputError(
-            f"step {self.name!r} has no value: {self.status.value}{why}{after}",
-            reason=rejected.reason if rejected else None,
-            issues=rejected.issues if rejected else (),
-            step=self.name,
-            stages=tried,
-            texts=tuple(each.text for each in attempts if each.text) or ((rejected.text,) if rejected else ()),
-            usage=self.usage,
-            raw_matched=rejected.raw_matched if rejected else None,
-            tag=rejected.tag if rejected else None,
-            attempts=attempts,
-        )
+        message = f"step {self.name!r} has no value: {self.status.value}{why}{after}"
+        if rejected is None:
+            return OutputError(message, step=self.name, stages=tried, usage=self.usage)
+        return OutputError.because(rejected, message, step=self.name, stages=tried, usage=self.usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,38 +230,43 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
 def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
     """The contract for the text of this host output. `wanted` is the contract named by the user, if any.
 
-    `wanted` is the contract that the user has named, if any. Else the host's own type is taken, so that its
-    validators count; and only its JSON Schema where the type is not known, or where it can be judged by the host
-    alone (`with_context`: its validators want the validation context of the run).
+    Else the host's own type is taken, so that its validators count; and only its JSON Schema where the type is not
+    known, or where it can be judged by the host alone (`with_context`: its validators want the validation context of
+    the run).
     """
-    if output.tool_def is not None:
-        schema = output.tool_def.parameters_json_schema
+    like = None if with_context else output.output_type
+    return wire_of(output.tool_def or output.object_def, wanted, like, has_function=output.has_function)
+
+
+def wire_of(
+    asked: ToolDefinition | OutputObjectDefinition | None,
+    wanted: Contract[Any] | None,
+    like: Any = None,
+    *,
+    has_function: bool = False,
+) -> Wire:
+    """The contract of an output, as far as its definition in a request determines it, and its type, if that is known.
+
+    `wanted`: see `host_wire`. `has_function`: a function of the user turns the value into the output.
+    """
+    if isinstance(asked, ToolDefinition):
+        schema = asked.parameters_json_schema
     else:
-        schema = _ANY if output.object_def is None else output.object_def.json_schema
-    like, has_function = output.output_type, output.has_function
+        schema = _ANY if asked is None else asked.json_schema
 
     def make() -> Wire:
         if wanted is not None and wanted.mode in _TYPED:
             return Wire.of(wanted, wanted=True)
         if wanted is not None:
             return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
-        known = None if with_context else _type_contract(like)
+        known = _type_contract(like)
         if known is not None and _same_shape(known.json_schema, schema):
             return Wire.of(known, wanted=False)
         if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
             return Wire.of(known, wanted=False, key=ENVELOPE)
         return Wire(compile_contract(schema))
 
-    return _once((id(schema), id(like), id(wanted), has_function, with_context), (schema, like, wanted), make)
-
-
-def wire_of(asked: ToolDefinition | OutputObjectDefinition, wanted: Contract[Any] | None) -> Wire:
-    """The contract of an output, as far as its definition in a request determines it. `wanted`: see `host_wire`."""
-    if isinstance(asked, ToolDefinition):
-        output = OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=asked)
-    else:
-        output = OutputContext(mode="native", output_type=None, object_def=asked, has_function=False)
-    return host_wire(output, wanted, with_context=True)
+    return _once((id(schema), id(like), id(wanted), has_function), (schema, like, wanted), make)
 
 
 _ANY: Final[JsonSchema] = {}

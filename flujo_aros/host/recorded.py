@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias
 
 from pydantic import TypeAdapter
 from pydantic_ai import Agent, exceptions
@@ -94,7 +94,8 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
     """Record every model call inside the block."""
 
     async def direct(call: Call, /) -> ModelResponse:
-        return await _recorded(calls, lambda: request_once(call), call, f"{call.stage} {call.attempt}")
+        kind = f"{call.stage} {call.attempt}"
+        return _reply_of(*await _recorded(calls, lambda: request_once(call), call, kind))
 
     token = _recorder.set(calls)
     try:
@@ -123,35 +124,45 @@ def _lasting(plain: Any) -> Any:
 
 
 async def _recorded(
-    calls: CallRecorder, ask: Callable[[], Awaitable[ModelResponse]], request: Call, kind: str
-) -> ModelResponse:
-    """The reply to a request, made now or recorded earlier. Raises the provider's error, also a recorded one."""
-    made: ModelResponse | None = None
+    calls: CallRecorder,
+    ask: Callable[[], Awaitable[ModelResponse]],
+    request: Call,
+    kind: str,
+    so_far: Callable[[], ModelResponse | None] = lambda: None,
+) -> tuple[ModelResponse | None, Exception | None]:
+    """What came of a request, made now or recorded earlier: the reply, or the provider's error.
+
+    With an error inside of a stream comes what had arrived (`so_far`).
+    """
+    response: ModelResponse | None = None
     failed: Exception | None = None
 
     async def make() -> CallMade:
-        nonlocal made, failed
-        failed = None
+        nonlocal response, failed
+        response = failed = None
         token = _recorder.set(None)  # a model inside that is recorded itself is part of this call
         try:
-            made = await ask()
+            response = await ask()
         except PROVIDER_FAULTS as error:
-            failed = error
-            return CallMade(_fault(error))
+            response, failed = so_far(), error
+            return CallMade(_fault(error, response))
         finally:
             _recorder.reset(token)
-        return _made(made)
+        return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
 
-    size = size_of(request.messages)
-    record = await calls.call(kind, make, model=named(request.model), size=size, question=partial(_question, request))
-    if failed is not None:
-        raise failed
-    if made is not None:
-        return made
-    reply, fault = _replayed(record)
-    if fault is not None:
-        raise fault
-    return reply
+    size, question = size_of(request.messages), partial(_question, request)
+    record = await calls.call(kind, make, model=named(request.model), size=size, question=question)
+    if response is not None or failed is not None:
+        return response, failed
+    fault: dict[str, Any] = record.get("fault") or {}
+    written = record.get("reply") or fault.get("partial")
+    return None if written is None else _RESPONSE.validate_python(written), _rebuilt(fault) if fault else None
+
+
+def _reply_of(response: ModelResponse | None, fault: Exception | None) -> ModelResponse:
+    if fault is not None or response is None:
+        raise fault or UnexpectedModelBehavior("the record of the call is empty")
+    return response
 
 
 def named(model: Model) -> str:
@@ -173,9 +184,8 @@ class RecordedModel(WrapperModel):
         if calls is None:
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
         asked = Call(self.wrapped, messages, model_request_parameters, model_settings)
-        return await _recorded(
-            calls, lambda: self.wrapped.request(messages, model_settings, model_request_parameters), asked, "own"
-        )
+        ask = partial(self.wrapped.request, messages, model_settings, model_request_parameters)
+        return _reply_of(*await _recorded(calls, ask, asked, "own"))
 
     @asynccontextmanager
     async def request_stream(
@@ -195,44 +205,38 @@ class RecordedModel(WrapperModel):
             async with asked as stream:
                 yield stream
             return
-        opened: asyncio.Future[StreamedResponse] = asyncio.get_running_loop().create_future()
-        read: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        failed: Exception | None = None
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[StreamedResponse] = loop.create_future()
+        read: asyncio.Future[bool] = loop.create_future()
 
-        async def make() -> CallMade:
-            nonlocal failed
-            failed = None
+        async def ask() -> ModelResponse:
             asked = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
-            try:
-                async with asked as stream:
-                    ended = _Ended(stream)
-                    opened.set_result(stream)
-                    was_read = await read
-                    if ended.fault is not None:
-                        return CallMade(_fault(ended.fault, stream.get()))
-                    if not was_read:
-                        raise asyncio.CancelledError("the stream was closed before its end")
-                    return _made(stream.get())
-            except PROVIDER_FAULTS as error:
-                failed = error
-                return CallMade(_fault(error))
+            async with asked as stream:
+                ended = _Ended(stream)
+                opened.set_result(stream)
+                was_read = await read
+                if ended.fault is not None:
+                    raise ended.fault
+                if not was_read:
+                    raise asyncio.CancelledError("the stream was closed before its end")
+                return stream.get()
 
-        question = partial(_question, Call(self.wrapped, messages, model_request_parameters, model_settings))
-        asking = calls.call("own", make, model=named(self.wrapped), size=size_of(messages), question=question)
-        recording = asyncio.ensure_future(asking)
-        was_read = False
+        def so_far() -> ModelResponse | None:
+            return opened.result().get() if opened.done() else None
+
+        request, was_read = Call(self.wrapped, messages, model_request_parameters, model_settings), False
+        recording = asyncio.ensure_future(_recorded(calls, ask, request, "own", so_far))
         try:
             both: list[asyncio.Future[Any]] = [opened, recording]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if not opened.done():
-                record = await recording
-                if failed is not None:
-                    raise failed
-                response, fault = _replayed(record)
-                yield _Replayed(response, fault, model_request_parameters)
+            if opened.done():
+                yield opened.result()
+                was_read = True
                 return
-            yield opened.result()
-            was_read = True
+            response, fault = await recording
+            if response is None:  # it failed before there was a stream
+                response = _reply_of(response, fault)
+            yield _Replayed(response, fault, model_request_parameters)
         finally:
             read.set_result(was_read)
             if not opened.done():
@@ -322,20 +326,7 @@ def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]])
 _RESPONSE: Final[TypeAdapter[ModelResponse]] = TypeAdapter(ModelResponse)
 
 
-def _made(response: ModelResponse) -> CallMade:
-    return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
-
-
-def _replayed(record: Mapping[str, Any]) -> tuple[ModelResponse, Exception | None]:
-    """The recorded result: a complete reply, or a partial one and the error that ended it."""
-    if "reply" in record:
-        return _RESPONSE.validate_python(record["reply"]), None
-    fault = cast("Mapping[str, Any]", record["fault"])
-    partial = fault.get("partial")
-    return ModelResponse(parts=[]) if partial is None else _RESPONSE.validate_python(partial), _rebuilt(fault)
-
-
-def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
+def _fault(error: Exception, so_far: ModelResponse | None = None) -> Record:
     fault: dict[str, Any] = {
         "type": type(error).__name__,
         "message": getattr(error, "message", str(error)),
@@ -350,8 +341,8 @@ def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
         fault["retry_after"] = wait
     if isinstance(error, FallbackExceptionGroup):
         fault["inner"] = [_fault(inner)["fault"] for inner in error.exceptions]
-    if partial is not None and partial.parts:
-        fault["partial"] = _RESPONSE.dump_python(partial, mode="json")
+    if so_far is not None:
+        fault["partial"] = _RESPONSE.dump_python(so_far, mode="json")
     return {"fault": fault}
 
 

@@ -438,7 +438,7 @@ class DirectRun(Generic[T]):
 
     def __post_init__(self) -> None:
         run = self.run
-        run.claimed, run.takes_nothing = True, False  # an agent run by a check has its own run
+        run.claimed, run.output_type = True, str  # an agent run by a check has its own run
         # The spans of an instrumented model are opened around the whole run, which asks the model in it.
         run.model, run.instrument = uninstrumented(self.agent.model)
         run.name, run.messages, run.limits = self.agent.name, list(run.history), run.limits or UsageLimits()

@@ -32,7 +32,6 @@ from flujo_aros.host.output import (
     PartialOutput,
     Wire,
     agent_contract,
-    allows_nothing,
     contract_of,
     host_wire,
     model_contract,
@@ -209,7 +208,9 @@ class Aros(AbstractCapability[Any]):
         """Find an output tool call in disguise: written as text, or with a wrong name."""
         run = self._run(ctx)
         exchange = run.exchange
-        exchange.request, exchange.response, exchange.wanted = request_context, response, self._wanted(ctx, run)
+        if exchange.request is None:
+            exchange.wanted = self._wanted(ctx, run)
+        exchange.request, exchange.response = request_context, response
         asks_again = ctx.retry < ctx.max_retries
         response = with_answer(response, run, asks_again=asks_again)
         if not asks_again and says_nothing(response) and asks_after_silence(run):
@@ -312,7 +313,7 @@ class Aros(AbstractCapability[Any]):
         """The run that a hook is called in, as the hook sees it."""
         run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
         if run.context is None:
-            run.takes_nothing = ctx.agent is None or allows_nothing(ctx.agent.output_type)
+            run.output_type = ctx.agent.output_type if ctx.agent else None
             run.own_ladder, run.capture, run.clean_history = self.ladder, self.capture_content, self.clean_history
             run.annotate, run.put = True, partial(self._put, run)
         run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""

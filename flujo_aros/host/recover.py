@@ -240,8 +240,9 @@ class Recovery:
     _judgements: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
 
     def __post_init__(self) -> None:
-        theirs = () if self.checked_later else self.run.checks
-        self.checks = (*self.wire.awaited, *(check for check in theirs if check not in self.wire.awaited))
+        self.checks = self.wire.awaited
+        if self.run.checks and not self.checked_later:
+            self.checks += tuple(check for check in self.run.checks if check not in self.checks)
 
     async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """The outcome of the run's own reply, through the ladder if needed."""

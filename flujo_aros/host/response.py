@@ -33,8 +33,8 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
     `asks_again`: the host asks again if it finds no answer.
     """
     exchange = run.exchange
-    thought = None if run.takes_nothing else thought_in(response, exchange.parameters, exchange.wanted)
-    if thought is not None:
+    thought = thought_in(response, exchange.parameters, exchange.wanted)
+    if thought is not None and not run.takes_nothing:
         exchange.thought = True
         exchange.raw_arguments |= {call.tool_call_id: str(call.args) for call in thought.tool_calls}
         return thought

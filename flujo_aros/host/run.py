@@ -41,7 +41,7 @@ from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, S
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.faults import Fault
 from flujo_aros.host.models import is_form_sent, wants_output
-from flujo_aros.host.output import PartialOutput
+from flujo_aros.host.output import PartialOutput, allows_nothing
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.redaction import secrets_among
@@ -222,8 +222,8 @@ class Run:
     clean_history: bool = False
     own_ladder: Ladder | None = None
     """The ladder of the `Aros`, which comes before the caller's."""
-    takes_nothing: bool = True
-    """Whether an empty reply is an answer."""
+    output_type: Any = None
+    """The output type of the agent, as pydantic-ai knows it."""
     annotate: bool = False
     """Describe what was repaired in the metadata of the messages."""
 
@@ -254,6 +254,11 @@ class Run:
     def outcome(self) -> Outcome[Any] | None:
         """The outcome of the latest reply, or None while unknown or if there was nothing to read."""
         return self.exchange.outcome
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether an empty reply is an answer."""
+        return allows_nothing(self.output_type)
 
     def ladder_of(self, contract: Contract[Any]) -> Ladder:
         """The ladder for a contract."""

@@ -52,7 +52,6 @@ from flujo_aros.host.spec import (
 from flujo_aros.host.recover import (
     adrive as adrive,
     ask_model as ask_model,
-    drive as drive,
     native_of as native_of,
 )
 from flujo_aros.host.output import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +17,6 @@ from pydantic_ai import (
     DeferredToolResults,
     NativeOutput,
     PromptedOutput,
-    StructuredDict,
     ToolApproved,
     ToolDenied,
     ToolOutput,
@@ -46,7 +44,7 @@ from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.models import ModelSource, named_model, once, profile_of
-from flujo_aros.host.output import Wire, shown_contract, without_deferral
+from flujo_aros.host.output import Wire, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text
 from flujo_aros.host.request import (
@@ -117,13 +115,10 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None) -> Dir
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    instructions, parameters, key = spec.system_prompt, TEXT, None
-    is_in_words = contract is not None
-    if contract is not None and not _is_asked_in_words(contract, mode):
-        with suppress(UsageError):  # a recursive schema
-            parameters, key = schema_request(contract, mode)
-            is_in_words = False
-    if contract is not None and is_in_words:
+    asked = None if contract is None or _is_asked_in_words(contract, mode) else schema_request(contract, mode)
+    parameters, key = asked or (TEXT, None)
+    instructions = spec.system_prompt
+    if contract is not None and asked is None:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     parameters = with_instructions(parameters, instructions)
@@ -153,11 +148,8 @@ def _words(contract: Contract[Any]) -> str | None:
 
 def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
     """The output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
-    if _is_asked_in_words(contract, mode):
-        return str
-    try:
-        like = StructuredDict(object_schema(contract.json_schema))
-    except UserError:  # a recursive schema
+    like = None if _is_asked_in_words(contract, mode) else structured(object_schema(contract.json_schema))
+    if like is None:
         return str
     return {"native": NativeOutput, "prompted": PromptedOutput, "tool": ToolOutput}[mode](like)
 

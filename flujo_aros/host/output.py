@@ -325,19 +325,21 @@ def output_type(contract: Contract[Any]) -> Any:
         name = name_of(contract.awaited[0])
         message = f"the check {name} is async, which a type cannot await: give the contract to Aros(…) or to a step"
         raise UsageError(message)
-    like = contract.values.like if isinstance(contract.values, TypeValues) else _schema_type(contract.json_schema)
+    schema = contract.json_schema
+    if isinstance(contract.values, TypeValues):
+        like = contract.values.like
+    else:  # the host would wrap any other schema than that of an object in an envelope and not unwrap it
+        like = structured(schema) if schema and object_schema(schema) == schema else None
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(contract)
     return Annotated[like, AfterValidator(partial(_checked, contract.checks))] if contract.checks else like
 
 
-def _schema_type(schema: JsonSchema) -> Any:
-    """A type with this schema for the host to request, or None if the host cannot express it."""
-    if not schema or object_schema(schema) != schema:
-        return None  # the host would wrap it in an envelope and not unwrap it
+def structured(schema: JsonSchema) -> Any:
+    """A type with this object schema for the host to request, or None for a recursive one, which it cannot express."""
     try:
         return StructuredDict(schema)
-    except UserError:  # a recursive schema
+    except UserError:
         return None
 
 

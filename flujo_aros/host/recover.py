@@ -540,15 +540,6 @@ T = TypeVar("T")
 _TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
 
 
-def drive(plan: Plan[T], answer: Callable[[Ask], Reply]) -> Outcome[T]:
-    """Run a plan to its outcome, with a function that answers each ask. Catches nothing."""
-    with closing(plan):
-        step = advance(plan)
-        while isinstance(step, Ask):
-            step = advance(plan, answer(step))
-        return step
-
-
 async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Outcome[T]:
     """Run a plan to its outcome, with an async function that answers each ask. Catches nothing."""
     with closing(plan):
@@ -587,9 +578,10 @@ def _parameters(ask: Ask, model: Model, conversation: Sequence[ModelMessage]) ->
         raise UsageError("the messages of the run are unknown, so its question cannot be asked again")
     if not ask.enforced:
         return TEXT
-    if not profile_of(model).get("supports_json_schema_output"):
-        raise UsageError(f"the model {model.model_name} has no mode that enforces a schema")
-    return schema_request(ask.contract, "native")[0]
+    asked = schema_request(ask.contract, "native")
+    if asked is None or not profile_of(model).get("supports_json_schema_output"):
+        raise UsageError(f"the model {model.model_name} has no mode that enforces this schema")
+    return asked[0]
 
 
 def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
@@ -606,11 +598,7 @@ def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contr
         return "on"
     if contract.mode != "json" or not has_form(contract) or not profile_of(model).get("supports_json_schema_output"):
         return "no"
-    try:
-        schema_request(contract, "native")
-    except UsageError:
-        return "no"
-    return "can"
+    return "no" if schema_request(contract, "native") is None else "can"
 
 
 KEY: Final = "aros"

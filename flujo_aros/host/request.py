@@ -34,10 +34,9 @@ from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from opentelemetry.trace import get_current_span
 from pydantic import TypeAdapter
-from pydantic_ai import Agent, StructuredDict
+from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     CompactionPart,
     InstructionPart,
@@ -67,6 +66,7 @@ from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
 from flujo_aros.host.models import profile_of
+from flujo_aros.host.output import structured
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
@@ -478,17 +478,16 @@ TOOL: Final = "final_result"
 
 def schema_request(
     contract: Contract[Any], mode: Literal["native", "prompted", "tool"]
-) -> tuple[ModelRequestParameters, str | None]:
+) -> tuple[ModelRequestParameters, str | None] | None:
     """The request parameters that ask for a value of a contract, equal to those of pydantic-ai's own output modes.
 
-    With the key of the envelope around a value that is not an object, because providers require an object. Raises
-    `UsageError` for a schema that no provider accepts.
+    With the key of the envelope around a value that is not an object, because providers require an object. None for a
+    schema that no provider accepts.
     """
     schema = object_schema(contract.json_schema)
-    try:
-        like = StructuredDict(schema)
-    except UserError as error:  # a recursive schema
-        raise UsageError(str(error)) from error
+    like = structured(schema)
+    if like is None:
+        return None
     sent: JsonSchema = TypeAdapter(like).json_schema()
     described = sent.pop("description", None)
     if mode == "tool":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel
 
 from flujo_aros.contract import compile_contract
-from flujo_aros.host import drive
-from flujo_aros.recovery import Ladder, Task
+from flujo_aros.outcome import Outcome
+from flujo_aros.recovery import Ask, Ladder, Plan, Reply, Task, advance
 
 
 class Item(BaseModel):
@@ -32,6 +35,15 @@ TASK = Task(compile_contract(Item))
 ORDER = Task(compile_contract(Order))
 GOOD = '{"name": "pen", "qty": 3}'
 BAD = '{"name": "pen", "qty": "it is 3"}'
+
+
+def drive(plan: Plan[Any], answer: Callable[[Ask], Reply]) -> Outcome[Any]:
+    """Run a plan to its outcome, with a function that answers each ask."""
+    with closing(plan):
+        step = advance(plan)
+        while isinstance(step, Ask):
+            step = advance(plan, answer(step))
+        return step
 
 
 def climbed(stages, first, *replies, task=TASK, like=None, **options):

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from flujo_aros import Accepted, Degraded, Issue, Reason, Rejected, Usage, observing
 from flujo_aros.contract import compile_contract
 from flujo_aros.events import ReadFinished, StageFinished, StageStarted
-from flujo_aros.host import drive
 from flujo_aros.recovery import Ask, Constrain, Degrade, Ladder, LlmRepair, Past, Reply, Task, advance
+from tests.recovery.given import drive
 
 
 class Item(BaseModel):

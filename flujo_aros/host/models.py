@@ -94,30 +94,40 @@ def _made_once(name: str) -> Model:
     return model
 
 
+class Once:
+    """What was made for the very same objects, which are kept beside it so that their identities stay valid."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[tuple[object, ...], tuple[object, Any]] = {}
+
+    def get(self, make: Callable[..., MadeT], *parts: object) -> MadeT:
+        """The result of `make(*parts)`, made once; the oldest is dropped when there are too many."""
+        key = (make, *map(id, parts))
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) >= self._most:
+                del self._kept[next(iter(self._kept))]
+            known = self._kept[key] = parts, make(*parts)
+        made: MadeT = known[1]
+        return made
+
+
 _MOST_KEPT: Final = 128
-_kept: Final[dict[asyncio.AbstractEventLoop, dict[tuple[object, ...], tuple[object, Any]]]] = {}
+_of_loop: Final[dict[asyncio.AbstractEventLoop, Once]] = {}
 
 
 def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
     """The result of `make` for these very objects, made once in an event loop: its connections work in no other.
 
-    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections. The objects
-    are kept beside the result, so that their identities stay valid.
+    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
     """
     loop = asyncio.get_running_loop()
-    if loop not in _kept:
-        for other in list(_kept):
-            if other.is_closed():
-                _kept.pop(other, None)
-    kept = _kept.setdefault(loop, {})
-    key = (make, *map(id, parts))
-    known = kept.get(key)
-    if known is None:
-        if len(kept) >= _MOST_KEPT:  # a local model is a new one in each run
-            del kept[next(iter(kept))]
-        known = kept[key] = parts, make(*parts)
-    made: MadeT = known[1]
-    return made
+    if loop not in _of_loop:
+        for other in [other for other in _of_loop if other.is_closed()]:
+            _of_loop.pop(other, None)
+        _of_loop[loop] = Once(_MOST_KEPT)
+    return _of_loop[loop].get(make, *parts)
 
 
 _PRICED_AS: Final = {

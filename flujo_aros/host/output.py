@@ -55,6 +55,7 @@ from flujo_aros.contract import (
     parse_json,
 )
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.host.models import Once
 from flujo_aros.host.spec import ENVELOPE, envelope_schema, followed, object_schema
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
@@ -136,16 +137,7 @@ class Wire:
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """The wire for a user's contract (`wanted`) or the host's own."""
-
-        def make() -> Wire:
-            own: Contract[Any] = contract.at_once
-            sent = own
-            if own.mode not in _TYPED:
-                checks = tuple(_of_plain(check, own, key) for check in own.checks)
-                sent = replace(own, values=PlainValues(own.values, key), checks=checks)
-            return cls(sent, own if wanted else None, key, contract.awaited)
-
-        return _once((id(contract), wanted, key), contract, make)
+        return _wires.get(_between, contract, wanted, key)
 
     def text_of(self, accepted: Accepted[Any]) -> str:
         """The text passed to the host for an accepted value."""
@@ -196,18 +188,16 @@ class Wire:
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
 
-_wires: Final[dict[tuple[object, ...], tuple[object, Wire]]] = {}
-_MOST_WIRES: Final = 256
+_wires: Final = Once(256)
 
 
-def _once(key: tuple[object, ...], parts: object, make: Callable[[], Wire]) -> Wire:
-    """The wire made earlier for this key, or a new one. The key names objects by identity; `parts` keeps them alive."""
-    known = _wires.get(key)
-    if known is None:
-        if len(_wires) >= _MOST_WIRES:
-            _wires.clear()
-        known = _wires[key] = parts, make()
-    return known[1]
+def _between(contract: Contract[Any], wanted: bool, key: str | None) -> Wire:  # noqa: FBT001 (as `Wire.of` has it)
+    own: Contract[Any] = contract.at_once
+    sent = own
+    if own.mode not in _TYPED:
+        checks = tuple(_of_plain(check, own, key) for check in own.checks)
+        sent = replace(own, values=PlainValues(own.values, key), checks=checks)
+    return Wire(sent, own if wanted else None, key, contract.awaited)
 
 
 def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
@@ -254,19 +244,20 @@ def wire_of(
     else:
         schema = _ANY if asked is None else asked.json_schema
 
-    def make() -> Wire:
-        if wanted is not None and wanted.mode in _TYPED:
-            return Wire.of(wanted, wanted=True)
-        if wanted is not None:
-            return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
-        known = _type_contract(like)
-        if known is not None and _same_shape(known.json_schema, schema):
-            return Wire.of(known, wanted=False)
-        if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
-            return Wire.of(known, wanted=False, key=ENVELOPE)
-        return Wire(compile_contract(schema))
+    return _wires.get(_asked, schema, like, wanted, has_function)
 
-    return _once((id(schema), id(like), id(wanted), has_function), (schema, like, wanted), make)
+
+def _asked(schema: JsonSchema, like: Any, wanted: Contract[Any] | None, has_function: bool) -> Wire:  # noqa: FBT001
+    if wanted is not None and wanted.mode in _TYPED:
+        return Wire.of(wanted, wanted=True)
+    if wanted is not None:
+        return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
+    known = _type_contract(like)
+    if known is not None and _same_shape(known.json_schema, schema):
+        return Wire.of(known, wanted=False)
+    if known is not None and not has_function and _is_envelope_of(schema, known.json_schema):
+        return Wire.of(known, wanted=False, key=ENVELOPE)
+    return Wire(compile_contract(schema))
 
 
 _ANY: Final[JsonSchema] = {}

@@ -92,7 +92,7 @@ class Retry(Rung):
     """Have the provider enforce the schema, if it supports that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not for a cut reply, which would be cut again, or an error or filter that does not depend on wording."""
+        """Skipped for a cut reply, which would be cut again, and for an error or filter that no wording changes."""
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if past.current.reason is Reason.REFUSED and has_issue(past.current, "content_filter"):
@@ -160,7 +160,7 @@ class Constrain(Rung):
     stage: Literal["constrain"] = "constrain"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not without a schema, without provider support, or if the schema was already enforced."""
+        """Skipped without a schema or provider support, or if the schema was already enforced."""
         if past.current.reason is Reason.PROVIDER and not has_issue(past.current, FORM_FAILED):
             return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
@@ -170,7 +170,7 @@ class Constrain(Rung):
         return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
-        """Unless it is skipped."""
+        """Yes, unless the stage is skipped."""
         return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -230,7 +230,7 @@ class Resume(Rung):
     """The larger token budget; overrides `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Not without text to continue, without a budget that could grow, or for a runaway reply."""
+        """Skipped without text to continue, without a budget that could grow, or for a runaway reply."""
         if ran_away(past.first.text):
             return "the reply was a runaway, which a larger budget would only prolong"
         if has_issue(past.first, LEFT_OPEN):
@@ -343,7 +343,7 @@ class Simplify(Rung):
     stage: Literal["simplify"] = "simplify"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """Not for a schema that is not an object, is open, or contains lists of objects."""
+        """Skipped for a schema that is not an object, is open, or contains lists of objects."""
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:

@@ -145,3 +145,33 @@ def test_a_stream_that_is_cancelled_before_it_opens_is_not_recorded_and_leaves_n
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("words", [[], ["one "]], ids=["at its opening", "inside"])
+def test_an_error_of_a_stream_is_replayed_where_it_was_raised(words: list[str]) -> None:
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        for word in words:
+            yield word
+        raise busy("m", 7.0)
+
+    model = RecordedModel(FunctionModel(stream_function=stream, model_name="m"))
+
+    async def seen(tape: Tape) -> tuple[bool, str]:
+        opened, text = False, ""
+        with recorded_by(tape), pytest.raises(ModelHTTPError):
+            async with model.request_stream(
+                [ModelRequest.user_text_prompt("x")], None, ModelRequestParameters()
+            ) as live:
+                opened = True
+                try:
+                    async for _ in live:
+                        pass
+                finally:
+                    text = live.get().text or ""
+        return opened, text
+
+    async def main() -> None:
+        tape = Tape()
+        assert [await seen(tape), await seen(tape)] == [(bool(words), "".join(words))] * 2
+
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from flujo_aros import (
     Agree,
     BlueprintError,
     Call,
+    Human,
     Journal,
     Pipeline,
     Processing,
@@ -368,3 +369,19 @@ def test_no_run_makes_more_calls_than_were_announced(bad: str) -> None:
     announced = bound(Pipeline([step])).calls
     result, model = ran(step, *(reply(str(n)) for n in range(2)), bad, bad, bad, reply("2"), bad, bad, bad, bad, bad)
     assert model.calls <= result.usage.requests <= announced == 4 * 7
+
+
+def test_a_reading_that_fails_beside_one_that_asks_does_not_fail_the_run_that_waits() -> None:
+    def fails(_: object) -> object:
+        raise LookupError("no reading")
+
+    step = Agree(
+        "order",
+        readings=[Call("bad", function=fails), Human("ask", "Which?"), Call("own", function=lambda _: {"n": 1})],
+        need=2,
+        at_once=3,
+    )
+    paused = Runner(step).run_sync("x")
+    assert paused.status is RunStatus.PAUSED
+    assert paused.paused is not None
+    assert asyncio.run(Runner(step).resume(paused.paused, {"n": 1})).output == {"n": 1}

@@ -353,7 +353,9 @@ class Rejected:
 
         Known kinds of secrets are masked, and so are values that the reply itself calls a password, a key or a token.
         """
-        lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
+        contested = any(issue.code == "contested" for issue in self.issues)
+        why = "its readings do not agree, or the input does not say so" if contested else _REASON_WORDS[self.reason]
+        lines = [f"rejected, {self.reason.value}: {why}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
         repeated = len(self.seen) == 1 and self.issues and self.seen[0].endswith(self.issues[0].message)
         lines += [] if repeated else [f"  candidate {words}" for words in self.seen]

@@ -313,3 +313,11 @@ def test_readings_that_are_the_same_give_that_value(value: Any, count: int) -> N
 def test_what_may_still_turn_from_absent_into_null_is_not_decided(votes: str, decided: bool) -> None:
     said = [{"b": 1} if vote == "a" else {"a": None, "b": 1} for vote in votes]
     assert agree(said, ANY, need=0.6, of=5).decided is decided
+
+
+def test_texts_that_were_not_read_and_no_readings_at_all_are_errors() -> None:
+    with pytest.raises(UsageError, match=r"reading 1 is text, not a value: give read\(text, contract\)"):
+        agree([order(), '{"customer": "Ada"}'], Order)
+    with pytest.raises(UsageError, match="there are no readings"):
+        agree([], Order)
+    assert agree(["red", "red"], str).value == "red"

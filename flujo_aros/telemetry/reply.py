@@ -248,6 +248,8 @@ def advice_for(chapter: Chapter) -> str:
     """What to do about a step that ended without a value; empty for any other."""
     reason = chapter.step.reason if chapter.step else None
     issues = chapter.readings[-1].issues if chapter.readings else ()
+    if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:
+        issues = (Issue("$", "contested", ""),)  # the readings are steps of their own
     return next_words(Reason(reason), issues) if reason in set(Reason) else ""
 
 

@@ -240,7 +240,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
         (lambda: Processing(stages=({"stage": "llm_repair", "attemps": 1},)), "attemps: unknown option"),
         (lambda: Processing(stages=({"attempts": 1},)), "a stage is a name, or a mapping with `stage: NAME`"),
         (lambda: Processing(stages=({"stage": "llm_repair", "attempts": 0},)), "greater than or equal to 1"),
-        (lambda: Processing(max_calls=-1), "max_calls: input should be greater than or equal to 0"),
+        (lambda: Processing(max_calls=-1), "max_calls should be greater than or equal to 0"),
         (lambda: Processing(risk="some"), "risk must be one of lossless, inferred, lossy, not 'some'"),  # type: ignore[arg-type]  # on purpose
         (lambda: Processing(aop="max"), "aop must be one of off, minimal, full, not 'max'"),  # type: ignore[arg-type]  # on purpose
         (lambda: Coercion(tolerant_level=3), "coercion.tolerant_level must be 0, 1 or 2, not 3"),  # type: ignore[arg-type]  # on purpose

@@ -42,11 +42,12 @@ class Configured(BaseModel):
 def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
     """The first errors about the options of a model, each as a sentence."""
     found = error.errors(include_url=False)
-    known = dict.fromkeys(_option_error(kind, detail) for detail in found)
+    known = dict.fromkeys(option_error(kind, detail) for detail in found)
     return "; ".join([*known][:_MAX_SENTENCES])
 
 
-def _option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
+def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
+    """An error about an option of a model, or about a value in it, as a sentence."""
     place = ".".join(str(part) for part in detail["loc"])
     context = detail.get("ctx", {})
     if detail["type"] == "union_tag_invalid":

@@ -34,7 +34,7 @@ def distance(one: str, two: str) -> int:
 
 
 def only_near(name: str, words: Iterable[str]) -> str | None:
-    """The only word that a misspelt name can be; None if several are near, or none. Other digits are no typo.
+    """The only word that a misspelt name can be; None if several are near, or none. Other digits are not a typo.
 
     >>> only_near("propertys", ["properties", "propertyNames"]), only_near("loop2", ["loop"])
     ('properties', None)

@@ -469,7 +469,7 @@ def is_misread(text: str, form: str) -> bool:
     """Return whether pydantic would misread a string as a date, time or duration.
 
     Digits alone are not a date or a duration, `10:30-11:00` is a time span, not a time with a zone, and a month or a
-    year is no number of days.
+    year is not a number of days.
     """
     if _DIGITS.match(text):
         return not (form == "date" and "." in text.strip(" .") and text.count(".") > 1)

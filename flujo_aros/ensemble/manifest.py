@@ -9,7 +9,9 @@ from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
+from flujo_aros.configured import option_error
 from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError, Hint, UsageError
 from flujo_aros.spelling import nearest
@@ -151,26 +153,11 @@ def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     try:
         return Manifest.model_validate(given)
     except ValidationError as error:
-        raise UsageError("\n".join(f"{_who(given, source)}: {line}" for line in _lines(error))) from error
+        who = f"{source} {given['name']!r}" if isinstance(given.get("name"), str) else source
+        raise UsageError("\n".join(f"{who}: {_problem(each)}" for each in error.errors(include_url=False))) from error
 
 
-def _who(given: dict[str, Any], source: str) -> str:
-    return f"{source} {given['name']!r}" if isinstance(given.get("name"), str) else source
-
-
-def _lines(error: ValidationError) -> list[str]:
-    lines: list[str] = []
-    for each in error.errors(include_url=False):
-        place = ".".join(map(str, each["loc"]))
-        if each["type"] == "missing":
-            lines.append(f"{place!r} is missing")
-        elif each["type"] in ("is_instance_of", "sequence_str"):
-            lines.append(f"{place} must be a list of strings, not {each['input']!r}")
-        elif each["type"] == "extra_forbidden":
-            owners: dict[str, type[BaseModel]] = {"schedule": Schedule, "memory": Memory}
-            owner = owners.get(str(each["loc"][0]), Manifest) if len(each["loc"]) > 1 else Manifest
-            lines.append(f"there is no key {place!r}{nearest(place.rpartition('.')[2], owner.model_fields)}")
-        else:
-            words = each["msg"].removeprefix("Value error, ")
-            lines.append(f"{place}: {words}" if place else words)
-    return lines
+def _problem(detail: ErrorDetails) -> str:
+    if detail["type"] in ("is_instance_of", "sequence_str"):
+        return f"{'.'.join(map(str, detail['loc']))} must be a list of strings, not {detail['input']!r}"
+    return option_error(Manifest, detail)

@@ -88,16 +88,11 @@ class StoredLog:
 
 def _json(value: dict[str, Any]) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isascii() or _is_unicode(text) else json.dumps(value)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a database can store the text: a lone surrogate is not a character."""
     try:
         text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # a lone surrogate is not a character: no database can store it
+        return json.dumps(value)
+    return text
 
 
 def _make_table(engine: Engine) -> None:

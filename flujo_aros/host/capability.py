@@ -318,7 +318,7 @@ class Aros(AbstractCapability[Any]):
             run.annotate, run.put = True, partial(self._put, run)
         run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""
         run.usage, run.limits, run.messages, run.deps = ctx.usage, ctx.usage_limits, ctx.messages, ctx.deps
-        # In a realtime session it is no `Model`, which matters only to a ladder that would ask it.
+        # In a realtime session it is not a `Model`, which matters only to a ladder that would ask it.
         run.model = cast("Model", ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model)
         return run
 

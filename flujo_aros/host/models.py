@@ -149,7 +149,7 @@ _TELLS: Final = "gateway/"
 def counted(name: str) -> bool:
     """Whether a cost limit counts the calls of this model, because their price is known, at least afterwards.
 
-    >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("ollama:llama3.2")
+    >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("openai:gpt-4o-mini@http://127.0.0.1:8000/v1")
     (True, True, False)
     """
     provider, _, model = name.partition(":")
@@ -188,7 +188,9 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
 
 
 def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """The model in the price list."""
+    """The model in the price list; at an address of its own it is another one, whatever its name."""
+    if endpoint_of(f"{provider}:{model}") is not None:
+        return None
     try:
         return get_snapshot().find_provider_model(model, None, _PRICED_AS.get(provider, provider), None)
     except LookupError:

@@ -12,7 +12,7 @@ from flujo_aros.lint.rules import RULES
 CASES = Path(__file__).parent / "cases"
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 _CAPTIONS = {
-    "text": "Found (line:column, severity, the words that are pointed at):",
+    "text": "Found (line:column, severity, the marked text):",
     "yaml fixed": "After `--fix`:",
     "yaml unsafe": "After `--unsafe-fixes`:",
 }

@@ -183,15 +183,17 @@ def with_options(
         return Ended(**options) if kept is not None and new.has_ended() else new
 
     steps = [changed(step) if isinstance(step, EnsembleStep) else step for step in pipeline.steps]
-    return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)
+    return replace(pipeline, steps=tuple(steps))
 
 
 def resume_command(options: Resume) -> None:
     """Answer the run in a state file, or in a database."""
     state, db = options.state, options.db
     if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
-        state = _state_of(str(state)) or state
-        db = None if state.exists() else known_db()
+        found, known = _state_of(str(state)), known_db()
+        if str(state) == "last" and found is not None and known is not None:
+            _refuse_two(found, known)
+        state, db = found or state, None if found is not None else known
         if db is None and not state.exists() and not state.suffix:
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
             raise UsageError(f"STATE: {missing} in {PAUSED}; give its state file, or --db for a database")
@@ -239,6 +241,15 @@ def _state_of(run: str) -> Path | None:
             f"STATE: {len(files)} paused runs begin with {run!r}: {', '.join(sorted(f.stem for f in files))}"
         )
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _refuse_two(state: Path, db: str) -> None:
+    """Raise `UsageError` if a run of a database waits, too, so that no answer goes to the wrong run."""
+    with open_engine(db) as engine:
+        waiting = engine.store.runs(statuses=["paused"], limit=1)
+    if waiting:
+        one, two = state.stem, waiting[0].run_id
+        raise UsageError(f"STATE: `last` may be {one}, in {PAUSED}, or {two}, in the database; give one of these ids")
 
 
 def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str]:

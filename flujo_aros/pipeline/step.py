@@ -980,7 +980,7 @@ def changed(value: Changed, change: Callable[[PipelineStep], PipelineStep | None
     changed."""
     if isinstance(value, Pipeline):
         steps = [changed(step, change) for step in value.steps]
-        return cast("Changed", Pipeline(steps, name=value.name))
+        return cast("Changed", replace(value, steps=tuple(steps)))
     if isinstance(value, Mapping):
         return cast("Changed", {key: changed(each, change) for key, each in cast("Mapping[Any, Any]", value).items()})
     if isinstance(value, (list, tuple)):

@@ -56,6 +56,18 @@ def test_a_paused_run_is_resumed_by_its_id_the_beginning_of_it_or_as_the_last_on
     assert [file.stem for file in Path(".aros/paused").iterdir()] == [first], f"{second} was the last one"
 
 
+@pytest.mark.slow
+def test_last_is_refused_while_a_run_of_the_database_waits_too(aros: Aros, asking: str) -> None:
+    kept, durable = (
+        json.loads(aros("run", asking, "-i", "hello", "--json", *more).stdout)["run_id"] for more in ([], ["--durable"])
+    )
+    ended = aros("resume", "last", "--answer", "yes")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"`last` may be {kept}, in .aros/paused, or {durable}, in the database" in ended.stderr
+    assert json.loads(aros("resume", durable, "--answer", "yes").stdout) == {"sent": "yes"}
+    assert json.loads(aros("resume", "last", "--answer", "yes").stdout) == {"sent": "yes"}
+
+
 def test_an_id_that_several_paused_runs_have_is_refused(aros: Aros, asking: str) -> None:
     for name in ("aa1", "aa2"):
         aros("run", asking, "-i", "hello", "--state", f".aros/paused/{name}.json")

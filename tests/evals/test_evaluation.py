@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, Usage, UsageError
+from flujo_aros import AgentSpec, Branch, Call, Pipeline, Runner, Step, Usage, UsageError
 from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync
 from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.testing import ScriptedModel
@@ -171,6 +171,18 @@ def test_a_changed_prompt_takes_the_reply_of_its_step_and_is_counted() -> None:
     changed = with_ladder(Pipeline([Step("sort", agent=agent)]), {"stages": []})
     after = evaluate_sync(Runner(changed, models=runner.models), CASES, replies=replies)
     assert (verdicts(after)["a"], after.approximate, model.calls) == ("right", 3, calls)
+
+
+def test_another_ladder_leaves_nested_steps_what_they_read_from_outside() -> None:
+    inner = Step("inner", agent=AgentSpec(model="openai:sorter"), input="{{ steps.outer.output }}")
+    outer = Step("outer", agent=AgentSpec(model="openai:sorter"))
+    pipeline = Pipeline(
+        [outer, Branch("route", {"x": inner}, condition="input", default_branch=[inner])], description="sorts"
+    )
+    changed = with_ladder(pipeline, {"stages": ["retry"]})
+    ((read,), (default,)) = (body.steps for body in changed.steps[1].bodies.values())
+    assert [each.processing.stages for each in (changed.steps[0], read, default)] == [("retry",)] * 3  # type: ignore[attr-defined]
+    assert changed.description == "sorts"
 
 
 def test_a_cache_outlives_the_process_and_is_not_counted_as_paid(tmp_path: Path) -> None:

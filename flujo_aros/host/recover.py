@@ -254,7 +254,8 @@ class Recovery:
         else:
             reply = reply_of(exchange.fault, text)
         reply = replace(reply, objections=objections, model=run.model.model_name, finish_reason=finish)
-        reply = await self._objected(reply, self.wire.contract)
+        if self.checks:
+            reply = await self._objected(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))
         read = read_first(reply, self.wire.contract, self.ladder, examples, capture=run.capture)
         if self.ladder.ends_with(read):  # a usable reply needs no plan

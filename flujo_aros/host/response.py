@@ -38,6 +38,8 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
         exchange.thought = True
         exchange.raw_arguments |= {call.tool_call_id: str(call.args) for call in thought.tool_calls}
         return thought
+    if not exchange.parameters.output_tools:
+        return response
     return CallsMeant(run, asks_again, was_cut(response.finish_reason)).applied(response)
 
 
@@ -73,8 +75,6 @@ class CallsMeant:
     def applied(self, response: ModelResponse) -> ModelResponse:
         """The response with its intended calls, or the response itself if nothing changes."""
         parameters = self.run.exchange.parameters
-        if not parameters.output_tools:
-            return response
         if response.tool_calls:
             parts: list[ModelResponsePart] = [
                 _call_of(self._named(part), part)

@@ -413,7 +413,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
-    return _json_ladder(settings)
+    return _json_ladder(settings)  # pyright: ignore[reportArgumentType] (it is frozen, so it has a hash)
 
 
 @lru_cache(maxsize=16)

@@ -17,6 +17,7 @@ from genai_prices.types import ModelInfo, Provider
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
@@ -195,6 +196,15 @@ def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
         return get_snapshot().find_provider_model(model, None, _PRICED_AS.get(provider, provider), None)
     except LookupError:
         return None
+
+
+def can_stream(model: Model) -> bool:
+    """Whether a model can stream its replies: a `FunctionModel` may lack the function, others the method."""
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    if isinstance(model, FunctionModel):
+        return model.stream_function is not None
+    return type(model).request_stream is not Model.request_stream
 
 
 def profile_of(model: Model) -> Mapping[str, Any]:

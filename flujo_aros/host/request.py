@@ -66,7 +66,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
-from flujo_aros.host.models import profile_of
+from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.host.spec import ENVELOPE, object_schema
@@ -111,7 +111,7 @@ ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]
 
 async def request_once(call: Call, /) -> ModelResponse:
     """Make one request to a model. Raises what the provider raises."""
-    if call.listen is None:
+    if call.listen is None or not can_stream(call.model):
         return await model_request(
             call.model,
             call.messages,

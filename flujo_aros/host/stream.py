@@ -38,6 +38,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.faults import PROVIDER_FAULTS
+from flujo_aros.host.models import can_stream
 from flujo_aros.host.output import wire_of
 from flujo_aros.host.request import ReportedCall, in_some_form, price
 from flujo_aros.host.response import rescue, written_in
@@ -73,9 +74,9 @@ class WatchedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model. If someone is watching, use a stream and show each piece."""
+        """Ask the wrapped model. If someone is watching, use a stream, if it can, and show each piece."""
         run = self._run
-        if run.viewer is not None and run.context is not None:
+        if run.viewer is not None and run.context is not None and can_stream(self.wrapped):
             asked = self.request_stream(messages, model_settings, model_request_parameters, run.context)
             async with asked as stream:
                 return await read_out(stream, run, run.viewer, run.usage)

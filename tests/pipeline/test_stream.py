@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import (
+    AgentSpec,
     Call,
     Human,
     Map,
@@ -30,6 +31,7 @@ from flujo_aros import (
     StepStatus,
     StreamEvent,
     UsageError,
+    read,
 )
 from flujo_aros.events import (
     PartialValue,
@@ -305,6 +307,31 @@ def test_the_text_of_an_iteration_that_was_not_the_last_is_replaced() -> None:
     agent = Agent(FunctionModel(stream_function=model.stream))
     step = Step("work", agent=agent, max_iterations=3, completion_signal="<promise>COMPLETE</promise>")
     assert _shown_last(Pipeline([step])) == "All done <promise>COMPLETE</promise>"
+
+
+class OneModel:
+    """Serves the same model under every name."""
+
+    def __init__(self, served: FunctionModel) -> None:
+        self.served = served
+
+    async def model(self, name: str) -> FunctionModel:
+        return self.served
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_model_that_cannot_stream_is_asked_without_a_stream(own: bool) -> None:
+    def whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse([TextPart(REPLY)])
+
+    model = FunctionModel(whole)
+    step = Step("order", Agent(model) if own else AgentSpec(model="test:model"), SCHEMA)
+
+    async def main() -> Any:
+        events = [each async for each in Runner(step, models=OneModel(model)).stream("go")]
+        return events[-1].result
+
+    assert asyncio.run(main()).output == read(REPLY, SCHEMA).value
 
 
 def _shown_last(pipeline: Pipeline) -> str:

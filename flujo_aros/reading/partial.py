@@ -133,12 +133,15 @@ class Snapshot(NamedTuple):
         inner: Any = self.text.upto(self.pieces) if self.text is not None else NOTHING
         step = self.step
         for container, count, outer in reversed(self.slices):
-            copy: Any = dict(islice(container.items(), count)) if is_dict(container) else container[:count]
-            if inner is not NOTHING:
-                if is_list(copy):
-                    copy.append(inner)
-                else:
+            copy: Any
+            if container.__class__ is dict:
+                copy = container.copy() if count == len(container) else dict(islice(container.items(), count))
+                if inner is not NOTHING:
                     copy.setdefault(step, inner)
+            else:
+                copy = container[:count]
+                if inner is not NOTHING:
+                    copy.append(inner)
             inner, step = copy, outer
         return None if inner is NOTHING else inner
 

@@ -150,7 +150,7 @@ class Scanner:
                 return None
             pos = behind
         mark = _MARK.sure if growing else _MARK.now
-        for first in self._first.finditer(text, max(pos - 1, 0)):
+        for first in (_FIRST_OR_LINE if self.answered else _FIRST).finditer(text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
             if at < pos:
                 continue
@@ -174,13 +174,9 @@ class Scanner:
         self.seen = self._mark_begun(max(pos, len(text) - LONGEST_MARK)) if growing else len(text)
         return None
 
-    @property
-    def _first(self) -> re.Pattern[str]:
-        return _FIRST_OR_LINE if self.answered else _FIRST
-
     def _mark_begun(self, pos: int) -> int:
         """Where the streamed text ends in what may become a marker, or its end."""
-        for first in self._first.finditer(self.text, max(pos - 1, 0)):
+        for first in _FIRST_OR_LINE.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
             if at >= pos and _MARK.begun.match(self.text, at) is not None:
                 return at

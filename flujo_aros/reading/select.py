@@ -589,7 +589,7 @@ class Search(Generic[T]):
         """The current preview, chosen by the same rule as the outcome."""
         if self.written is not None:
             return self.written
-        fitting = [candidate for candidate in self.answers if candidate.fits]
+        fitting = [candidate for candidate in self.answers if candidate.fits] if self.answers else []
         best = self._leading(fitting)[1] if fitting else None
         current = self.current if self.current is not None and self.current.reason is None else None
         rival = current is not None and self._wins(current, best)

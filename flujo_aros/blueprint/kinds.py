@@ -226,13 +226,15 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None) -> dict[str, Any] | None:
     """The options that a step sets, or None if a required one is missing or wrong. Without a block, only the steps
     inside it are built, so that their errors are recorded."""
-    holder = (making.member(kind.under) if kind.under else None) or making.node
+    beside = making.node.members
+    holder = beside.get(kind.under, making.node) if kind.under else making.node
+    inside = beside if holder is making.node else holder.members
     given: dict[str, Any] = {}
     whole = True
     for key, option in kind.options.items():
         form, under = option.option.form, key in kind.keys_under
         keys = getattr(block, kind.under) if block is not None and under else block
-        node = (holder if under else making.node).members.get(key)
+        node = (inside if under else beside).get(key)
         found = None
         if form == "condition":
             found = None if block is None else _condition(making, block.name, holder, key, option)

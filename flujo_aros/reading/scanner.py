@@ -80,7 +80,7 @@ _ANY_MARK: Final = expression(rf"[<`~{{\[◁]|\n{ROLE_HEADER}", re.I)
 def lone_fence(text: str) -> tuple[int, int] | None:
     """Where the JSON of a text begins and ends that has one fence, and no other place where an answer could begin.
 
-    >>> lone_fence("Here:\n```json\n[1, 2]\n```\nAnything else?")
+    >>> lone_fence("Here:\\n```json\\n[1, 2]\\n```\\nAnything else?")
     (14, 20)
     """
     found = _LONE_FENCE.match(text)

@@ -31,8 +31,15 @@ def _at_endpoint(name: str, url: str) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # here: `openai` may be missing
     from pydantic_ai.providers.openai import OpenAIProvider
 
+    class Compatible(OpenAIProvider):
+        """Not OpenAI, so that the price of OpenAI's model of the same name does not count."""
+
+        @property
+        def name(self) -> str:
+            return "compatible-server"
+
     provider, _, rest = name.removesuffix(f"@{url}").partition(":")
-    served = OpenAIProvider(base_url=url, api_key=os.environ.get("OPENAI_API_KEY") or "none")
+    served = Compatible(base_url=url, api_key=os.environ.get("OPENAI_API_KEY") or "none")
     if rest and provider in ("openai", "openai-chat"):
         return OpenAIChatModel(rest, provider=served)
     if rest and provider == "openai-responses":

@@ -31,7 +31,6 @@ from functools import cache
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, cast
-from urllib.parse import urlsplit
 
 from opentelemetry.trace import get_current_span
 from pydantic import TypeAdapter
@@ -361,18 +360,12 @@ def cost_of(response: ModelResponse) -> Decimal | None:
     """The cost of a response in US dollars, or None if no price is known."""
     if response.usage.cost is not None:
         return response.usage.cost
-    if not response.model_name or _is_served_elsewhere(response):
+    if not response.model_name:
         return None
     try:
         return response.cost().total_price
     except (LookupError, ValueError):  # no such model in the price list, or no usage was reported
         return None
-
-
-def _is_served_elsewhere(response: ModelResponse) -> bool:
-    """Whether an OpenAI-compatible server other than OpenAI's gave this response, whatever its model is called."""
-    host = urlsplit(response.provider_url or "").hostname
-    return response.provider_name == "openai" and host is not None and not f".{host}".endswith(".openai.com")
 
 
 def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: bool) -> None:

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 
 import pytest
-from pydantic_ai.messages import ModelResponse, TextPart
-from pydantic_ai.usage import RequestUsage
+from model_server import ModelServer
+from pydantic_ai.models import override_allow_model_requests
 
+from flujo_aros import AgentSpec, Runner, Step
 from flujo_aros.host.models import counted, most_for_call
-from flujo_aros.host.request import cost_of
 
 NAME = "openai:gpt-4o-mini"
 
 
-def reply(url: str | None) -> ModelResponse:
-    used = RequestUsage(input_tokens=1000, output_tokens=1000)
-    parts = [TextPart("yes")]
-    return ModelResponse(parts, usage=used, model_name="gpt-4o-mini", provider_name="openai", provider_url=url)
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "https://llm.example/v1", "https://fakeopenai.com/v1"])
-def test_a_reply_of_another_server_costs_nothing_that_is_known(url: str) -> None:
-    assert cost_of(reply(url)) is None
-
-
-@pytest.mark.parametrize("url", [None, "https://api.openai.com/v1/", "https://eu.api.openai.com/v1/"])
-def test_a_reply_of_openai_has_its_price(url: str | None) -> None:
-    found = cost_of(reply(url))
-    assert found is not None
-    assert found > Decimal(0)
+@pytest.mark.parametrize(("at_address", "known"), [(True, None), (False, Decimal("0.00021"))])
+def test_only_a_model_without_an_address_has_the_price_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, at_address: bool, known: Decimal | None
+) -> None:
+    pytest.importorskip("openai")
+    with ModelServer(lambda _: "yes") as server:
+        for key, value in server.environment.items():
+            monkeypatch.setenv(key, value)
+        name = f"{NAME}@{server.environment['OPENAI_BASE_URL']}" if at_address else "openai-chat:gpt-4o-mini"
+        with override_allow_model_requests(allow_model_requests=True):
+            result = asyncio.run(Runner(Step("ask", AgentSpec(model=name))).run("x"))
+    assert (result.output, result.usage.cost) == ("yes", known)
 
 
 def test_no_cost_limit_counts_a_model_at_an_address() -> None:

@@ -246,18 +246,21 @@ def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]
 
 def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
     """The characters of the member or item at a path such as `$.items[2].price`; None if repairs have moved it."""
-    node, steps, span = root, tuple[str | int, ...](), None
+    steps: list[str | int] = []
+    node, span = root, None
     while node is not None and path_of(steps) != path:
         parts: list[tuple[str | int, int, Node]] = []
         if node.kind == OBJECT:
-            parts = [(member.key, member.start, member.node) for member in node.value]
+            members: list[Member] = node.value
+            parts = [(member.key, member.start, member.node) for member in members]
         elif node.kind == ARRAY:
-            parts = [(index, item.start, item) for index, item in enumerate(node.value)]
+            items: list[Node] = node.value
+            parts = [(index, item.start, item) for index, item in enumerate(items)]
         node = None
         for step, start, inner in parts:
-            here = path_of((*steps, step))
+            here = path_of([*steps, step])
             if path == here or (path.startswith(here) and path[len(here)] in ".["):
-                node, steps, span = inner, (*steps, step), (start, inner.end)
+                node, steps, span = inner, [*steps, step], (start, inner.end)
                 break
     return span
 

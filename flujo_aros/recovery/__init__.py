@@ -21,7 +21,7 @@ Laws, and where they hold:
 """
 
 from flujo_aros.recovery.fidelity import Examples, blanks_in, grounded, keeping
-from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
+from flujo_aros.recovery.ladder import PLAIN_TEXT, Ladder, ladder_for, read_first
 from flujo_aros.recovery.plan import (
     Achieved,
     Ask,
@@ -50,6 +50,7 @@ from flujo_aros.recovery.prompts import (
     retry_prompt,
 )
 from flujo_aros.recovery.stages import (
+    AnyStage,
     Constrain,
     Degrade,
     Escalate,

@@ -20,26 +20,11 @@ from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reas
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.stages import (
-    Constrain,
-    Degrade,
-    Escalate,
-    Extract,
-    LlmRepair,
-    Patch,
-    Resume,
-    Retry,
-    Salvage,
-    Simplify,
-    Synthesize,
-)
+from flujo_aros.recovery.stages import AnyStage, Degrade, Extract, LlmRepair, Resume, Retry, Simplify, Synthesize
 from flujo_aros.settings import Settings
 
 T = TypeVar("T")
 
-AnyStage: TypeAlias = (
-    Resume | LlmRepair | Patch | Retry | Constrain | Escalate | Extract | Simplify | Salvage | Synthesize | Degrade
-)
 Stage: TypeAlias = Annotated[AnyStage, Field(discriminator="stage")]
 
 OTHER_NAMES: Final = {"stricter_reprompt": "retry", "llm": "llm_repair", "extractor": "extract"}

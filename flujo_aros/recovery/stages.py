@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypeVar, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import Field
 from pydantic_core import to_json
@@ -938,3 +938,9 @@ def _made(kind: str, said: str, text: str) -> Accepted[Event]:
     event = Event.model_validate({"kind": kind, "text": said, "_raw_fallback": True})
     made = Repair("synthesized", Risk.LOSSY, "$", (0, len(text)), text[:80], said[:80])
     return Accepted(event, Trust.SYNTHESIZED, "synthesize", (made,), text)
+
+
+AnyStage: TypeAlias = (
+    Resume | LlmRepair | Patch | Retry | Constrain | Escalate | Extract | Simplify | Salvage | Synthesize | Degrade
+)
+"""Every stage that a ladder may have."""

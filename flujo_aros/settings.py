@@ -6,7 +6,9 @@ working directory, > the defaults below. Options of a call, a step or a blueprin
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -16,6 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
+from flujo_aros.spelling import nearest, only_near
 
 
 class RepairSettings(Configured):
@@ -102,10 +105,29 @@ def read_settings(folder: Path | None = None) -> Settings:
         said = _merged(said, _table(folder / name, keys))
     fields = cast("type[BaseSettings]", Settings)  # whose names are all that is used of it
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
+    _refuse_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:
         return Settings.model_validate(_merged(said, environment()))
     except ValidationError as error:
         raise UsageError(_sentence(error, folder)) from error
+
+
+def _known() -> list[str]:
+    """Every setting by its dotted name, and every group of settings."""
+    groups = {name: getattr(field.annotation, "model_fields", {}) for name, field in Settings.model_fields.items()}
+    return [*groups, *(f"{name}.{each}" for name, inside in groups.items() for each in inside)]
+
+
+def _variable(name: str) -> str:
+    return f"AROS_{name.upper().replace('.', '__')}"
+
+
+def _refuse_misspelt(variables: Iterable[str]) -> None:
+    """Raise `UsageError` for a variable that names no setting: one with `__`, or one that is nearly a setting's."""
+    known = [_variable(name) for name in _known()]
+    for name in variables:
+        if name.upper() not in known and ("__" in name or only_near(name, known) is not None):
+            raise UsageError(f"there is no setting {name}{nearest(name, known)}")
 
 
 @lru_cache(maxsize=1)
@@ -145,10 +167,9 @@ def _sentence(error: ValidationError, folder: Path) -> str:
     lines: list[str] = []
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])
-        variable = f"AROS_{name.upper().replace('.', '__')}"
         words = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
-            lines.append(f"there is no setting {name!r} (set in {variable} or in {folder})")
+            lines.append(f"{folder}: there is no setting {name!r}{nearest(name, _known())}")
         else:
-            lines.append(f"the setting {name} is {detail['input']!r}: {words} ({variable}, or in {folder})")
+            lines.append(f"the setting {name} is {detail['input']!r}: {words} ({_variable(name)}, or in {folder})")
     return "; ".join(lines)

@@ -76,7 +76,9 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
     [
         ("AROS_REPAIR__MAX_ATTEMPTS", "many", "repair.max_attempts is 'many'"),
         ("AROS_FALLBACK__MAX_STAGES", "-1", "AROS_FALLBACK__MAX_STAGES"),
-        ("AROS_REPAIR__ATTEMPTS", "1", "there is no setting 'repair.attempts'"),
+        ("AROS_REPAIR__ATTEMPTS", "1", "there is no setting AROS_REPAIR__ATTEMPTS"),
+        ("AROS_REPAR__MAX_ATTEMPTS", "1", "did you mean 'AROS_REPAIR__MAX_ATTEMPTS'"),
+        ("AROS_ENABLD", "false", "there is no setting AROS_ENABLD; did you mean 'AROS_ENABLED'"),
     ],
 )
 def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):
@@ -88,7 +90,11 @@ def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkey
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("aros.toml", "[repair]\nmax_atempts = 1\n", "there is no setting 'repair.max_atempts'"),
+        (
+            "aros.toml",
+            "[repair]\nmax_atempts = 1\n",
+            "no setting 'repair.max_atempts'; did you mean 'repair.max_attempts'",
+        ),
         ("aros.toml", "repair = [", "aros.toml cannot be read"),
         ("pyproject.toml", "[tool]\naros = 3\n", "must be a table"),
         ("aros.toml", "enabled = 'perhaps'\n", "enabled is 'perhaps'"),

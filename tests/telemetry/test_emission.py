@@ -10,7 +10,7 @@ from flujo_aros import events
 
 PACKAGE = Path(str(flujo_aros.__file__)).parent
 EMITTING = {
-    "host/request.py",  # a call of a model, an ask within a run, and a stage that is passed over: the model cannot enforce a schema
+    "host/request.py",  # a call of a model, an ask within a run, and a stage for which the model cannot do enough
     "host/run.py",  # a run of an agent
     "pipeline/ledger.py",  # the steps of a pipeline, and how its run ended
     "pipeline/runner.py",  # a run of a pipeline

@@ -521,12 +521,22 @@ def written_reads(subject: Subject) -> Iterator[WrittenRead]:
                 continue
             for read in _reads_in(place.value):
                 if read.root in (root, "steps"):
-                    yield WrittenRead(located, place, read, _writer_in(row, read))
+                    yield WrittenRead(
+                        located, place, read, _writer_in(row, read) or _outer_writer(subject, located, read)
+                    )
 
 
 def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
-    """The step whose value a template reads, if it is in the same list."""
-    return _writer_in(subject.outline.before(located), read)
+    """The step whose value a template reads: in the same list or, by its name, around it."""
+    return _writer_in(subject.outline.before(located), read) or _outer_writer(subject, located, read)
+
+
+def _outer_writer(subject: Subject, located: Located, read: Read) -> Located | None:
+    """The step of that name before a step that contains this one, from the nearest."""
+    if read.root != "steps":
+        return None
+    found = (_writer_in(subject.outline.before(holder), read) for holder in subject.outline.holders(located))
+    return next((each for each in found if each is not None), None)
 
 
 def _writer_in(row: Sequence[Located], read: Read) -> Located | None:

@@ -66,7 +66,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview
-from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT, Phrases
+from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT, Phrases
 from flujo_aros.reading.scalars import Scale, is_placeholder, name_words, read_amount
 
 T = TypeVar("T")
@@ -666,9 +666,9 @@ def _without_comments(rest: str) -> str | None:
         return rest
     parts = _COMMENT.split(rest)
     comments = "\n".join((*dict.fromkeys(parts[1::2]), ""))
-    if _DOUBLE in comments or _SINGLE in comments or ":\n" in comments:
+    if any(sign in comments for sign in (_DOUBLE, _SINGLE, ":", "=")):
         return None
-    if LEFT_OUT.search(comments) or CORRECTED.search(comments):
+    if LEFT_OUT.search(comments) or CORRECTED.search(comments) or CORRECTS.search(comments.replace("//", "")):
         return None
     return " ".join(parts[0::2])
 

@@ -243,6 +243,7 @@ _BAD_STATES: Final = word_set(
 )
 _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
 """Values of a member that report no error."""
+_INCOMPLETE: Final = word_set("hasmore morefollows truncated istruncated incomplete isincomplete partial ispartial")
 _MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
 _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
@@ -273,6 +274,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             or (name in _SUCCESSES and (value is False or word in ("false", "no")))
             or (name in _STATES and word in _BAD_STATES)
             or (name in _MARKED and value not in (None, False, ""))
+            or (name in _INCOMPLETE and value is True)
         ):
             return f"{member.key!r} next to it says that this is not an answer"
         if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
@@ -304,7 +306,8 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     if len(rest) == len(words) or isinstance(value, bool) or value in (None, "", []):
         return False
     if not rest:
-        holds_fields = member.node.kind == OBJECT and any(part.key in shape.keys for part in value)
+        parts: list[Member] = member.node.value if member.node.kind == OBJECT else []
+        holds_fields = any(part.key in shape.keys for part in parts)
         is_object = member.node.kind == OBJECT and not _CORRECTED.isdisjoint(words)
         return holds_fields or is_object or not _CORRECTIONS.isdisjoint(words)
     name = shape.folded.get("".join(rest))

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract import Shape, fold
+from flujo_aros.contract import ANY, Shape, fold
 from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
@@ -21,11 +21,12 @@ from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 
 _LINE: Final = expression(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"
-    r"[ \t]*[:：][ \t]*(?P<value>.*)"
+    r"[ \t]*(?P<sign>[:：=])(?!=)[ \t]*(?P<value>.*)"
 )
 _CLOSERS: Final = expression(r"\s*[}\]][}\],;\s]*")
 _MAX_LINES: Final = 2_000
 _MAX_DEPTH: Final = 30
+_MAX_BRANCHES: Final = 16
 _WRAPPED: Final = expression(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
 _PLACEHOLDER: Final = expression(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
 _NESTED: Final = expression(
@@ -43,9 +44,12 @@ _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 def read_lines(text: str, shape: Shape) -> Node | None:
     """The object written as `key: value` lines, or None. Every required key must be there, and each key only once."""
-    if not shape.required and not (shape.items and shape.items.required):
-        return None
     if text.count("\n") > _MAX_LINES:
+        return None
+    if shape.branches and not shape.required:
+        found = [read_lines(text, branch) for branch in shape.branches[:_MAX_BRANCHES]]
+        return max((node for node in found if node is not None), key=lambda node: len(node.value), default=None)
+    if not shape.required and not (shape.items and shape.items.required):
         return None
     nested = _Nested(text, shape).read() if _NESTED.search(text) else None
     return nested or (_read_flat(text, shape) if shape.required else None)
@@ -95,7 +99,8 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 def _read_flat(text: str, shape: Shape) -> Node | None:
     """Any other line between the keys makes the result None, because it might belong to the value above it."""
     members: dict[str, Member] = {}
-    at, pending, last = 0, False, None
+    signs: set[str] = set()
+    at, pending, apart, last = 0, False, False, None
     lines = text.split("\n")
     semicolons = all(line.rstrip().endswith(";") for line in lines if ":" in line)
     for line in lines:
@@ -108,7 +113,15 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
             last = None
             if members and _CLOSERS.fullmatch(line):
                 return None  # the end of an object whose opening brace is missing: its values may be anything
+            is_free = members and not (pending or apart)
+            if is_free and found is not None and found["value"].strip() and found["key"] not in members:
+                begin = start + found.start("value")
+                other = _scalar(_without_emphasis(found), begin, ANY)
+                if other is not None:  # a key that may be meant for one of the fields
+                    members[found["key"]] = Member(found["key"], start + found.start("key"), other)
+                    continue
             pending = pending or (bool(members) and bool(line.strip()))
+            apart = True
             continue
         if name in members or pending or not found["value"].strip():
             return None
@@ -118,8 +131,10 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         if value is None:
             return None
         members[name] = Member(name, start + found.start("key"), value)
+        apart = False
+        signs.add("=" if found["sign"] == "=" else ":")
         last = name if value.kind in (STRING, BARE) and _is_free(shape.member(name)) else None
-    if not shape.required <= members.keys():
+    if not shape.required <= members.keys() or len(signs) > 1:
         return None
     nodes = list(members.values())
     return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)

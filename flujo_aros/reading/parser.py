@@ -49,7 +49,7 @@ from flujo_aros.reading.node import (
     new_scanned,
     scan,
 )
-from flujo_aros.reading.phrases import CORRECTED, LEFT_OUT
+from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import (
     JSON_MARK,
@@ -70,6 +70,10 @@ _NEAR: Final = 200
 """How far back to look for a key."""
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
+_CLOSERS_OF_LINE: Final = grammar.expression(r"(?:[ \t]*[}\]])+[ \t]*\Z")
+_NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
+_MOST_CLOSERS: Final = 3
+"""A text that lacks this many closing brackets at its end was cut, whatever is said of it."""
 _LOOK: Final = 20_000
 """How far ahead brackets are counted."""
 _MOST_IN_ONE_PLACE: Final = 12
@@ -1133,7 +1137,7 @@ class Parser:
         """Whether only closing brackets are missing in a complete reply. After a comma, a field may be missing too."""
         last = self.text[: self.pos].rstrip()[-1:]
         if last != ",":
-            return last not in ":[{"
+            return last not in ":[{" and len(self.stack) < _MOST_CLOSERS
         frame = self.stack[0]
         return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
 
@@ -1206,12 +1210,14 @@ class Parser:
             if char in _PLAIN:
                 return
             if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
-                if LEFT_OUT.search(found[0]):
+                end = self._comment_end(found)
+                said = text[pos:end]
+                if LEFT_OUT.search(said):
                     raise self._stop("a comment replaces something that was left out", "elided")
-                if CORRECTED.search(found[0]):
+                if CORRECTED.search(said) or CORRECTS.search(said.lstrip("/#*<!- ")):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
-                self._log("comment", LOSSLESS, pos, found.end(), "")
-                self.pos = found.end()
+                self._log("comment", LOSSLESS, pos, end, "")
+                self.pos = end
             elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):
                 odd = grammar.ODD_BLANK.match(text, pos)
                 self.pos = odd.end() if odd else pos + 1
@@ -1221,6 +1227,18 @@ class Parser:
                 self.pos = pos + 2
             else:
                 return
+
+    def _comment_end(self, comment: re.Match[str]) -> int:
+        """The end of a comment: before the closers on its line, if no others are missing and nothing follows."""
+        closers = "".join("}" if frame.kind == OBJECT else "]" for frame in reversed(self.stack))
+        last = _CLOSERS_OF_LINE.search(comment[0])
+        unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
+        if last is None or unquoted or not closers or comment[0].startswith(("/*", "<!--")):
+            return comment.end()
+        if "{" in comment[0] or "[" in comment[0]:
+            return comment.end()
+        lost = "".join(last[0].split()) == closers and _NOTHING_FOLLOWS.match(self.text, comment.end())
+        return comment.start() + last.start() if lost else comment.end()
 
     def _await_skipped(self, pos: int) -> None:
         """Wait if the text ends here, or in a comment, an escape or a fence."""

@@ -118,7 +118,7 @@ CORRECTS: Final = Phrases(
     _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
     r"|whoops|correction"
     r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
-    r"|strike (?:that|the|my)|never ?mind|(?:on )?second thoughts?"
+    r"|strike (?:that|the|my)|forget (?:it|that|this|the above|what i)|never ?mind|(?:on )?second thoughts?"
     r"|on (?:second|further) (?:thoughts?|look|reflection)|on reflection"
     r"|my (?:mistake|bad|apologies)"
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
@@ -289,6 +289,8 @@ ASKS: Final = Phrases(
 """Asks for information needed to answer."""
 
 INVENTS: Final = Phrases(
+    r"^[\W_]*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple|ejemplo)"
+    r"(?: (?:values?|data|only))?[\W_]*$",
     # The sentence says that the value is not an answer: an example, a template, made up.
     r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
     r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
@@ -324,6 +326,8 @@ DISOWNS: Final = Phrases(
     r"|alternative(?:ly)?|hypothetical(?:ly)?|user (?:said|wrote|sent|gave)|would (?:be|have|look)"
     r"|could (?:be|have|look)|might (?:be|have)|if |unlike|except|avoid|don't|counter-?example|reference"
     r"|for reference|similar|another|other)\b",
+    r"\b(?:since|because|as|although|though|while|whereas|even though)\b[^.!?\n]{0,60}\b(?:says?|said|reads?|shows?"
+    r"|has|had|have|contains?|states?|claims?|lists?|gives?)\s*[:：]?\Z",
     r"[❌✗✘✖👎🚫⛔]|\A(?:got|received|v1|version 1)\s*[:：]\Z|\b(?:replaces|supersedes|ersetzt|remplace)\s*\Z",
     r"\A(?:from|over|in place of|as opposed to|(?:replac|overrid|amend|correct|fix)(?:e?s|ing)|et non|y no|e non|e não"
     r"|remplaçant|reemplaza(?:ndo)?|sustituye(?:ndo)?|[<←])\Z",
@@ -398,6 +402,14 @@ REPLACES: Final = Phrases(
 """The whole label of a value that takes the place of another one."""
 
 NEVER: Final = Phrases(
+    r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
+    r"|json|output|response|answer|record)|par exemple|por ejemplo|zum beispiel|z\.\s?b\.|per esempio|por exemplo"
+    r"|例如|比如|例えば)\s*[:：,，]?\Z",
+    r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
+    r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
+    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t) (?:answer|return|reply|respond"
+    r"|output|use|say|write|give)\b",
+    r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
@@ -446,7 +458,7 @@ CHOICE_BETWEEN: Final = Phrases(
     r"|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"
     r"|要么|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer|entwurf|versuch"
-    r"|schritt)\b)[a-zà-ÿ]\w{1,30} (?:#|no\.? ?)?[2-9]\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
+    r"|schritt)\b)[a-zà-ÿ]\w{1,30} (?:#|no\.? ?)?[2-9b-d]\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?:the )?second (?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer"
     r"|thought)\b)\w{1,30}\s*[*_]*[:：][\s*_`~]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\b(?:options?|versions?|variants?|alternatives?|candidates?|possibilit(?:y|ies)|choice|variante"
@@ -455,6 +467,9 @@ CHOICE_BETWEEN: Final = Phrases(
 """Between two values: they are alternatives."""
 
 ELIDES: Final = Phrases(
+    r"^[\s#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
+    r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
+    r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?more|and so on"
     r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
     r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
@@ -569,7 +584,7 @@ PREFERRED: Final = Phrases(
 """Directly after a choice: it is better than the one given."""
 
 LEFT_OUT: Final = Phrases(
-    r"\.\.\.|…",  # // ...
+    r"\.\.\.|…|\bsnip\b|\b\d+ (?:out )?of \d+\b",  # // ..., // first 2 of 9
     r"\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
     r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios"
     r"|resto|reste)\b",  # // and 3 more items, /* rest omitted */
@@ -582,7 +597,7 @@ CORRECTED: Final = Phrases(
     r"|equivalent|else)\w+\W*$)",  # // or 4
     r"^\W*(?:not|nicht|pas|no):?\s[\"'\d]",  # // not 3
     r"[\"']\s(?:would|might) be (?:better|more|best|right)",  # // "b" would be better
-    r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\W*$",
+    r"^\W*(?:(?:this|that) is )?(?:wrong|incorrect|falsch|faux|incorrect[oa])\s*(?:[,;:.!*–—-]|$)",
     r"\b(?:actually|(?:should|must) (?:be|read|say|have been)|correct(?:ed|ion)?(?: (?:is|to|value))?|instead"
     r"|probably|maybe|perhaps|likely"
     r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
@@ -610,11 +625,42 @@ ANNOUNCED: Final = Phrases(
 TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし")
 """Where a sentence reaches its main point."""
 
-TURNS: Final = Phrases(r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)")
+TURNS: Final = Phrases(
+    r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was|would be|will be)"
+    r" (?:wrong|incorrect|a typo|a mistake)\b)"
+)
 """Directly after a value: another one replaces it."""
 
+NEW_ANSWER: Final = Phrases(
+    r"^[ \t#>*_-]{0,8}(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) )?(?:the |my |an? )?(?:corrected|revised|amended"
+    rf"|fixed|updated|final) {_ANSWER}\b[^:：\n]{{0,20}}[:：]",
+    r"^[ \t#>*_-]{0,8}(?:(?:hier ist|hier) )?(?:(?:der|die|das|meine?) )?(?:korrigierte|endgültige|berichtigte|finale)"
+    rf"[rsn]? {_ANSWER_DE}\b[^:：\n]{{0,20}}[:：]",
+    rf"^[ \t#>*_-]{{0,8}}(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)"
+    r"[^:：\n]{0,20}[:：]",
+    rf"^[ \t#>*_-]{{0,8}}(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])"
+    r"[^:：\n]{0,20}[:：]",
+)
+"""The label of an answer that takes the place of the one before it."""
+
+SWAPS: Final = Phrases(
+    _START + r"(?:please |let'?s |bitte )?(?:(?:i|we)(?:['’]d| would|['’]ll| will| should| must| have to| need to)?"
+    r"(?: rather| now| then)?\s)?(?:change[ds]?|replace[ds]?|swap(?:ped)?|switch(?:ed)?|correct(?:ed)?|turn(?:ed)?"
+    r"|ändere|ersetze|ich (?:ändere|ersetze)|remplace[rz]?|je (?:change|remplace)|changer?|cambi[aeo]r?"
+    r"|reemplaz\w+)\s+",
+    r"(?:把|将|將|改)",
+)
+"""The beginning of a sentence that puts one value in place of another."""
+
+SWAPPED: Final = Phrases(
+    r"[\"'`*”’」』]*\s*(?:(?:to|with|by|into|for|auf|durch|zu|in|par|en|à|a|por)\s|→|->|=>|改为|改成|换成|替换为|を|に)"
+)
+"""Between a value and the one that takes its place."""
+
 OBJECTS: Final = Phrases(
-    *(each.source for each in (ELIDES, CORRECTS, INVENTS, DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED)), "s/"
+    *(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER)),
+    *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
+    *("s/", "~~"),
 )
 """After a value: any of these may say that it is not the answer. Most replies have none, which one look shows."""
 

@@ -831,6 +831,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     """
     found: str | None = None
     behind = ""
+    if _COMPUTES.match(text, chosen.end):
+        return Issue("$", "leftover", "it is part of an expression that goes on after it")
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
         behind = _without(text, chosen.end, len(text), others)
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
@@ -846,6 +848,8 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
+_COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
+"""Directly after a value, on its line: an operator, as in `[1, 2] + [3]`."""
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Evidence that needs no words: something was left out, is crossed out, or becomes something else."""
 
@@ -899,12 +903,34 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
             return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
         if (taken_back := phrases.CORRECTS.search(prose)) is not None:
             return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
+        if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
+            return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
         if (invented := phrases.INVENTS.search(prose)) is not None:
             return f"the text after it says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
     if not names:
         return None
     asserts = objects and _may_assert(prose)
     return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, asserts, shape, value)
+
+
+def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
+    """Whether the paragraph at `at` says anything else than values of the answer."""
+    body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
+    held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
+    return any(word.casefold() not in held for word in _TOKEN.findall(body))
+
+
+def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:
+    """A comment in the value that gives one of its fields another value: `// explicit: true`."""
+    if not shape.named:
+        return None
+    said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
+    found = _contradiction(said, _may_assert(said), shape, value)
+    return None if found is None else Issue("$", "leftover", found.replace("the text after it", "a comment", 1))
+
+
+_COMMENTED_OUT: Final = expression(r"^[ \t]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:[^\n]*", re.M)
+_MARKS: Final = expression(r"^[/#*<!-]+|\*/|-->", re.M)
 
 
 def _elision(prose: str) -> re.Match[str] | None:
@@ -1072,9 +1098,10 @@ _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 def _may_assert(sentence: str) -> bool:
     """Whether a text contains any word of denial or assertion."""
     lists = (
-        phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED
+        phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED,
+        phrases.SWAPS,
     )  # fmt: skip
-    return any(each.search(sentence) for each in lists) or "s/" in sentence
+    return any(each.search(sentence) for each in lists) or "s/" in sentence or "~~" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
@@ -1082,12 +1109,10 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     held = {
         _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
     }
-    if _prefers_another(sentence, held, names):
+    if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
         return True
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
-    if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
-        return True
     if any(_begins_with(sentence[denied.end() :], held) for denied in phrases.DENIES.finditer(sentence)):
         return True
     for turned in phrases.TURNS.finditer(sentence):
@@ -1131,6 +1156,27 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
     return any(phrases.PREFERRED.exact.match(sentence, end) for end in ends) and _IF.search(sentence) is None
 
 
+def _takes_away(sentence: str, held: set[str]) -> bool:
+    """Whether a sentence crosses out a value of the answer, or puts another one in its place: `change 3 to 4`."""
+    if any(_begins_with(struck, held) for struck in _STRUCK.findall(sentence)):
+        return True
+    if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
+        return True
+    swaps = phrases.SWAPS.finditer(sentence) if _IF.search(sentence) is None else ()
+    return any(_swaps(sentence[found.end() :], held) for found in swaps)
+
+
+def _swaps(text: str, held: set[str]) -> bool:
+    """Whether a text begins with a value of the answer and what takes its place: `3 to 4`."""
+    rest = text[:_NEAR_SENTENCE].lstrip(" \"'`*“‘「『")
+    return any(
+        phrases.SWAPPED.exact.match(rest, len(part)) is not None
+        for part in held
+        if part and rest[: len(part)].casefold() == part
+    )
+
+
+_STRUCK: Final = expression(r"~~\s*([^~\n]{1,60}?)\s*~~")
 _COMMA: Final = expression(r"[,;，、]\s*")
 _IF: Final = expression(r"\b(?:if|unless|wenn|falls|si|cuando)\b", re.I)
 _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")

@@ -242,7 +242,7 @@ _PERCENT: Final = frozenset(
 _IN_PERCENT: Final = frozenset(["percent", "percentage", "pct", "prozent", "pourcentage", "porcentaje", "percentuale"])
 _FULL: Final = 100
 _MULTIPLE_LINES: Final = """
-1_000: k K thousand Tsd. tausend mille mil
+1_000: k K thousand Tsd. tausend mille
 1_000_000: M mn mio mio. Mio Mio. million millions Millionen millones
 1_000_000_000: bn billion Mrd. Milliarden milliards
 """
@@ -894,9 +894,12 @@ def is_no_value(text: str) -> bool:
     return word in _NO_VALUE or _unwrapped(word).casefold() in _NO_VALUE
 
 
+_AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and more"))
+
+
 def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Whether an unquoted word is a placeholder for a value: `<name>`, `string`, or the name of its own field."""
-    if _SLOT.fullmatch(text) or tuple(name_words(text)) == names:
+    """Whether an unquoted word is a placeholder for a value: `<name>`, `string`, `etc`, the name of its own field."""
+    if _SLOT.fullmatch(text) or tuple(name_words(text)) == names or text.rstrip(".").casefold() in _AND_SO_ON:
         return True
     return text in _TYPE_WORDS and not _OF_TYPES.intersection(names)
 

@@ -71,6 +71,7 @@ from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, Tex
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
 from flujo_aros.reading.remainder import (
     Span,
+    contradiction_in,
     has_words,
     is_compared,
     is_disowned,
@@ -1091,6 +1092,9 @@ class Search(Generic[T]):
             others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
+        comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]
+        if comments and (said := contradiction_in("\n".join(comments), self.shape, value)) is not None:
+            return said
         return prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:

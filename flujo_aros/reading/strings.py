@@ -49,7 +49,7 @@ _MEMBER_WITHOUT_COLON: Final = expression(
     r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"
     r"(?:true|false|null|True|False|None|-?\d[\d.]{0,20}|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}'|“[^”\\\n]{0,80}”)\s*[,}\n]"
 )
-_KNOWN_KEY: Final = expression(r"(\w{1,60})\s*[:：]\s")
+_KNOWN_KEY: Final = expression(r"(\w{1,60})(?:\s*[:：]\s|[ \t]{1,20}-?\d[\d.]{0,20}\s*[,}\n])")
 _CUT_KEY: Final = expression(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _PLAIN_ELEMENT: Final = expression(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
@@ -346,6 +346,8 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return False
     if char == ",":
         return True
+    if char == "#":
+        return _behind_comment(around, after) in ("}", '"', "'")
     ahead = KEY_BEHIND.match(around.text, after, growing=around.growing)
     if ahead is None:
         return _member_without_colon(around, after)

@@ -150,6 +150,12 @@ def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> Non
         "Hmm, air would be the better carrier here.",
         "Air wäre passender.",
         "Final answer: air",
+        "I would change sea to air.",
+        "We should replace 3.5 with 3.1.",
+        "Swap C7 for D9.",
+        "~~sea~~ air",
+        "Corrected version:\nPX-21",
+        "Revised JSON: see the shelf list",
     ],
 )
 def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind: str) -> None:
@@ -203,6 +209,12 @@ def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind
         "Laat het me weten als je andere vragen hebt.",
         "다른 질문이 있으면 알려 주세요.",
         "All 3 labels are shown.",
+        "You can change sea to air later.",
+        "If it is urgent, change sea to air.",
+        "I replaced single quotes with double quotes.",
+        "Corrected version: PX-20, C7",
+        "A short note: the label list was kept short.",
+        "Line 3 of 4 names the shelf.",
     ],
 )
 def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
@@ -263,6 +275,8 @@ def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None
         "Les valeurs sont fictives.",
         "Esto es solo un ejemplo.",
         "以上仅为示例。",
+        "(example)",
+        "// dummy data",
         "これは例です。",
     ],
 )
@@ -283,6 +297,13 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "So nicht:\n",
         "Exemple à ne pas suivre :\n",
         "反例：\n",
+        "Por ejemplo:\n",
+        "例如：\n",
+        "Dummy data:\n",
+        "I won't answer with\n",
+        "It would be a mistake to return\n",
+        "If I had the slip, I would return:\n",
+        "The format would be as follows:\n",
         "Es lag kein Zettel bei. Das Ergebnis sähe so aus:\n",
     ],
 )
@@ -293,7 +314,12 @@ def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["I apologize for the mix-up. Here is the JSON in the correct format:\n", "This is not trivial, but here it is:\n"],
+    [
+        "I apologize for the mix-up. Here is the JSON in the correct format:\n",
+        "This is not trivial, but here it is:\n",
+        "I will not guess the weight. The parcel:\n",
+        "Given the example data, I return:\n",
+    ],
 )
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
     """Only what is said of the answer itself counts."""

@@ -713,10 +713,46 @@ def test_html_entities_in_valid_json_beside_a_doubtful_escape_are_text() -> None
         '{"number": "LH 12", "status": "delayed" /* rest as before */}',
         '{"number": "LH 12", "status": "delayed", "...": "..."}',
         '{"number": "LH 12", "status": "delayed", // other fields unchanged\n}',
+        '{"number": "LH 12", "status": "delayed", // (snip)\n}',
+        '{"number": "LH 12", "status": "delayed", "stops": ["Kiel", etc]}',
     ],
 )
 def test_an_ellipsis_is_refused_wherever_it_is(text: str) -> None:
     refused(text)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["[1, 2] + [3]", "[0] * 5", "[1, 2] ... [9]", "[1, 2] # first 2 of 9", "[1, 2]\nI kept the first two for brevity.",
+     '{"rows": [1, 2], "has_more": true}'],
+)  # fmt: skip
+def test_a_list_that_goes_on_elsewhere_is_refused(reply: str) -> None:
+    assert isinstance(read(reply, list[int]), Rejected)
+
+
+def test_a_list_beside_other_signs_is_complete() -> None:
+    for reply in ("[1, 2] - both are primes", "[1, 2]\n+1 for the idea", '{"rows": [1, 2], "has_more": false}'):
+        assert read(reply, list[int]).value == [1, 2]
+
+
+def test_a_list_among_strings_is_not_one_of_them() -> None:
+    assert isinstance(read('["a", ["b"]]', list[str]), Rejected)
+    assert read('[["a"], ["b"]]', list[str]).value == ["a", "b"]
+
+
+def test_a_comment_ends_before_the_last_closers_on_its_line() -> None:
+    assert value('{"row": 3, "letter": "A" // window}', Seat) == {"row": 3, "letter": "A"}
+    assert value('```json\n{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A" // ok }}\n```')[
+        "seat"
+    ]
+    refused('{"row": 3, "letter": "A" // see {1}', Seat)
+    refused('{"row": 3, "letter": A // B}', Seat)
+
+
+def test_many_missing_closers_are_a_cut_text() -> None:
+    refused('{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": ["A"', truncated=False)
+    three = '{"flights": [{"number": "LH 12", "status": "delayed"'
+    assert isinstance(read(three, dict[str, list[Flight]], truncated=False), Rejected)
 
 
 def test_an_item_of_a_list_in_lines_that_abbreviates_others_is_refused() -> None:
@@ -742,6 +778,27 @@ def test_an_item_of_a_list_in_lines_that_abbreviates_others_is_refused() -> None
 )
 def test_a_form_that_can_be_read_in_one_way_only_is_read(text: str) -> None:
     assert value(text)["status"] == "delayed"
+
+
+def test_lines_with_equals_signs_are_read_unless_some_have_colons() -> None:
+    assert value('number = "LH 12"\nstatus = delayed') == value("number: LH 12\nstatus: delayed")
+    refused("number = LH 12\nstatus: delayed")
+
+
+def test_lines_of_one_alternative_are_read() -> None:
+    assert value("radius: 3", Circle | Box) == {"radius": 3}
+
+
+def test_a_misspelt_key_among_the_lines_is_not_passed_over() -> None:
+    assert value("number: LH 12\nstatus: delayed\ngaet: B4")["gate"] == "B4"
+    refused("number: LH 12\nstatus: delayed\ndelay_hours: 2")
+    assert value("number: LH 12\nstatus: delayed\nterminal: 2")["gate"] is None
+
+
+def test_a_field_without_its_colon_is_read_where_its_name_is_known() -> None:
+    text = '{"number": "LH 12", "status": "delayed", delay_minutes 5}'
+    assert value(text)["delay_minutes"] == 5
+    refused('{"number": "LH 12", "status": "delayed", platform 5}')
 
 
 def test_a_missing_last_closer_is_put_in_before_prose() -> None:
@@ -818,6 +875,10 @@ def test_an_answer_that_fits_is_never_doomed(text: str) -> None:
         "// placeholder",
         "// or B",
         "// maybe 4",
+        "// row: 31",
+        "// wait, the plan says 31",
+        "// falsch, 31 ist richtig",
+        "// correction below",
     ],
 )
 def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
@@ -827,7 +888,16 @@ def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "comment", ["// was 4", "// as given", "// must be positive", "/* in row 3 */", "// correct", "// or later"]
+    "comment",
+    [
+        "// was 4",
+        "// as given",
+        "// must be positive",
+        "/* in row 3 */",
+        "// correct",
+        "// or later",
+        '// "letter": "B",',
+    ],
 )
 def test_any_other_comment_is_left_out(comment: str) -> None:
     assert value(f'{{"row": 30, {comment}\n"letter": "A"}}', Seat) == {"row": 30, "letter": "A"}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
@@ -32,6 +32,8 @@ from flujo_aros.lint.edits import Applicability, Finding, Positions
 from flujo_aros.lint.rule import rule_to_markdown
 from flujo_aros.lint.rules import RULES
 from flujo_aros.pipeline.builtins import BUILTINS
+from flujo_aros.pipeline.names import ROOTS
+from flujo_aros.pipeline.template import FILTERS
 
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
 _KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
@@ -184,11 +186,35 @@ def completions(text: str, line: int, character: int) -> list[Completion]:
     cursor = Cursor.at(text, line, character)
     if before.lstrip(" -").startswith("#"):
         return []
+    inside = _TEMPLATE.search(before)
+    if inside is not None:
+        return [Completion(each, "value") for each in _in_template(inside[1], text.split("\n")[: line + 1])]
     if cursor.key is not None and ":" in before:
         return [Completion(each, "value") for each in _values(cursor)]
     found = _properties(cursor)
     there = set(cursor.owner.members) - {cursor.key}
     return [Completion(name, "key", _about(each)) for name, each in found.items() if name not in there]
+
+
+_TEMPLATE: Final = re.compile(r"\{\{([^{}]*)$")
+_STEP_NAME: Final = re.compile(r"^\s*-?.*?\bname:\s*[\"']?([A-Za-z_]\w*)")
+
+
+def _in_template(before: str, lines: Sequence[str]) -> list[str]:
+    """What may follow in a template, after `before`: the variables and the values of earlier steps, or the filters.
+
+    `lines` are those of the document up to the cursor. The last name in them is that of the step itself.
+    """
+    if re.search(r"\|\s*\w*$", before):
+        return sorted(FILTERS)
+    first = next((at for at, each in enumerate(lines) if each.startswith("steps:")), len(lines))
+    names = [found[1] for each in lines[first:] if (found := _STEP_NAME.match(each)) is not None][:-1]
+    values = [f"{name}.output" for name in dict.fromkeys(names)]
+    if re.search(r"\bsteps\.\w*$", before):
+        return values
+    if re.search(r"[\w\])]\.\w*$", before):
+        return []  # a key of a value
+    return [*(root for root in ROOTS if root != "steps"), *(f"steps.{each}" for each in values)]
 
 
 @dataclass(eq=False, slots=True)

@@ -209,6 +209,35 @@ def test_what_may_be_typed_here(text: str, among: set[str], not_among: set[str])
     assert not found & not_among
 
 
+STEPS = """\
+agents: {writer: {name: author, model: test}}
+steps:
+  - name: draft
+    uses: agents.writer
+  - {name: check, uses: agents.writer}
+  - name: send
+    input: """
+
+
+@pytest.mark.parametrize(
+    ("template", "among", "not_among"),
+    [
+        ('"{{ ', {"input", "previous_step", "context", "steps.draft.output", "steps.check.output"}, {"steps", "name"}),
+        ('"Dear {{ input }}, {{ st', {"steps.draft.output"}, {"steps.send.output", "steps.author.output"}),
+        ('"{{ steps.', {"draft.output", "check.output"}, {"input", "send.output"}),
+        ('"{{ input | up', {"upper", "lower"}, {"input"}),
+        ('"{{ input.', set(), {"input", "upper"}),
+        ('"{{ input }} ', set(), {"input", "upper", "steps.draft.output"}),
+        ("|\n      Dear {{ ", {"input", "steps.draft.output"}, {"name"}),
+    ],
+)
+def test_what_may_be_typed_in_a_template(template: str, among: set[str], not_among: set[str]) -> None:
+    text = STEPS + template
+    found = {each.label for each in completions(text, text.count("\n"), len(text.rpartition("\n")[2]))}
+    assert among <= found
+    assert not found & not_among
+
+
 def test_completion_takes_any_text_and_any_place() -> None:
     for text in ("", "\n\n", "- - -", "a: [", "\t- x", ": :", "steps:\n - {", "é: 🙂\n  - "):
         for line in range(text.count("\n") + 2):

@@ -405,6 +405,7 @@ NEVER: Final = Phrases(
     r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
     r"|json|output|response|answer|record)|par exemple|por ejemplo|zum beispiel|z\.\s?b\.|per esempio|por exemplo"
     r"|例如|比如|例えば)\s*[:：,，]?\Z",
+    r"\A(?:not|nicht|pas|no)\Z",
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
     r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t) (?:answer|return|reply|respond"
@@ -467,6 +468,7 @@ CHOICE_BETWEEN: Final = Phrases(
 """Between two values: they are alternatives."""
 
 ELIDES: Final = Phrases(
+    r"\bonly (?:the )?(?:first |last )?\d+ (?:out )?of (?:the )?\d+\b",
     r"^[\s#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
     r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
@@ -648,6 +650,7 @@ SWAPS: Final = Phrases(
     r"(?: rather| now| then)?\s)?(?:change[ds]?|replace[ds]?|swap(?:ped)?|switch(?:ed)?|correct(?:ed)?|turn(?:ed)?"
     r"|ändere|ersetze|ich (?:ändere|ersetze)|remplace[rz]?|je (?:change|remplace)|changer?|cambi[aeo]r?"
     r"|reemplaz\w+)\s+",
+    r"\b(?:changed|moved|switched|went|updated|corrected|amended) from\s+",
     r"(?:把|将|將|改)",
 )
 """The beginning of a sentence that puts one value in place of another."""

@@ -233,7 +233,7 @@ class StageFinished(_Emitted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagePassed(_Emitted):
+class StageSkipped(_Emitted):
     """A stage of the ladder was skipped, and why, in one sentence."""
 
     stage: str
@@ -318,7 +318,7 @@ Event: TypeAlias = (
     | ReadFinished
     | StageStarted
     | StageFinished
-    | StagePassed
+    | StageSkipped
     | AskStarted
     | AskFinished
     | LiveEvent
@@ -382,7 +382,7 @@ def emit(event: Event) -> None:
 
     >>> seen = []
     >>> with observing(seen.append), span(StepStarted(run_id="r", name="extract", kind="step")):
-    ...     emit(StagePassed(stage="retry", why="no budget"))
+    ...     emit(StageSkipped(stage="retry", why="no budget"))
     >>> seen[1].scope.step_name
     'extract'
     """

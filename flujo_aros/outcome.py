@@ -126,7 +126,7 @@ class Draft:
 class Attempt:
     """One attempt to get a value: the stage, its outcome, the text of the model, the usage and the duration.
 
-    `stage` is "first" for the model's own reply. `outcome` is accepted, degraded, rejected, or "passed" for a stage
+    `stage` is "first" for the model's own reply. `outcome` is accepted, degraded, rejected, or "skipped" for a stage
     that was skipped or ended early; then `why` gives the reason.
     """
 
@@ -147,7 +147,7 @@ class Attempt:
 
     def unmasked(self) -> str:
         """The attempt in words, with the text as the model wrote it."""
-        if self.outcome == "passed":
+        if self.outcome == "skipped":
             return f"{self.stage}: not run, {self.why}"
         reason = f", {self.reason.value}" if self.reason else ""
         spent = f" ({_spent(self.usage)})" if self.usage.requests else ""
@@ -407,7 +407,7 @@ class Degraded:
 
 def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
     """The stages that ran, each once, in their order."""
-    ran = (attempt.stage for attempt in attempts if attempt.outcome != "passed" and attempt.stage != "first")
+    ran = (attempt.stage for attempt in attempts if attempt.outcome != "skipped" and attempt.stage != "first")
     return tuple(dict.fromkeys(ran))
 
 

@@ -271,7 +271,7 @@ def _part_rows(part: Part, timeline: _Timeline, depth: int, turns: Mapping[int, 
         yield timeline.row(depth, who, Text(spent, style="red" if failed else ""), part, "red" if failed else "blue")
         if part.prompt:
             yield timeline.text(depth + 1, "asked", part.prompt)
-    elif part.outcome == "passed":
+    elif part.outcome == "skipped":
         yield timeline.row(depth, part.stage, Text(f"not run: {part.why}", style="dim"))
     else:
         ended = Text.assemble(worded(part.outcome), *_also(f"because {part.because}" if part.because else ""))
@@ -366,7 +366,7 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
         reply = ShownReply.of_reading(part)
         yield Text.assemble("read: ", worded(reply.outcome), f", {reply.words}")
         yield from reply_parts(reply, width)
-    elif part.outcome == "passed":
+    elif part.outcome == "skipped":
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
         after = f", after {counted(part.calls, 'call')}" if part.calls else ""

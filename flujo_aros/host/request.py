@@ -62,7 +62,7 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit, is_heard, span
+from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, emit, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
 from flujo_aros.host.models import can_stream, profile_of
@@ -530,7 +530,7 @@ def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRe
     words = in_words(parameters)
     if words is not None:
         run.exchange.schema_refused = said = f"{why}; prompted with the schema instead"
-        emit(StagePassed(stage=parameters.output_mode, why=said, model=run.exchange.model))
+        emit(StageSkipped(stage=parameters.output_mode, why=said, model=run.exchange.model))
     return words
 
 

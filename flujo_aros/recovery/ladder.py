@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from flujo_aros.configured import Configured
 from flujo_aros.contract import Contract, Event, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
+from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
@@ -211,7 +211,7 @@ class Climb(Generic[T]):
             past = self._foreseeing(past, ordered[index + 1 :])
             if past.current.reason not in stage.answers:
                 continue
-            if (why := self._why_passed(stage, past)) is not None:
+            if (why := self._why_skipped(stage, past)) is not None:
                 self._pass(stage, why)
                 continue
             outcome = yield from self._stage(stage, past)
@@ -229,11 +229,11 @@ class Climb(Generic[T]):
     def _foreseeing(self, past: Past, later: Sequence[AnyStage]) -> Past:
         """The history so far, with what the remaining stages would and may do."""
         mine = (stage for stage in later if stage.sees_question and past.current.reason in stage.answers)
-        asking = [stage for stage in mine if self._why_passed(stage, past) is None]
+        asking = [stage for stage in mine if self._why_skipped(stage, past) is None]
         enforced = any(stage.enforces(self._task, past) for stage in asking)
         return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
-    def _why_passed(self, stage: AnyStage, past: Past) -> str | None:
+    def _why_skipped(self, stage: AnyStage, past: Past) -> str | None:
         """Why a stage is skipped: it could do nothing, the limits leave it no room, or it never produced a value."""
         why = stage.passes(self._task, past)
         if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
@@ -257,8 +257,8 @@ class Climb(Generic[T]):
 
     def _pass(self, stage: AnyStage, why: str) -> None:
         known = self._task.contract.fingerprint
-        emit(StagePassed(stage=stage.stage, why=why, schema_hash=known, model=self._task.model))
-        self._attempts.append(Attempt(stage.stage, "passed", why=why))
+        emit(StageSkipped(stage=stage.stage, why=why, schema_hash=known, model=self._task.model))
+        self._attempts.append(Attempt(stage.stage, "skipped", why=why))
 
     def _stage(self, stage: AnyStage, past: Past) -> Plan[T]:
         name, before = stage.stage, self._calls

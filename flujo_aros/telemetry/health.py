@@ -360,7 +360,7 @@ def diagnose(connection: Connection, span: Span) -> Health:
     readings = count(READINGS, "stage", "model", "step_place", "outcome", "trust", "reason")
     asks = count(ASKS, "model", "stage", sums=USED)
     faults = count(ASKS, "model", where=ASKS.c.fault.is_not(None))
-    ran = count(STAGES, "stage", "outcome", where=STAGES.c.outcome != "passed")
+    ran = count(STAGES, "stage", "outcome", where=STAGES.c.outcome != "skipped")
     edits = count(REPAIRS, "code", "risk", "place", "step_place", "model", where=REPAIRS.c.again.is_(False))
 
     first = [row for row in readings if row.stage == "first"]

@@ -468,7 +468,7 @@ class Journal:
         when = sa.true() if since is None else STAGES.c.started >= since.timestamp()
         keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
         saved = sa.func.sum(sa.case((STAGES.c.outcome == "accepted", 1), else_=0))
-        ended = STAGES.c.outcome.not_in(("passed", "running", "interrupted"))
+        ended = STAGES.c.outcome.not_in(("skipped", "running", "interrupted"))
         query = sa.select(*keys, sa.func.count(), saved, sa.func.sum(STAGES.c.calls)).group_by(*keys).order_by(*keys)
         query = query.where(when, ended, STAGES.c.schema_hash.is_not(None))
         with self._reading() as connection:

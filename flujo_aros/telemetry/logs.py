@@ -87,7 +87,7 @@ class Logging:
                 return self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes
             case events.StageFinished():
                 return _level(event.outcome), "stage %s %s after %d calls", event.stage, event.outcome, event.calls
-            case events.StagePassed():
+            case events.StageSkipped():
                 return self._detail, "stage %s did not run: %s", event.stage, event.why
             case _:
                 return None

@@ -79,7 +79,7 @@ class Spans:
             events.AgentFinished: self._agent_finished,
             events.StageStarted: self._stage_started,
             events.StageFinished: self._stage_finished,
-            events.StagePassed: self._stage_passed,
+            events.StageSkipped: self._stage_skipped,
             events.AskStarted: self._ask_started,
             events.AskFinished: self._ask_finished,
             events.ReadFinished: self._read_finished,
@@ -156,8 +156,8 @@ class Spans:
             tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
             self._around(event, beyond=event.scope.id).add_event(name, tags)
 
-    def _stage_passed(self, event: events.StagePassed) -> None:
-        self._around(event).add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
+    def _stage_skipped(self, event: events.StageSkipped) -> None:
+        self._around(event).add_event(names.STAGE_SKIPPED, {names.STAGE: event.stage})
 
     def _ask_started(self, event: events.AskStarted) -> None:
         span = self._around(event)

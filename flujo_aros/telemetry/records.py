@@ -153,13 +153,13 @@ class JournalNote(_OfStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalStage(_OfStep):
-    """One stage of a ladder that ran, or was skipped: then `outcome` is `passed`, and `why` says why."""
+    """One stage of a ladder that ran, or was skipped: then `outcome` is `skipped`, and `why` says why."""
 
     stage: str
     because: str | None = None
     schema_hash: str | None = None
     outcome: str = "running"
-    """`accepted`, `degraded`, `rejected`, `running`, `interrupted` or `passed`."""
+    """`accepted`, `degraded`, `rejected`, `running`, `interrupted` or `skipped`."""
     reason: str | None = None
     calls: int = 0
     why: Masked = ""
@@ -489,7 +489,7 @@ class Chapter:
     @property
     def ran(self) -> frozenset[str]:
         """The stages that ran."""
-        return frozenset(stage.stage for stage in self.stages if stage.outcome != "passed")
+        return frozenset(stage.stage for stage in self.stages if stage.outcome != "skipped")
 
     @property
     def nested_parts(self) -> Iterator[tuple[Part, bool]]:
@@ -657,9 +657,9 @@ class Recorder:
             case events.StageStarted():
                 began = {"because": event.reason, "reason": None, "started": event.at}
                 yield self._opened(event, _of(JournalStage, event, **self._own(event), **began))
-            case events.StagePassed():
-                passed = {"outcome": "passed", "started": event.at, "seconds": 0.0}
-                yield _of(JournalStage, event, **self._own(event), **passed)
+            case events.StageSkipped():
+                skipped = {"outcome": "skipped", "started": event.at, "seconds": 0.0}
+                yield _of(JournalStage, event, **self._own(event), **skipped)
             case events.StageFinished():
                 if (stage := self._closed(event, JournalStage)) is not None:
                     kept = {"because": stage.because, "schema_hash": stage.schema_hash}

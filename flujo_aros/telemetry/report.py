@@ -113,7 +113,7 @@ def _edits(repairs: Iterable[Repair | JournalRepair]) -> set[tuple[str, tuple[in
 
 def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
     """A ladder of the stages that ran; their options are not in the journal, so the outcome may differ."""
-    names = dict.fromkeys(stage.stage for stage in chapter.stages if stage.outcome != "passed")
+    names = dict.fromkeys(stage.stage for stage in chapter.stages if stage.outcome != "skipped")
     stages = [{"stage": name, "model": "recorded"} if name == "escalate" else {"stage": name} for name in names]
     return Ladder.model_validate({"stages": stages}) if stages else None
 
@@ -171,7 +171,7 @@ def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
 class Entry:
     """A model call, a reply, a stage with its own calls and replies, or stages in a row that did not run."""
 
-    kind: Literal["call", "reply", "stage", "passed"]
+    kind: Literal["call", "reply", "stage", "skipped"]
     shown: JournalAsk | ShownReply | JournalStage | None = None
     by: str = ""
     """The agent of an ensemble that was called, and its turn."""
@@ -231,12 +231,12 @@ def _entries(chapter: Chapter) -> list[Entry]:
             entry = Entry("call" if shown is part else "reply", shown, turns.get(part.id, ""))
             mine = rung is not None and isinstance(rung.shown, JournalStage) and part.stage == rung.shown.stage
             (rung.inside if rung is not None and mine else found).append(entry)
-        elif part.outcome != "passed":
+        elif part.outcome != "skipped":
             rung = Entry("stage", part)
             found.append(rung)
         else:
-            if not found or found[-1].kind != "passed":
-                found.append(Entry("passed"))
+            if not found or found[-1].kind != "skipped":
+                found.append(Entry("skipped"))
             found[-1].inside.append(Entry("stage", part))
     return found
 
@@ -268,7 +268,7 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
     total = story.seconds
     for section in sections:
         chapter, asked, ran = section.chapter, section.chapter.turns, section.chapter.ran
-        inside: list[_Timed] = [*chapter.asks, *(stage for stage in chapter.stages if stage.outcome != "passed")]
+        inside: list[_Timed] = [*chapter.asks, *(stage for stage in chapter.stages if stage.outcome != "skipped")]
         for each in (*([chapter.step] if chapter.step else []), *sorted(inside, key=attrgetter("id"))):
             since = each.started - story.run.started
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)

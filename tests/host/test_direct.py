@@ -20,7 +20,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros import Accepted, AgentSpec, Aros, Reason, Rejected, UsageError, observing
 from flujo_aros.contract import Output, compile_contract
-from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, ReadFinished, StageFinished, StagePassed
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, ReadFinished, StageFinished, StageSkipped
 from flujo_aros.host import calls_made_by, request_once, run_agent
 from flujo_aros.testing import ScriptedModel
 
@@ -95,7 +95,7 @@ class Scripted:
             raise reply
 
 
-TOLD = (AgentFinished, AskFinished, ReadFinished, StageFinished, StagePassed)
+TOLD = (AgentFinished, AskFinished, ReadFinished, StageFinished, StageSkipped)
 
 
 async def story_of(replies, contract, *, instrumented, native, streamed):

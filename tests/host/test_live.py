@@ -21,7 +21,7 @@ from flujo_aros.events import (
     AskStarted,
     PartialValue,
     ReadFinished,
-    StagePassed,
+    StageSkipped,
     TextAppended,
     TextDelta,
     TextReplaced,
@@ -336,7 +336,7 @@ def test_the_ladder_goes_on_from_a_stopped_reply_but_asks_for_no_more_of_it(endl
     assert result.outcome.value == PEN
     assert result.outcome.origin == "retry"
     assert seen(pieces) == GOOD
-    assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["resume"]
+    assert [event.stage for event in heard if isinstance(event, StageSkipped)] == ["resume"]
     assert "repeated the same text" in script.prompt(1) or "nothing but whitespace" in script.prompt(1)
     assert len(script.prompt(1)) < 2_000
 

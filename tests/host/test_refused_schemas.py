@@ -11,7 +11,7 @@ from pydantic_ai.models.fallback import FallbackModel
 
 from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
 from flujo_aros.contract import compile_contract
-from flujo_aros.events import StagePassed
+from flujo_aros.events import StageSkipped
 from flujo_aros.host import Run, is_refused, refuses_schema, remember, run_agent
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
@@ -193,7 +193,7 @@ def test_steps_of_one_run_remember_what_was_refused(streamed):
     assert (result.status.value, result.output) == ("completed", [PEN, PEN, PEN])
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "prompted", "prompted"]
     assert (result.usage.requests, result.usage.unmeasured_requests) == (4, 1)
-    passed = [event for event in heard if isinstance(event, StagePassed)]
+    passed = [event for event in heard if isinstance(event, StageSkipped)]
     assert [event.stage for event in passed] == ["native"] * 3
     assert [event.why.rpartition("; ")[2] for event in passed] == [
         "prompted with the schema instead",
@@ -240,7 +240,7 @@ def test_a_stage_whose_schema_is_refused_asks_in_words_and_the_run_remembers():
     assert (runs[0].outcome.value, runs[0].outcome.origin, runs[0].calls) == (PEN, "constrain", 3)
     assert [asked.output_mode for asked in model.asked] == ["prompted", "native", "text", "prompted"]
     assert "qty" in model.asked[2].prompt
-    assert [attempt.outcome for attempt in runs[1].outcome.attempts] == ["rejected", "passed"]
+    assert [attempt.outcome for attempt in runs[1].outcome.attempts] == ["rejected", "skipped"]
 
 
 def test_a_stage_makes_no_second_call_beyond_the_limit():

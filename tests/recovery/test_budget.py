@@ -22,7 +22,7 @@ from flujo_aros import (
     observing,
 )
 from flujo_aros.contract import winner_in
-from flujo_aros.events import StageFinished, StagePassed, StageStarted
+from flujo_aros.events import StageFinished, StageSkipped, StageStarted
 from flujo_aros.recovery import (
     Achieved,
     Ask,
@@ -139,8 +139,8 @@ def test_never_one_call_more_than_allowed(
     if isinstance(step, Rejected):
         attempts = step.attempts
         assert Usage.total(each.usage for each in attempts[1:]) == Usage.total(reported)
-        passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
-        assert [(each.stage, each.why) for each in attempts if each.outcome == "passed"] == passed
+        passed = [(event.stage, event.why) for event in heard if isinstance(event, StageSkipped)]
+        assert [(each.stage, each.why) for each in attempts if each.outcome == "skipped"] == passed
 
 
 @pytest.mark.parametrize(("most", "calls"), [("0.0000001", 1), ("0.3", 1), ("0.5", 2), ("0.6", 2), ("9", 5)])
@@ -174,11 +174,11 @@ def test_what_a_limit_refuses_is_a_recorded_reason(options, why):
     assert asks == []
     assert [(attempt.stage, attempt.outcome) for attempt in outcome.attempts] == [
         ("first", "rejected"),
-        ("llm_repair", "passed"),
-        ("retry", "passed"),
+        ("llm_repair", "skipped"),
+        ("retry", "skipped"),
     ]
     assert why in outcome.attempts[1].why
-    assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["llm_repair", "retry"]
+    assert [event.stage for event in heard if isinstance(event, StageSkipped)] == ["llm_repair", "retry"]
 
 
 def test_a_limit_that_is_met_inside_of_a_stage_is_reported_too():
@@ -194,14 +194,14 @@ def test_a_call_that_the_caller_refuses_is_no_call_and_ends_all_asking():
     assert [ask.stage for ask in asks] == ["llm_repair", "llm_repair"]
     ended = [(event.stage, event.calls) for event in heard if isinstance(event, StageFinished)]
     assert ended == [("llm_repair", 1), ("degrade", 0)]
-    passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
+    passed = [(event.stage, event.why) for event in heard if isinstance(event, StageSkipped)]
     assert passed == [(stage, "the run may use 2 model calls") for stage in ("llm_repair", "retry")]
     assert isinstance(outcome, Degraded)
     assert [(each.stage, each.outcome) for each in outcome.because.attempts] == [
         ("first", "rejected"),
         ("llm_repair", "rejected"),
-        ("llm_repair", "passed"),
-        ("retry", "passed"),
+        ("llm_repair", "skipped"),
+        ("retry", "skipped"),
     ]
 
 
@@ -215,7 +215,7 @@ def test_a_call_that_one_stage_cannot_make_leaves_the_next_one_its_turn():
 def test_stages_without_calls_run_where_calls_are_used_up():
     _, outcome = climbed((Retry(), Degrade()), Reply(BAD), max_calls=0)
     assert isinstance(outcome, Degraded)
-    assert outcome.because.attempts[1].outcome == "passed"
+    assert outcome.because.attempts[1].outcome == "skipped"
 
 
 def test_fallback_stages_are_counted_and_repair_is_not():
@@ -223,7 +223,7 @@ def test_fallback_stages_are_counted_and_repair_is_not():
     asks, outcome = climbed(stages, Reply("junk"), Reply("no"), Reply("junk"), max_stages=1)
     assert [ask.stage for ask in asks] == ["llm_repair", "retry"]
     assert isinstance(outcome, Rejected)
-    assert [attempt.stage for attempt in outcome.attempts if attempt.outcome == "passed"] == ["extract", "degrade"]
+    assert [attempt.stage for attempt in outcome.attempts if attempt.outcome == "skipped"] == ["extract", "degrade"]
 
 
 def test_a_deadline_without_a_clock_is_refused():

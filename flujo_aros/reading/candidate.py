@@ -256,12 +256,13 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
 def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     """As `read_strict`; `Invalid` where it is JSON and not such a value, or None if it trips a guard or is not JSON."""
     values, shape = contract.values, contract.values.shape
-    doubts = _DOUBTS.may_match(text)
-    if shape.has_only_aliases or (doubts and "\\" in text and SUSPECT_ESCAPE.search(text)):
+    if shape.has_only_aliases:
         return None
     valid = values.strict_json(text)
     if not isinstance(valid, Valid):
         return valid
+    if (doubts := _DOUBTS.may_match(text)) and "\\" in text and SUSPECT_ESCAPE.search(text):
+        return None
     value: object = valid[0]
     plain = value.__class__ is dict or value.__class__ is list  # no model is made of a frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):

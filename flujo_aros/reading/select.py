@@ -243,7 +243,7 @@ class Search(Generic[T]):
 
     def _fenced(self) -> Reading[T] | None:
         """Valid JSON in the only place of the text where an answer can begin: what most replies with a fence are."""
-        place = lone_fence(self.text) if self.quick and self.options.max_candidates else None
+        place = lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
         if place is None:
             return None
         start, end = place

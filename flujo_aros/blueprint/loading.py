@@ -287,6 +287,14 @@ _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 _DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
 """Keywords that may declare properties in addition to `properties`."""
 _KNOWN: Final = CONSTRAINING | ANNOTATING
+_FORMATS: Final = frozenset(
+    (
+        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
+        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "regex", "json-pointer"),
+        *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal"),
+    )
+)
+"""The formats of JSON Schema and OpenAPI; a validator ignores any other."""
 _CLOSE: Final = 0.8
 """How similar to a keyword a key must be to count as misspelt; any other key is an annotation."""
 _MOST_UNDECLARED: Final = 50
@@ -319,6 +327,11 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
     for _, part in parts_of(schema):
         members = part.members
         parts.append(members)
+        form = members["format"].value if "format" in members else None
+        meant = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
+        if meant is not None:
+            words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {meant!r}?"
+            yield members["format"].place, Hint(words, Suggestion(str(form), meant, sure=True))
         for word in members:
             near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
             if near:

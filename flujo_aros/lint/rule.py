@@ -406,7 +406,8 @@ def _is_sure(problem: Problem) -> bool:
     found = problem.suggestion
     if found is None or not found.sure:
         return False
-    return not is_input(found.written) or problem.path.startswith("steps[0].")
+    of_input = found.meant == "input" and is_input(found.written)
+    return not of_input or problem.path.startswith("steps[0].")
 
 
 def _is_around(path: str, other: str) -> bool:

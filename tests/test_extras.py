@@ -80,7 +80,7 @@ def test_the_linter_names_its_extra() -> None:
 
 @pytest.mark.parametrize("absent", [AGENTS, "yaml"])
 def test_the_command_says_in_one_line_which_extra_it_needs(absent: str) -> None:
-    code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.script import main; main()"
+    code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.__main__ import main; main()"
     result = python(code, absent=absent)
     assert result.stderr == "the command aros needs an extra: pip install 'flujo_aros[pipelines]'\n"
     assert (result.stdout, result.returncode) == ("", 2)

@@ -1,5 +1,28 @@
-"""`python -m flujo_aros.cli` is `aros`, for when the script is not on the path."""
+"""The script `aros`, and `python -m flujo_aros.cli`.
 
-from flujo_aros.cli.script import main
+An installation of the reader alone has the script, too: it then says which extra the command needs.
+"""
 
-main()
+from __future__ import annotations
+
+import sys
+
+from flujo_aros.lazy import missing_extra
+
+
+def main() -> None:
+    """Run the command line and exit; if the extra of the command is missing, say in one line what to install."""
+    try:
+        from flujo_aros.cli.main import main as command_line  # here: the reader alone does not install typer
+
+        command_line()
+    except ModuleNotFoundError as error:
+        needed = missing_extra(error, "the command aros", "flujo_aros.cli")
+        if needed is None:
+            raise
+        sys.stderr.write(f"{needed}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from flujo_aros.blueprint.loading import read_text
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Cancel, Check, Fork, Modules, Status, Submit, Worker
 from flujo_aros.cli.execute import allowing, execute, finish, journal, question_with
-from flujo_aros.cli.plan import load_to_run
+from flujo_aros.cli.plan import check_deps, load_to_run
 from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.screen import Text, print_json, print_lines, say, stderr_console, stdout_console, worded
 from flujo_aros.cli.shown import new_mask
@@ -309,7 +309,9 @@ def fork_command(options: Fork) -> None:
             document = {**document, **document_of(Blueprint(blueprint=file))}  # and keep the models it was given
         if options.ladder is not None:
             document = {**document, "ladder": args.ladder_in(str(options.ladder), "--ladder")}
-        pipeline, own = loaded_document(document, options), args.given_deps(options)
+        pipeline = loaded_document(document, options)
+        check_deps(pipeline, options)
+        own = args.given_deps(options)
 
         def keep(runner: Runner) -> None:
             engine.documents[engine.register(runner, own)] = document

@@ -132,12 +132,11 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 
 
 def check_deps(pipeline: Pipeline, options: Deps) -> None:
-    """Print a warning to stderr if an agent declares the type of its deps and there are none."""
+    """Raise `UsageError` if an agent declares the type of its deps and there are none, before any model is paid."""
     with stdout_reserved():  # what an imported module prints is not the result
         step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:
-        words = f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME"
-        say(Text.assemble(("warning: ", "yellow"), words))
+        raise UsageError(f"the agent of step {step!r} declares a deps_type: pass its deps with --deps MODULE:NAME")
 
 
 def _check_model(blueprint: Path, step: PipelineStep) -> None:

@@ -204,6 +204,7 @@ def resume_command(options: Resume) -> None:
     blueprint, saved = _saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
     pipeline = load_to_run(Blueprint(**vars(options) | {"blueprint": blueprint}))
+    check_deps(pipeline, options)
     if ensemble is not None:
         pipeline = with_options(pipeline, blueprint, **ensemble)
     if options.answer is None and not at_a_terminal():
@@ -265,7 +266,9 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str]
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
         if options.answer is None and not at_a_terminal():
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
-        pipeline, own = loaded_document(document, options), args.given_deps(options)
+        pipeline = loaded_document(document, options)
+        check_deps(pipeline, options)
+        own = args.given_deps(options)
         allowed, file = allowing(options, models=False), Path(str(document["source"]))
 
         def proceed(_: PausedRun, text: str) -> RunResult:

@@ -93,12 +93,17 @@ def test_what_cannot_be_the_deps_is_an_error_before_the_run(aros: Aros, deps: st
     assert not Path("asked.txt").exists()
 
 
-def test_an_agent_that_declares_its_deps_has_a_warning_without_them(aros: Aros) -> None:
+def test_a_run_of_an_agent_that_declares_its_deps_needs_them_before_a_model_is_called(aros: Aros) -> None:
     ended = run(aros)
-    assert ended.exit_code == 1
-    assert (
-        "warning: the agent of step 'ask' declares a deps_type: pass its deps with --deps MODULE:NAME" in ended.stderr
-    )
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "the agent of step 'ask' declares a deps_type: pass its deps with --deps MODULE:NAME" in ended.stderr
+    assert "started" not in ended.stderr
+
+
+def test_an_answer_without_the_deps_leaves_the_run_paused(aros: Aros) -> None:
+    run(aros, "--deps", "shop:shop", "--state", "state.json", blueprint="asks.yaml")
+    ended = aros("resume", "state.json", "--answer", "yes", "--allow", "./shop.py")
+    assert (ended.exit_code, Path("state.json").exists()) == (2, True)
 
 
 def test_the_rows_of_a_batch_and_of_an_evaluation_share_what_is_made_once(aros: Aros) -> None:

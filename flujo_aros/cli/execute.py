@@ -32,6 +32,7 @@ from flujo_aros.cli.shown import new_mask, show_traceback, without_secrets
 from flujo_aros.ensemble.log import LogEvent
 from flujo_aros.ensemble.views import stage_line
 from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.human import was_refused
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
 from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
@@ -139,11 +140,15 @@ def finish(
     allow_degraded: bool = False,
     question: str = "",
     show: Callable[[Any], None] = print_result,
+    answered: PausedRun | None = None,
 ) -> None:
-    """Print the result of a run, and its question if it paused, and exit with its exit code."""
+    """Print the result of a run, and its question if it paused, and exit with its exit code.
+
+    A run that does not accept the answer to the pause `answered` prints only why, and its question.
+    """
     if as_json:
         print_json(result.to_dict())
-    else:
+    elif answered is None or not was_refused(answered, result.paused):
         print_summary(result, stderr_console())
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
             show(result.to_dict()["output"])

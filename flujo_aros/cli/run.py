@@ -198,8 +198,9 @@ def resume_command(options: Resume) -> None:
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
             raise UsageError(f"STATE: {missing} in {PAUSED}; give its state file, or --db for a database")
     if db is not None:
-        result, question = _resume_durably(options, str(state), db)
-        finish(result, as_json=options.as_json, allow_degraded=options.allow_degraded, question=question)
+        result, question, asking = _resume_durably(options, str(state), db)
+        allow = options.allow_degraded
+        finish(result, as_json=options.as_json, allow_degraded=allow, question=question, answered=asking)
         return
     blueprint, saved = _saved(state)
     row, ensemble = saved.get("row"), saved.get("ensemble")
@@ -226,11 +227,13 @@ def resume_command(options: Resume) -> None:
         kept = again or state
         return result
 
-    result = _answered(PausedRun.from_dict(saved["paused"]), options.answer, lambda: f"its state is in {kept}", proceed)
+    asking = PausedRun.from_dict(saved["paused"])
+    result = _answered(asking, options.answer, lambda: f"its state is in {kept}", proceed)
     if row is not None:
         _write_row(row, result)
     show = print_result if ensemble is None else show_figures
-    finish(result, as_json=options.as_json, allow_degraded=options.allow_degraded, question=question, show=show)
+    allow = options.allow_degraded
+    finish(result, as_json=options.as_json, allow_degraded=allow, question=question, show=show, answered=asking)
 
 
 def _state_of(run: str) -> Path | None:
@@ -253,14 +256,17 @@ def _refuse_two(state: Path, db: str) -> None:
         raise UsageError(f"STATE: `last` may be {one}, in {PAUSED}, or {two}, in the database; give one of these ids")
 
 
-def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str]:
-    """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
+def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str, PausedRun]:
+    """Answer a run of a database and continue it here. Returns its result, its question if it pauses again, and the
+    pause that was answered."""
+
+    from flujo_aros.durable.engine import not_waiting
 
     with open_engine(db) as engine:
         waiting = engine.store.runs(statuses=["paused"], limit=1) if run == "last" else []
         row = waiting[0] if waiting else engine.store.run(run)
         if row.status != "paused" or row.paused is None:
-            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
+            raise not_waiting(row.run_id, row.status)
         document = engine.store.document(row.version)
         if document is None:
             raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
@@ -277,8 +283,9 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str]
             return execute(file, pipeline, task, as_json=options.as_json, engine=engine, prepare=keep)
 
         where = f"answer it with: {resume_hint(row.run_id, db)}{allowed}"
-        result = _answered(PausedRun.from_dict(row.paused), options.answer, lambda: where, proceed)
-        return result, question_of(result, db, allowed)
+        asking = PausedRun.from_dict(row.paused)
+        result = _answered(asking, options.answer, lambda: where, proceed)
+        return result, question_of(result, db, allowed), asking
 
 
 def _answered(

@@ -494,7 +494,7 @@ class Durable:
     def answer(self, row: RunRow, value: Any, *, here: bool = False) -> None:
         """Continue a paused run with an answer, on any worker. Raises `UsageError` if it does not wait for one."""
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status} and is not waiting for an answer")
+            raise not_waiting(row.run_id, row.status)
         if not self._continue(row, here=here, answer={"value": value}, takeovers=0):
             raise UsageError(f"run {row.run_id} has just been answered by someone else")
 
@@ -781,6 +781,12 @@ def version_of(pipeline: Pipeline) -> str:
     """A hash of everything that determines what a run does: its steps with their contracts, and their ladders."""
     ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
+
+
+def not_waiting(run_id: str, status: str) -> UsageError:
+    """The error for an answer to a run that is not paused."""
+    ended = {"completed": "has completed", "failed": "has failed", "cancelled": "was cancelled"}
+    return UsageError(f"run {run_id} {ended.get(status, f'is {status}')} and is not waiting for an answer")
 
 
 def no_deps(step: str) -> str:

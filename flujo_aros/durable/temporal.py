@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
-from flujo_aros.durable.engine import another_request, no_deps, task_of, version_of
+from flujo_aros.durable.engine import another_request, no_deps, not_waiting, task_of, version_of
 from flujo_aros.durable.handle import result_of
 from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
@@ -532,7 +532,7 @@ class TemporalHandle:
         """Answer a paused run. Raises `UsageError` if it is not paused."""
         status = await self.status()
         if status != "paused":
-            raise UsageError(f"run {self._run_id} is {status} and is not waiting for an answer")
+            raise not_waiting(self._run_id, status)
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:

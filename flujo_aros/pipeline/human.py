@@ -18,14 +18,16 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options
-from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork
+from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork, PausedRun
 from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 
 if TYPE_CHECKING:
     from flujo_aros.host import Decision, Deferral
 
+_REFUSED: Final = "\nThe answer was not accepted:"
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
 
@@ -97,23 +99,31 @@ def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
     if isinstance(answer, str):
         outcome = read(answer, contract, truncated=False)
         if isinstance(outcome, Rejected) and outcome.reason is Reason.NO_JSON:
-            return replace(outcome, issues=(_no_answer(answer),))
+            return replace(outcome, issues=(_no_answer(answer, contract),))
         return outcome
     return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
 
 
-def _no_answer(given: str) -> Issue:
-    said = (
-        f"{shorten(given, 60, placeholder='…')!r} is not one of the possible answers"
-        if given.strip()
-        else "it is empty"
-    )
+def _no_answer(given: str, contract: Contract[Any]) -> Issue:
+    found = repr(shorten(given, 60, placeholder="…"))
+    said = f"{found} is not one of the possible answers"
+    if not given.strip():
+        said = "it is empty"
+    elif "string" not in contract.shape.types:
+        said = f"expected {wanted_type(contract.shape)}, found the string {found}"
     return Issue("$", Reason.NO_JSON.value, said)
 
 
 def refused_answer(message: str, outcome: Outcome[Any]) -> str:
     """The question again, with the errors of the answer."""
-    return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
+    return f"{message}{_REFUSED}{_refusal(cast('Rejected', outcome).issues)}"
+
+
+def was_refused(before: PausedRun, now: PausedRun | None) -> bool:
+    """Whether a run asks the question of `before` again because it did not accept the answer."""
+    if now is None or now.step != before.step or _REFUSED not in now.message:
+        return False
+    return now.message.partition(_REFUSED)[0] == before.message.partition(_REFUSED)[0]
 
 
 def _refusal(issues: Sequence[Issue]) -> str:

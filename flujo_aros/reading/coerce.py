@@ -525,7 +525,7 @@ class Coercion:
         inner = payload_of(node, shape) if path is None else None
         if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
             return found[0]
-        return self._issue(path, "type", f"expected {_wanted(shape)}, found an object", node)
+        return self._issue(path, "type", f"expected {wanted_type(shape)}, found an object", node)
 
     # --- arrays -----------------------------------------------------------------------------------------------
 
@@ -588,7 +588,7 @@ class Coercion:
         found_list = (
             f"a list of {len(items)} items" if len(items) > 1 else "a list of one item" if items else "an empty list"
         )
-        return self._issue(path, "type", f"expected {_wanted(shape)}, found {found_list}", node)
+        return self._issue(path, "type", f"expected {wanted_type(shape)}, found {found_list}", node)
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
@@ -698,7 +698,7 @@ class Coercion:
         parsed = Parser(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             return self._issue(
-                path, "type", f"expected {_wanted(shape)}, found a string that cannot be read as one", node
+                path, "type", f"expected {wanted_type(shape)}, found a string that cannot be read as one", node
             )
         inner = Coercion(
             inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1, drops=self.drops
@@ -817,7 +817,7 @@ class Coercion:
         self.edits.append(Edit(code, risk, start, end, after, path))
 
     def _type_issue(self, node: Node, shape: Shape, path: Path, found: str) -> Any:
-        return self._issue(path, "type", f"expected {_wanted(shape)}, found {found}", node)
+        return self._issue(path, "type", f"expected {wanted_type(shape)}, found {found}", node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
@@ -877,7 +877,8 @@ def _is_text(shape: Shape, text: str) -> bool:
     return shape.allows("string") and shape.format is None
 
 
-def _wanted(shape: Shape) -> str:
+def wanted_type(shape: Shape) -> str:
+    """The types of a shape in words: `a list`, `an object or null`."""
     kinds = sorted(shape.types) or [kind for kind in _WORDS if shape is not ANY and shape.allows(kind)]
     return " or ".join(_WORDS.get(kind, kind) for kind in kinds) or "a value"
 

@@ -88,6 +88,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: s
     ended = aros("resume", "state.json", "--answer", "perhaps")
     assert ended.exit_code == 3
     assert "'perhaps'" in ended.stderr
+    assert "draft" not in ended.stderr, "only the reason and the question, not the report of the steps before"
     assert aros("resume", "state.json", "--answer", "no").exit_code == 0
 
 
@@ -124,6 +125,8 @@ continue with:   aros resume state.json --answer TEXT
 for example:  --answer '{"theme": "dark", "size": 1}'
 """
     )
+    untyped = aros("resume", "state.json", "--answer", "dark")
+    assert "The answer was not accepted: expected an object, found the string 'dark'\n" in untyped.stderr
     right = aros("resume", "state.json", "--answer", '{"theme": "dark", "size": 1}')
     assert json.loads(right.stdout) == {"theme": "dark", "size": 1}
 

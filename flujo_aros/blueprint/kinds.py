@@ -148,7 +148,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
     """A step that loads but cannot run, for the first reason recorded since."""
     doubt = loading.doubts[since]
-    place, why = doubt.place, doubt.message
+    place, why = doubt.place, doubt.message.replace(f" of step {name!r}: ", ": ", 1)  # the step is named before it
     del loading.doubts[since:]
     loading.warn(place, Hint(f"step {name!r} cannot run: {why}", doubt.suggestion), doubt.code)
     try:

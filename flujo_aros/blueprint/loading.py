@@ -656,9 +656,10 @@ class Loading:
             self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
-        """Record an error if this module may not be imported."""
+        """Record an error if this module may not be imported: one for all places that name it."""
+        known = module in self.modules
         self.modules.setdefault(module, place)
-        if is_allowed(module, self.allow):
+        if known or is_allowed(module, self.allow):
             return
         trusted = self._file_of(module) or module
         self.note(

@@ -93,9 +93,14 @@ class Unready(PipelineStep):
     place: Place | None = None
     kind: str = field(default="step", init=False, repr=False)
 
+    @property
+    def problem(self) -> Problem:
+        """Why it cannot run, and where."""
+        return Problem(f"step {self.name!r} cannot run: {self.why}", self.place)
+
     def prepare(self) -> None:
         """Raise a `BlueprintError` with the line."""
-        raise BlueprintError(self.source, [Problem(f"step {self.name!r} cannot run: {self.why}", self.place)])
+        raise BlueprintError(self.source, [self.problem])
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Never called, since `prepare` raises first."""

@@ -21,6 +21,7 @@ from rich.table import Table
 from flujo_aros.blueprint.files import why_unread
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
+from flujo_aros.blueprint.references import Unready
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Blueprint, Deps, Plan
 from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
@@ -28,7 +29,7 @@ from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageErr
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, module_file, refuse_two, use_folder
-from flujo_aros.pipeline.pause import step_with_deps
+from flujo_aros.pipeline.pause import every_step, step_with_deps
 from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
@@ -119,10 +120,16 @@ def _check_modules(allow: Sequence[str]) -> None:
 
 
 def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
-    """Print warnings about keys without effect to stderr; raise for unavailable models.
+    """Print warnings about keys without effect to stderr; raise for steps that cannot run and unavailable models.
 
-    Raises `BlueprintError` for unknown local models, `UsageError` for others without their key or package.
+    Raises `BlueprintError` for such steps and unknown local models, `UsageError` for other models without their key or
+    package.
     """
+    unready = [step for step in every_step(pipeline) if isinstance(step, Unready)]
+    if unready:
+        source = unready[0].source
+        text = read_text(blueprint) if source == str(blueprint) else ""
+        raise BlueprintError(source, [step.problem for step in unready if step.source == source], text)
     for error in unknown_local_models(blueprint, pipeline):
         raise error
     for step in pipeline.steps:
@@ -323,7 +330,7 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         console.print(plan["description"])
     for number, step in enumerate(plan["steps"], start=1):
         console.print()
-        _print_step(step, str(number), 0, console, files)
+        _print_step(step, str(number), 0, console)
     if plan["modules"]:
         console.print()
         console.print("modules:")
@@ -332,6 +339,9 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
         line = Text.assemble("   ", (module.ljust(width), "bold"), "  ", where)
         console.print(line, soft_wrap=True)
+    if plan["modules"]:
+        allowed = "".join(f" --allow {files.get(module, module)}" for module in plan["modules"])
+        console.print(Text(f"   needs aros run{allowed}"), soft_wrap=True)
     if "bound" in plan:
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
@@ -343,13 +353,13 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         console.print(Text(f"\nwarning: {warning}", style="yellow"))
 
 
-def _print_step(step: dict[str, Any], number: str, depth: int, console: Console, files: Mapping[str, str]) -> None:
+def _print_step(step: dict[str, Any], number: str, depth: int, console: Console) -> None:
     title = Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim"))
     console.print(Padding(title, (0, 0, 0, depth), expand=False))
     table = Table.grid(padding=(0, 2), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, words in _facts(step, files):
+    for label, words in _facts(step):
         table.add_row(label, Text(words))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
@@ -357,19 +367,18 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console,
     for scope, steps in step.get("bodies", {}).items():
         console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
         for each in steps:
-            _print_step(each, f"{number}.{next(inside)}", depth + 5, console, files)
+            _print_step(each, f"{number}.{next(inside)}", depth + 5, console)
 
 
-def _facts(step: dict[str, Any], files: Mapping[str, str]) -> list[tuple[str, str]]:
+def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
     """The details of a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
     if function := step.get("function", ""):
-        module, _, name = function.partition(":")
+        name = function.partition(":")[2]
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
         own = function.startswith(_BUILTINS)
         with_params = f" with {params}" if params else ""
         facts.append(("built-in", name + with_params) if own else ("calls", function + with_params))
-        facts += [] if own else [("needs", f"aros run --allow {files.get(module, module)}")]
     if "agent" in step:
         facts.append(("agent", _agent_words(step["agent"])))
         if step["agent"].get("tools"):

@@ -252,6 +252,23 @@ def test_plan_shows_tools_types_that_are_imported_later_and_modules_by_their_fil
     assert drawn.stderr == "wrote typed.svg\n"
 
 
+def test_a_module_that_is_not_allowed_is_one_error_however_many_steps_use_it(aros: Aros, shop: Path) -> None:
+    steps = [{"name": name, "uses": "shop:letter"} for name in "abc"]
+    (shop / "thrice.yaml").write_text(json.dumps({"steps": steps}))
+    ended = aros("run", "thrice.yaml", "--input", "x")
+    assert (ended.exit_code, ended.stderr.count("is not allowed")) == (4, 1)
+    assert aros("plan", "thrice.yaml", "--allow", "./shop.py").stdout.count("--allow") == 1
+
+
+def test_a_step_that_cannot_run_is_reported_once_before_anything_starts(aros: Aros, tmp_path: Path) -> None:
+    step = {"name": "b", "uses": "flujo.builtins.stringify", "input": "{{ input | uper }}"}
+    asking = {"kind": "conditional", "name": "r", "condition_expression": "input", "branches": {"x": [step]}}
+    (tmp_path / "typo.yaml").write_text(json.dumps({"steps": [asking]}))
+    ended = aros("run", "typo.yaml", "--input", "x")
+    assert (ended.exit_code, ended.stderr.count("there is no filter 'uper'")) == (4, 1)
+    assert "step 'b' cannot run: input: there is no filter" in ended.stderr
+
+
 def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
     plan = json.loads(aros("plan", triage, "--json").stdout)
     assert plan["models"] == ["local:smollm2"]

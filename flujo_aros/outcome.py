@@ -338,8 +338,9 @@ class Rejected:
         """
         if self.reason is Reason.PROVIDER:
             return self.headline()
-        places = [f"{issue.code} at {issue.path or '$'}" for issue in self.issues[:_MAX_PLACES]]
-        more = f" and {len(self.issues) - _MAX_PLACES} more" if len(self.issues) > _MAX_PLACES else ""
+        said = [each for each in self.issues if (each.code, each.path or "$") != (self.reason.value, "$")]
+        places = [f"{issue.code} at {issue.path or '$'}" for issue in said[:_MAX_PLACES]]
+        more = f" and {len(said) - _MAX_PLACES} more" if len(said) > _MAX_PLACES else ""
         return f"{self.reason.value} ({', '.join(places)}{more})" if places else self.reason.value
 
     def headline(self) -> str:

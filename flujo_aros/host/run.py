@@ -373,6 +373,8 @@ class Run:
                 yield
             finally:
                 outcome, raised = self.outcome, sys.exception()
+                if isinstance(outcome, Degraded) and raised is not None and raised is self.raised:
+                    outcome = outcome.because  # an agent hands on no text in place of its output: it raises
                 ended: str = Accepted.kind if outcome is None else outcome.kind
                 if raised is not None and (outcome is None or raised is not self.raised):
                     ended = "failed" if isinstance(raised, Exception) else "cancelled"

@@ -174,3 +174,12 @@ def test_a_stream_that_breaks_off_has_used_what_nobody_knows(in_blueprint: bool)
         run = asyncio.run(run_agent(made, "Go.", Output.json(Item), Ladder(stages=()), models=Source(), live=live))
     assert [ask.usage.unmeasured_requests for ask in heard.asks] == [1]
     assert (run.usage.requests, run.usage.unmeasured_requests) == (1, 1)
+
+
+def test_an_agent_that_raises_is_reported_as_rejected_not_as_degraded_to_text() -> None:
+    heard = Heard()
+    agent = Agent(ScriptedModel(then="no idea"), output_type=Item, capabilities=[Aros()])
+    with observing(heard), pytest.raises(OutputError) as failed:
+        agent.run_sync("go")
+    assert [(run.outcome, run.trust, run.reason) for run in heard.runs] == [("rejected", None, "no_json")]
+    assert str(failed.value) == "no value: no_json; tried: retry, degrade"

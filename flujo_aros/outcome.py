@@ -418,14 +418,14 @@ Reading: TypeAlias = Accepted[T_co] | Rejected
 
 _MAX_PLACES = 5
 _REASON_WORDS = {
-    Reason.NO_JSON: "there is no answer in it",
+    Reason.NO_JSON: "the reply contains no answer",
     Reason.MALFORMED: "the answer cannot be read",
     Reason.TRUNCATED: "the answer is cut off",
     Reason.INVALID: "the answer does not fit what was asked for",
-    Reason.AMBIGUOUS: "it can be read in more than one way",
-    Reason.ECHOED_SCHEMA: "it repeats the schema instead of answering",
-    Reason.REFUSED: "it declines to answer",
-    Reason.TOO_LARGE: "it is larger or deeper than the limits allow",
+    Reason.AMBIGUOUS: "the reply can be read in more than one way",
+    Reason.ECHOED_SCHEMA: "the reply repeats the schema instead of answering",
+    Reason.REFUSED: "the reply declines to answer",
+    Reason.TOO_LARGE: "the reply is larger or deeper than the limits allow",
     Reason.PROVIDER: "the provider gave no answer",
 }
 

@@ -479,7 +479,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
                 broken = _broken_ref(schema) if not path else None
                 path, wrong = broken or (path, _what_is_wrong(error))
-                message = wrong.after(f"not a JSON Schema that can be used, at {path_of(path)}: ")
+                message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
     raise AssertionError("one of the engines has decided")
 
@@ -506,7 +506,7 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
         close = [_PYTHON_TYPES[given]] if given in _PYTHON_TYPES else get_close_matches(given, _TYPES, 1)
         sure = close == [_PYTHON_TYPES.get(given) or only_near(given, _TYPES)]
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0], sure)) if close else None
-        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"{given!r} is not a type")
+        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {given!r}")
     return Hint(_short(error.message))
 
 

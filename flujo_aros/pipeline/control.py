@@ -85,7 +85,7 @@ class Branch(PipelineStep):
         _ = self._picks  # so that an invalid expression fails now
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:
-            problems.append("it has no branches")
+            problems.append("there are no branches")
         if self.default_branch is not None and _DEFAULT in bodies:
             problems.append("it has both a branch 'default' and a default_branch; rename the branch")
         for problem in problems:

@@ -350,7 +350,7 @@ class Parallel(TakesInput):
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         if not self.branches:
-            yield "name", "it has no branches"
+            yield "name", "there are no branches"
         yield from (("name", problem) for problem in check_scopes(self.branches))
         for name in self.field_mapping or ():
             if name not in self.branches:

@@ -406,7 +406,9 @@ class Pipeline(Generic[T]):
             raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, PipelineStep):
-                raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} consists of steps, not of {step!r}")
+                raise UsageError(
+                    f"{'the body' if body else 'pipeline'} {name!r} is made of steps; {step!r} is not a step"
+                )
         errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
         messages = [error.message for error in errors]
         if messages:

@@ -397,7 +397,7 @@ class Parser:
         if char == "]":
             return self._mismatch(char)
         if grammar.ELLIPSIS.match(text, pos):
-            raise self._stop("an ellipsis replaces something that was left out", "elided")
+            raise self._stop("an ellipsis stands for omitted content", "elided")
         if char == ",":
             self._extra_commas()
             return self._careful_member(frame)
@@ -631,7 +631,7 @@ class Parser:
         if char in ",}]":
             raise self._stop("a value is missing", "missing-value")
         if grammar.ELLIPSIS.match(text, pos):
-            raise self._stop("an ellipsis replaces something that was left out", "elided")
+            raise self._stop("an ellipsis stands for omitted content", "elided")
         if char in "uUbBrR":
             self._need(pos + 1)
             self._need(self._blank_end(pos + 2))
@@ -729,7 +729,7 @@ class Parser:
             inside = self.text[end.start : end.stop]
             quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
             if is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
-                raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
+                raise self._stop("a quote that may be inside the string or may end it", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
     def _decode(self, end: StringEnd, shape: Shape) -> str:
@@ -971,7 +971,7 @@ class Parser:
         if not char:
             return self._end_of_text()
         if grammar.ELLIPSIS.match(self.text, self.pos):
-            raise self._stop("an ellipsis replaces something that was left out", "elided")
+            raise self._stop("an ellipsis stands for omitted content", "elided")
         if self.text.startswith("```", self.pos):
             raise self._stop("nothing follows the comma", "unexpected")
         return True
@@ -1213,7 +1213,7 @@ class Parser:
                 end = self._comment_end(found)
                 said = text[pos:end]
                 if LEFT_OUT.search(said):
-                    raise self._stop("a comment replaces something that was left out", "elided")
+                    raise self._stop("a comment stands for omitted content", "elided")
                 if CORRECTED.search(said) or CORRECTS.search(said.lstrip("/#*<!- ")):
                     raise self._stop("a comment corrects the value next to it", "ambiguous", Reason.AMBIGUOUS)
                 self._log("comment", LOSSLESS, pos, end, "")

@@ -66,7 +66,7 @@ WRONG = [
     ("{name: s, agent: plain_name}", "not 'plain_name'"),
     ("{name: s, uses: flujo.builtins.stringify, params: {x: 1}}", "no parameter 'x'"),
     ("{name: s, uses: agents.a, input: '{{ steps.gone.output }}'}", "there is no step 'gone'"),
-    ("{name: s, uses: agents.a, output_schema: {type: text}}", "not a JSON Schema"),
+    ("{name: s, uses: agents.a, output_schema: {type: text}}", "invalid JSON Schema"),
     ("{kind: conditional, name: s, branches: {x: [{name: b}]}}", "either `condition_expression` or `condition`"),
     ("{kind: parallel, name: s, branches: {x: [{name: b}]}, merge_strategy: last_wins}", "merge_strategy must be"),
     ("{kind: loop, name: s, loop: {body: [{name: b}], exit_condition: 'm:f', exit_expression: 'true'}}", "not both"),

@@ -125,7 +125,7 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ),
         ("uses: agents.a\n    processing: {enforcement: of}", "5:31: processing.enforcement should be 'off', "),
         ("uses: agents.a\n    processing: {schem: {}}", "5:18: unknown key 'schem'; did you mean 'schema'?"),
-        ("uses: agents.a\n    processing: {schema: {type: 3}}", "5:33: not a JSON Schema that can be used, at $.type"),
+        ("uses: agents.a\n    processing: {schema: {type: 3}}", "5:33: invalid JSON Schema at $.type"),
         ("agent: {modle: m}", "4:13: unknown key 'modle'; did you mean 'model'?"),
         ("agent: skills.x", "4:12: step 's' would import skills, which is not allowed"),
         ("agent: {model: m, timeout: 0}", "4:32: timeout should be greater than 0, not 0"),

@@ -41,4 +41,4 @@ steps:
 """
     ((line, column, message),) = found(text)
     assert (line, column) == (7, 19)
-    assert message.endswith("at $.properties.n.type: 'strng' is not a type; did you mean 'string'?")
+    assert message.endswith("at $.properties.n.type: unknown type 'strng'; did you mean 'string'?")

@@ -62,7 +62,7 @@ BROKEN = {
         "type: string, minLength: 1, maxLength: 40",
         "type: strin",
         20,
-        "not a JSON Schema that can be used",
+        "invalid JSON Schema",
     ),
 }
 

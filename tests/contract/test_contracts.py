@@ -75,7 +75,7 @@ def test_a_contract_that_cannot_be_is_one_sentence_with_its_place(like: Any, wor
 
 def test_a_contract_error_is_a_value_error() -> None:
     """Callers who know nothing of this package can catch it."""
-    with pytest.raises(ValueError, match="not a JSON Schema"):
+    with pytest.raises(ValueError, match="invalid JSON Schema"):
         Output.json({"type": "nothing"})
 
 

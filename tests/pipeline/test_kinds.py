@@ -386,7 +386,7 @@ def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Parallel("p", {}), "step 'p': it has no branches"),
+        (lambda: Parallel("p", {}), "step 'p': there are no branches"),
         (lambda: Parallel("p", {"a/b": call("x")}), "not a valid branch name: 'a/b'"),
         (lambda: Parallel("p", {"a": call("x")}, merge_strategy="owerwrite"), "merge_strategy must be one of"),  # type: ignore[arg-type] # the mistake
         (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "unknown value for reduce: 'sum'"),
@@ -394,7 +394,7 @@ def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole(
         (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
         (lambda: Parallel("p", {"a": 3}), "the body 'a' is a pipeline, a step or a list of steps, not 3"),  # type: ignore[dict-item] # the mistake
         (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be a whole"),
-        (lambda: Branch("b", {}, condition="input"), "it has no branches"),
+        (lambda: Branch("b", {}, condition="input"), "there are no branches"),
         (lambda: Branch("b", {"a": call("x")}, condition="previous_step ="), "condition of step 'b'"),
         (lambda: Loop("l", call("x"), max_loops=0), "max_loops must be a whole number of 1 or more, not 0"),
         (lambda: Import("i", call("x")), "an import takes a Pipeline"),  # type: ignore[arg-type] # the mistake

@@ -88,8 +88,8 @@ def test_captured_replies_are_held_against_the_known_answer_and_the_reply(aros: 
         ("[]", "line 1: expected an object"),
         ('{"id": "x", "input": 5, "expected": 1}', "line 1: input: input should be a valid string"),
         ('{"id": "x", "input": "5"}', 'line 1: say what is "expected", or "must_fail": true'),
-        ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: not a JSON Schema"),
-        ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: not a JSON Schema"),
+        ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
+        ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
     ],
 )
 def test_corpus_that_cannot_be_used_is_one_sentence_with_its_line(

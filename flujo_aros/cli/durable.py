@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.table import Table
+from rich.console import Group
 
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.blueprint.loading import read_text
@@ -22,13 +22,13 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Cancel, Check, Fork, Modules, Status, Submit, Worker
 from flujo_aros.cli.execute import allowing, execute, finish, journal, question_with
 from flujo_aros.cli.plan import check_deps, load_to_run
-from flujo_aros.cli.render import fitted_table
+from flujo_aros.cli.render import fits, fitted_table
 from flujo_aros.cli.screen import Text, print_json, print_lines, say, stderr_console, stdout_console, worded
 from flujo_aros.cli.shown import new_mask
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
-from flujo_aros.pipeline.modules import use_folder
+from flujo_aros.pipeline.modules import lies_beside, use_folder
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
@@ -53,12 +53,16 @@ def known_db() -> str | None:
     return own or (DEFAULT_DB if Path(DEFAULT_DB.removeprefix("sqlite:///")).exists() else None)
 
 
-def resume_hint(run_id: str, db: str) -> str:
-    """The command that answers a run."""
+def _named(db: str) -> str:
+    """The option that names a database in a command line; empty for the default one."""
     from flujo_aros.database import database_url, shown
 
-    where = "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
-    return f"aros resume {run_id} --answer TEXT{where}"
+    return "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
+
+
+def resume_hint(run_id: str, db: str) -> str:
+    """The command that answers a run."""
+    return f"aros resume {run_id} --answer TEXT{_named(db)}"
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
@@ -138,6 +142,7 @@ def worker_command(options: Worker) -> None:
             return runner
 
         engine.load = loaded
+        engine.on_parked = lambda row, why: say(f"parked  run {row.run_id} of {row.pipeline}: {why}")
         engine.limits = dict(PerMinute.parse(each) for each in options.limits)
         queues = [name.strip() for name in options.queues.split(",") if name.strip()]
         engine.launch(queues, options.concurrency, per_partition=options.per_partition)
@@ -240,9 +245,24 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
         return row.note
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
-        return f"its process has ended; a worker will take it over{again}"
+        worker = f"aros worker{_named(engine.url)}{_needed(engine, row)}"
+        return f"its process has ended; a worker takes it over{again}; start one with: {worker}"
     asks = _asks(row)
-    return None if asks is None else f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}"
+    if asks is None:
+        return None
+    return f"{asks}; answer with: {resume_hint(row.run_id, engine.url)}{_needed(engine, row)}"
+
+
+def _needed(engine: Durable, row: RunRow) -> str:
+    """The options that allow the modules of a stored blueprint, for a command line."""
+    document = engine.store.document(row.version)
+    if document is None:
+        return ""
+    source = Path(str(document["source"]))
+    inspected = inspect_blueprint(document["text"], source=str(source), folder=source.parent, allow=["*"])
+    found = {module: None if "." in module else lies_beside(module, [source.parent]) for module in inspected.modules}
+    named = [os.path.relpath(beside[0]) if beside is not None else module for module, beside in found.items()]
+    return "".join(f" --allow {shlex.quote(each)}" for each in named)
 
 
 def _asks(row: RunRow) -> str | None:
@@ -274,18 +294,24 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
     return {**so_far, "status": row.status, "trust": None, "output": None, "error": error}
 
 
-def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Table:
+def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
+    """The runs with their notes: beside them, or below the table if it would be too wide."""
+    notes = {row.run_id: (_asks(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
     cells = [
         {
             "run": Text(row.run_id[:12]),
             "blueprint": Text(row.pipeline),
             "status": worded(_status_of(engine, row)),
             "started": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
-            "note": Text((_asks(row) or _advice(engine, row) or "").partition("\n")[0]),
         }
         for row in rows
     ]
-    return fitted_table(cells, width, folded={"blueprint": 12, "note": 20})
+    noted = [{**cell, "note": Text(note)} for cell, note in zip(cells, notes.values(), strict=True)]
+    if any(notes.values()) and fits(noted, width):
+        return Group(fitted_table(noted, width))
+    below = [Text(f"{run_id[:12]}: {note}", overflow="fold") for run_id, note in notes.items() if note]
+    table = fitted_table(cells, width, folded={"blueprint": 12})
+    return Group(table, *([Text(), *below] if below else []))
 
 
 def cancel_command(options: Cancel) -> None:

@@ -224,6 +224,11 @@ def fitted_table(
     return table
 
 
+def fits(rows: Sequence[Mapping[str, Text]], width: int) -> bool:
+    """Whether a table of these rows needs no folded or dropped column."""
+    return _width(rows, list(rows[0]), {}) <= width
+
+
 def figure(value: str | int, style: str = "") -> Text:
     """A number, aligned to the right; a dash for none."""
     word = value if isinstance(value, str) else f"{value:,}" if value else "-"

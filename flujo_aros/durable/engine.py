@@ -114,6 +114,8 @@ class Durable:
         self.load: Load | None = None
         self.on_taken_up: Callable[[RunRow], None] | None = None
         """Called with an interrupted run that `run` is about to continue."""
+        self.on_parked: Callable[[RunRow, str], None] | None = None
+        """Called with a run that this process cannot execute, and why."""
         self._create = create
         self._store: Store | None = None
         self._client: DBOSClient | None = None
@@ -623,13 +625,15 @@ class Durable:
             return local.runner
         runner = self.runners.get(row.version) or self._loaded(row)
         if isinstance(runner, str):
-            self.store.mark(row, "parked", runner)
-            return None
+            return self._park(row, runner)
         self.runners[row.version] = runner
         without = self._step_without_deps(row.version)
-        if without is not None:
-            self.store.mark(row, "parked", no_deps(without))
-        return runner if without is None else None
+        return runner if without is None else self._park(row, no_deps(without))
+
+    def _park(self, row: RunRow, why: str) -> None:
+        self.store.mark(row, "parked", why)
+        if self.on_parked is not None:
+            self.on_parked(row, why)
 
     def _loaded(self, row: RunRow) -> Runner | str:
         """A runner from the blueprint of a run, or why there is none."""

@@ -203,7 +203,8 @@ def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path
     assert worker.returncode == 0
     assert "left for other workers  run order-1" in said
     assert "cancelled" not in said
-    assert "a worker will take it over\n" in aros(shop, "status", "order-1").stdout
+    note = "a worker takes it over; start one with: aros worker --allow shop.py\n"
+    assert note in aros(shop, "status", "order-1").stdout
     (shop / "go").touch()
     with subprocess.Popen(command, cwd=shop, stderr=subprocess.DEVNULL) as other:
         assert aros(shop, "status", "order-1", "--follow").returncode == 0
@@ -235,13 +236,16 @@ def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:
     aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
     env = {**os.environ, "AROS_JOURNAL": "off"}
     words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite"]
-    with subprocess.Popen(words, cwd=shop, env=env, stderr=subprocess.DEVNULL) as worker:
+    with subprocess.Popen(words, cwd=shop, env=env, stderr=subprocess.PIPE, text=True) as worker:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and "parked" not in (printed := aros(shop, "status", "order-1").stdout):
             time.sleep(0.3)
+        listed = aros(shop, "status").stdout
         worker.send_signal(signal.SIGTERM)
-        worker.wait(60)
+        _, said = worker.communicate(timeout=60)
     assert "this worker cannot load its blueprint" in printed
+    assert "parked  run order-1 of shop: this worker cannot load its blueprint" in said
+    assert "order-1: this worker cannot load its blueprint" in listed
     assert not (shop / "calls.log").exists()
 
 

@@ -198,7 +198,8 @@ def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source:
             with stdout_reserved(), progress_of(stderr_console(), rows.total, known) as batch.bar:
                 run_until_signal(batch.run((row for row in rows if row.key not in done), rows.total - known))
         except Interrupted:
-            say("interrupted; run the same command again to continue")
+            left = rows.total - batch.tally.total()
+            say(f"interrupted, {left:,} of {counted(rows.total, 'row')} left; the same command continues with them")
             raise
         finally:
             results.tidy()
@@ -308,8 +309,9 @@ class _Batch:
         trouble = cast("dict[str, Any]", result.document["error"] or {})
         said = trouble.get("message") or status
         self.stop.ended(result.paid, None if right or status == _WAITS else str(said))
+        where = "" if row.error is not None else f"row {row.key}: "  # such an error begins with its line
         if self.bar is not None:
-            self.bar.advance(self._bad(), None if right else without_secrets(f"row {row.key}: {said}"))
+            self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{said}"))
 
     def print_totals(self) -> None:
         """The usage of the rows in this command."""

@@ -98,7 +98,7 @@ def submit_command(options: Submit) -> None:
             found = list(cases)
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
-            raise UsageError(f"--inputs: row {wrong.key}: {wrong.error}; nothing was submitted")
+            raise UsageError(f"--inputs: {wrong.error}; nothing was submitted")
         given = [
             (_input_of(row), {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found
         ]

@@ -625,10 +625,13 @@ class Durable:
             return local.runner
         runner = self.runners.get(row.version) or self._loaded(row)
         if isinstance(runner, str):
-            return self._park(row, runner)
+            self._park(row, runner)
+            return None
         self.runners[row.version] = runner
         without = self._step_without_deps(row.version)
-        return runner if without is None else self._park(row, no_deps(without))
+        if without is not None:
+            self._park(row, no_deps(without))
+        return runner if without is None else None
 
     def _park(self, row: RunRow, why: str) -> None:
         self.store.mark(row, "parked", why)

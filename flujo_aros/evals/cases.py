@@ -232,7 +232,7 @@ def _mark(said: Any) -> str:
 def _unknown(keys: list[str]) -> str:
     for key in keys:
         for near in get_close_matches(key, _KEYS, 1, 0.75):
-            return f"unknown key {key!r} beside `input`; did you mean {near!r}?"
+            return f"unknown key {key!r}; did you mean {near!r}?"
     listed = ", ".join(map(repr, keys))
     return (
         f"unknown {'key' if len(keys) == 1 else 'keys'} {listed} beside `input`; {_FORM}: put other values into "
@@ -247,8 +247,9 @@ def _without_input(found: Mapping[str, Any]) -> str | None:
     near = get_close_matches("input", [key for key in found if key not in _KEYS], 1, 0.75)
     if not {"expected", "check"} & found.keys() and not (near and any(key in _KEYS for key in found)):
         return None
-    meant = f"; did you mean 'input' by {near[0]!r}?" if near else ""
-    return f"no `input` beside {', '.join(map(repr, found))}{meant}; {_FORM}"
+    if near:
+        return f"unknown key {near[0]!r}; did you mean 'input'?"
+    return f"there is no key 'input', only {', '.join(map(repr, found))}; {_FORM}"
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

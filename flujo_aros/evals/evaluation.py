@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -473,5 +474,5 @@ def _place(path: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = json.dumps(as_plain(value), ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -119,6 +119,18 @@ class Replies:
         return RecordedCalls(list(self._of_case.get(case, ())))
 
 
+def _call_words(step: str, kind: str) -> str:
+    """A call by its label, in words.
+
+    >>> _call_words("read", "first 1"), _call_words("read", "llm_repair 2")
+    ("the first call of step 'read'", "call 2 of llm_repair in step 'read'")
+    """
+    what, _, number = kind.rpartition(" ")
+    if kind == "first 1":
+        return f"the first call of step {step!r}"
+    return f"call {number} of {what} in step {step!r}"
+
+
 @dataclass(slots=True)
 class RecordedCalls:
     """Answers the calls of a run from recorded replies, without any model call.
@@ -149,7 +161,7 @@ class RecordedCalls:
         exact = next((each for each in self.left if each.question == asked), None)
         found = exact or next((each for each in self.left if (each.step, each.kind) == (step, kind)), None)
         if found is None:
-            self.missing.append(f"{step} {kind}".strip())
+            self.missing.append(_call_words(step, kind))
             message = "no reply was recorded for this request"
             return {"fault": {"type": "UnexpectedModelBehavior", "message": message, "sentence": message}}
         self.left.remove(found)

@@ -76,7 +76,7 @@ def test_the_tables_show_rows_trust_and_fields(aros: Aros, server: ModelServer) 
     assert re.match(r"triage.yaml +3 +2 \(66.7 %\) +1 \(33.3 %\) +0 \(0 %\) +3 +3,000 \+ 300 +\$0.0006", head[1])
     assert re.search(r"^clean +1 +1 +50 %$", ended.stdout, re.M)
     assert re.search(r"^urgent +2 +1 +66.7 %$", ended.stdout, re.M)
-    assert 'wrong  row "b": urgent is False, expected True' in ended.stdout
+    assert 'wrong  row "b": urgent is false, expected true' in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, serve
         "unjudged  row \"a\": check 'output.total > 0', column 1: there is no 'total'; known: category, urgent"
         in ended.stdout
     )
-    assert 'wrong     row "b": urgent is False, expected True' in ended.stdout
+    assert 'wrong     row "b": urgent is false, expected true' in ended.stdout
 
 
 def test_rows_beyond_those_shown_are_counted(aros: Aros, server: ModelServer) -> None:
@@ -221,7 +221,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
         ('"a"\n', "no row says what is expected"),
         (
             '{"inpt": "a", "expected": 1}\n',
-            "line 1: no `input` beside 'inpt', 'expected'; did you mean 'input' by 'inpt'?",
+            "line 1: unknown key 'inpt'; did you mean 'input'?",
         ),
         ("", "there are no rows in 'rows.jsonl'"),
         (

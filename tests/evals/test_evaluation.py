@@ -71,7 +71,7 @@ def test_a_case_is_right_wrong_or_refused() -> None:
     found = evaluate_sync(triage(answer)[0], CASES)
     assert verdicts(found) == {"a": "right", "b": "wrong", "c": "refused"}
     assert (found.right, found.wrong, found.judged) == (1 / 3, 1 / 3, 3)
-    assert found.results[1].why == "urgent is False, expected True"
+    assert found.results[1].why == "urgent is false, expected true"
 
 
 def test_trust_is_held_against_truth_and_fields_are_counted() -> None:

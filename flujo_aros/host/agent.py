@@ -43,7 +43,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
-from flujo_aros.host.models import ModelSource, named_model, once, profile_of
+from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
 from flujo_aros.host.output import Wire, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.recover import Recovery, clean_history, put_behind, recover, recover_text
@@ -348,8 +348,10 @@ async def _hosted(
 
 def _graph_streams(agent: Agent[Any, Any]) -> bool:
     """Whether the agent graph has to stream the replies itself, because others use its events or spans. That takes
-    twice the time of a stream that is read below the graph.
+    twice the time of a stream that is read below the graph. A model that cannot stream is asked without a stream.
     """
+    if isinstance(agent.model, Model) and not can_stream(agent.model):
+        return False
     root = agent.root_capability
     if agent.event_stream_handler is not None or root.has_wrap_run_event_stream or root.has_on_event:
         return True

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -319,13 +320,15 @@ class OneModel:
         return self.served
 
 
+@pytest.mark.parametrize("instrumented", [True, False])
 @pytest.mark.parametrize("own", [True, False])
-def test_a_model_that_cannot_stream_is_asked_without_a_stream(own: bool) -> None:
+def test_a_model_that_cannot_stream_is_asked_without_a_stream(own: bool, instrumented: bool) -> None:
     def whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart(REPLY)])
 
     model = FunctionModel(whole)
-    step = Step("order", Agent(model) if own else AgentSpec(model="test:model"), SCHEMA)
+    agent = Agent(model, capabilities=[Instrumentation()] if instrumented else [])
+    step = Step("order", agent if own else AgentSpec(model="test:model"), SCHEMA)
 
     async def main() -> Any:
         events = [each async for each in Runner(step, models=OneModel(model)).stream("go")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 import time
@@ -16,6 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
+from uuid import uuid4
 
 from rich.console import Console
 from rich.progress import (
@@ -181,6 +183,8 @@ _WAITS: Final = "paused"
 """Whether a row is paused, which is not a failure: if it ran again, it would only ask again."""
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
 _SHOWN: Final = 5
+_NAMED: Final = 24
+"""How much of the id of a row the id of its run begins with."""
 
 
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
@@ -284,7 +288,7 @@ class _Batch:
             return self._refused(str(error))
         calls = PaidCalls(self.limits, self.cache)
         with blaming(self.options.blueprint), recorded_by(calls):
-            result = await runner.run(row_input, {**self.context, **row.context}, self.deps)
+            result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
         if result.paused is not None:
             where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}
             save_paused(result, self.options.blueprint, row=where)
@@ -355,6 +359,12 @@ class _Batch:
                 say(f"  aros resume {PAUSED / f'{run_id}.json'} --answer TEXT{allowing(self.options)}")
             if len(self.paused) > _SHOWN:
                 say(f"  and {len(self.paused) - _SHOWN:,} more in {PAUSED}")
+
+
+def run_id_of(row: Case) -> str:
+    """A new id for a run of this row. It begins with the row's own id, so that every list of runs shows which it is."""
+    name = re.sub(r"[^\w.]+", "-", str(row.id))[:_NAMED].strip("-.")
+    return "-".join(each for each in (name, uuid4().hex) if each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def run_row(run: JournalRun, size: int) -> dict[str, Text]:
         "run": Text(run.run_id[:size]),
         "pipeline": Text(run.pipeline),
         "status": worded(run.status),
-        "started": Text(run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
+        "started": Text(run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")),
         "steps": figure(run.steps),
         "repairs": figure(run.repairs),
         **used(run.usage),
@@ -123,13 +123,15 @@ def run_row(run: JournalRun, size: int) -> dict[str, Text]:
 
 
 def distinct_length(ids: list[str]) -> int:
-    """How many characters of each id distinguish it from the others: eight or more."""
-    size = 8
+    """How many characters of each id distinguish it from the others: eight or more, and the whole id of a row."""
+    size = max([8, *(len(each) - 28 for each in ids if _OF_A_ROW.search(each))])
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):
         size += 2
     return size
 
 
+_OF_A_ROW: Final = re.compile(r"-[0-9a-f]{32}$")
+"""The end of the id of a run of a row; four characters of it are shown."""
 _BAR: Final = 24
 _NARROW_BAR: Final = 12
 _WIDE: Final = 100
@@ -193,7 +195,7 @@ def _head(story: Story) -> Iterator[Text]:
     spent = [time_words(run.seconds)]
     spent += [counted(usage.requests, "call"), f"{token_words(usage)} tokens"] if usage.requests else []
     spent += [cost_words(usage.cost)] if usage.cost is not None else []
-    when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
     yield Text.assemble((run.pipeline, "bold"), "  ", worded(run.status), f"  {', '.join(spent)}")
     yield Text(f"run {run.run_id}, {when}", style="dim")
 

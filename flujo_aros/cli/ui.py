@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import PORT, Ui
 from flujo_aros.cli.health import health_sections, health_totals
-from flujo_aros.cli.runs import RUN_DETAILS, distinct_length, given_time, run_row
+from flujo_aros.cli.runs import distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.report import page, report_html
@@ -214,7 +214,6 @@ def _runs_page(asked: dict[str, str]) -> str:
         chosen=chosen,
         rows=[run_row(run, size) for run in runs],
         links=[_links(run.run_id, run.pipeline, run.status) for run in runs],
-        dropped=(*RUN_DETAILS, "time"),
         nothing=nothing,
         older=older,
     )

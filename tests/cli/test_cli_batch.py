@@ -380,3 +380,13 @@ def test_progress_off_a_terminal_is_a_line_twice_a_minute_with_the_time_left(
         now += 0.5
         bar.advance(3, None)
     assert capsys.readouterr().err == "260 of 1,200 rows, 3 not completed, about 7 min 50 s left\n"
+
+
+def test_the_run_of_a_row_is_known_by_the_id_of_the_row(
+    aros: Aros, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+    batch(aros, '{"input": "a", "id": "order 4711/b"}', '"b"')
+    assert results()[1]["run_id"].startswith("1-")
+    assert "order-4711-b-" in aros("runs").stdout
+    assert "order-4711-b-" in aros("show", "order-4711-b").stdout

@@ -1,5 +1,5 @@
 # make demo       run the ticket triage pipeline on a real small model, on this machine
-# make test       the tests that take seconds
+# make test       all tests but the slow ones: about five minutes on two cores
 # make test-all   all tests, also those that start a real model
 # make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
 # make check      lint, format, types, layers, links of the docs

@@ -51,13 +51,13 @@ ABSENT: Final = Absent.ABSENT
 class Field:
     """The votes on one field of the value.
 
-    Of the `of` readings that vote here, `votes` contain `value` (`ABSENT` if the field should not exist). `dissent`
-    has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected ones,
-    readings still to come, and, inside a list item, readings without that item. Whether the item exists is a field of
-    its own, at the path of the item, unless all readings have it. `agreed` is whether there are enough votes. `trust`
-    is the lower of two: the agreement (`clean` if it is unanimous, `inferred` if enough readings agree, `degraded` if
-    the field is contested), and the repairs that the agreeing readings needed here. `open` is whether readings still
-    to come could change the result.
+    `votes` of the `of` readings that vote on this field gave `value` (`ABSENT` if the field should not exist).
+    `dissent` has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected
+    ones, readings still to come, and, inside a list item, readings without that item. Whether the item exists is a
+    field of its own, at the path of the item, unless all readings have it. `agreed` is whether there are enough votes.
+    `trust` is the lower of two: the agreement (`clean` if it is unanimous, `inferred` if enough readings agree,
+    `degraded` if the field is contested), and the repairs that the agreeing readings needed here. `open` is whether
+    readings still to come could change the result.
     """
 
     path: str

@@ -277,7 +277,7 @@ class PlainProgress:
             ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
             self._line(event.name, f"{ended}, {time_words(event.seconds)}")
         elif isinstance(event, events.StageStarted):
-            self._line(event.scope.step_name or "run", f"{event.stage}, because {event.reason}")
+            self._line(event.scope.step_name or "run", f"trying {event.stage} ({event.reason})")
         elif isinstance(event, events.StepNoted) and event.note == "ensemble":
             self.console.print(said_on_stage(event), soft_wrap=True)
 
@@ -321,7 +321,7 @@ class Board:
         elif isinstance(event, events.StepFinished):
             self.rows.setdefault(event.name, _Row(self.clock())).ended = event
         elif isinstance(event, events.StageStarted):
-            self._doing(event, f"{event.stage}, because {event.reason}")
+            self._doing(event, f"trying {event.stage} ({event.reason})")
         elif isinstance(event, events.AskStarted) and event.stage != "first":
             self._doing(event, f"{event.stage}, attempt {event.attempt}")
         elif isinstance(event, events.StageFinished):

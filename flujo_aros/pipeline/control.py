@@ -60,8 +60,8 @@ _DEFAULT: Final = "default"
 class Branch(PipelineStep):
     """Runs the branch that the condition selects, on the same input, and returns its value.
 
-    `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value
-    and the context, or "package.module:name". Its result, as text, is the name of the branch; true and false select
+    `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value and
+    the context, or "package.module:name". Its result, converted to a string, names the branch; true and false select
     "true" and "false". If there is no branch with that name, `default_branch` runs; without one the step fails.
 
     >>> from flujo_aros.pipeline.step import Call
@@ -191,8 +191,8 @@ class Loop(PipelineStep):
     a string, such as `<promise>COMPLETE</promise>`, that ends the loop when the last step's reply contains it. With
     neither, the body runs exactly `max_loops` times; if the condition is never met the step fails, unless
     `on_max_loops="accept"`. The next iteration sees what the steps write to the context; it is merged once the loop has
-    succeeded. `init` runs once before, `state` changes the context after each iteration, `output` produces the value of
-    the step. The mappers are functions of the value and the context.
+    succeeded. `init` runs once before the first iteration, `state` changes the context after each one, and `output`
+    produces the value of the step. Each is a function of the value and the context.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Loop("grow", Call("double", function=lambda x: x + x), exit="len(previous_step) > 10").max_loops

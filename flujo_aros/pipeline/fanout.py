@@ -374,11 +374,11 @@ _ROOT: Final = re.compile(r"[A-Za-z_]\w*")
 class Map(PipelineStep):
     """Runs its body once for each element of a list, and returns the list of results in the same order.
 
-    `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a
-    member of the context. The body sees the element as `previous_step`, `item` and `this`, and its position as `index`.
-    At most `max_concurrency` elements run at once; the first that fails cancels the others and fails the step. `init`
-    runs once before, `finalize` once after on the list of results, whose value is then the value of the step. Writes to
-    the context are merged as for the branches of a `Parallel` step.
+    `iterable_input` says where the list is: `context.items`, `previous_step.lines`, a template, or the name of a member
+    of the context. The body sees the element as `previous_step`, `item` and `this`, and its position as `index`. At
+    most `max_concurrency` elements run at once; the first that fails cancels the others and fails the step. `init` runs
+    once before the elements; `finalize` runs once after them, on the list of results, and its value becomes the value
+    of the step. Writes to the context are merged as for the branches of a `Parallel` step.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Map("lengths", Call("count", function=len), iterable_input="previous_step").kind

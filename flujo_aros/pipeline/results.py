@@ -60,7 +60,7 @@ class RunStatus(StrEnum):
 class StepResult(Generic[T]):
     """The result of one step.
 
-    `usage` is that of its own calls, without nested steps. `error` is one sentence whenever there is no
+    `usage` covers its own calls, without nested steps. `error` is one sentence whenever there is no
     trusted value. `exception` is the original exception of the step. `degraded_accepted` is True if the step has
     `on_degraded: accept`, so that its text counts as its value. `caused_by` names the nested step that decided how it
     ended. `excused_by` names the step that continues despite this failure, which then does not count against the run.

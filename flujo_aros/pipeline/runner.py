@@ -212,12 +212,12 @@ class Runner(Generic[T]):
     """Runs a pipeline any number of times; it holds no state between runs.
 
     `journal` records the runs: a `Journal`, or any observer. `observers` receive every event of a run (see
-    `flujo_aros.events`). They must not raise: an exception in an observer fails the step or run that it interrupts, and
-    is not hidden. `on_result` is called once with the result of each run, even if it was cancelled and nothing is
-    returned. `usage_limits` are the limits of one run. Local models that the steps name are started when first needed
-    and stopped with the run, unless `models` gives them. `evidence` is the history for ladders with `adaptive=True`,
-    such as `journal.evidence`, which is called when needed. `sleep` waits between retries. `engine` executes the runs:
-    `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`, whose runs survive crashes.
+    `flujo_aros.events`). They should not raise: an exception in one fails the step or run in progress. `on_result` is
+    called once with the result of each run, even if it was cancelled and nothing is returned. `usage_limits` are the
+    limits of one run. Local models that the steps name are started on first use and stopped with the run, unless
+    `models` provides them. `evidence`, a callable such as `journal.evidence`, supplies the statistics for ladders with
+    `adaptive=True`. `sleep` waits between retries. `engine` executes the runs: `InProcess()`, the default, or
+    `flujo_aros.durable.Durable(url)`, whose runs survive crashes.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output

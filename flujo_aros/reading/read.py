@@ -1,6 +1,6 @@
 """Read a reply against one contract: a whole text (`read`), or its pieces as they come (`StreamReader`).
 
-Pure: no I/O, no clock, no logging. Never raises because of the text.
+Pure: no I/O, no clock, no logging. Never raises, whatever the text.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def read(
     the reply was cut (finish reason "length"), False = the model stopped by itself, None = not known. `pick` decides
     among several separate answers.
 
-    Never raises because of the text, takes linear time, and reports every difference between text and value in
+    Never raises, whatever the text, takes linear time, and reports every difference between text and value in
     `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
 
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
@@ -179,7 +179,7 @@ def normalize_json_text(text: str) -> str:
     """Return the JSON in a model's text as valid JSON, or the stripped text if it contains none.
 
     Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, Python literals. Of several
-    answers, takes the last one. JSON that is valid as written is returned unchanged. Never raises because of the text.
+    answers, takes the last one. JSON that is valid as written is returned unchanged. Never raises, whatever the text.
 
     >>> normalize_json_text("Sure! ```json {'name': 'Ada',}```")
     '{"name": "Ada"}'
@@ -221,7 +221,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class StreamReader(Generic[T]):
-    """Reads a reply piece by piece with the parser of `read`: partial values on the way, the outcome at the end.
+    """Reads a reply piece by piece with `read`'s parser: partial values on the way, the outcome at the end.
 
     Takes the contract and the options of `read`. However the text is split into pieces, the outcome is the one that
     `read` gives for the whole text, and all pieces together take linear time. Raises `ContractError` for a contract
@@ -288,7 +288,7 @@ class StreamReader(Generic[T]):
     def feed(self, chunk: str) -> Partial[T] | None:
         """Take the next piece of the reply. Returns None if there is nothing new to show.
 
-        Never raises because of the text. Text beyond `limits.max_chars` is dropped, and the outcome is TOO_LARGE.
+        Never raises, whatever the text. Text beyond `limits.max_chars` is dropped, and the outcome is TOO_LARGE.
         """
         if self._closed:
             raise UsageError("the stream is closed: create a new StreamReader for another reply")

@@ -18,7 +18,7 @@ _SHOWN: Final = 40
 _LEAST_COST: Final = Decimal("0.0001")
 
 NEXT: Final = {
-    Reason.NO_JSON: "Ask for the output more plainly in the agent's system_prompt, or use a larger model.",
+    Reason.NO_JSON: "State the expected output more clearly in the agent's system_prompt, or use a larger model.",
     Reason.MALFORMED: "Try a larger model, or output_mode: native where the model supports a grammar.",
     Reason.TRUNCATED: "Raise max_tokens in the agent's model_settings, or ask for a shorter answer.",
     Reason.INVALID: "Say in the prompt what the named fields must look like, or loosen the schema there.",

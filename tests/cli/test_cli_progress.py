@@ -39,7 +39,7 @@ def test_pipe_gets_one_plain_line_for_each_change() -> None:
         emit(finished("reply", "failed", None, "truncated"))
     assert out.getvalue().splitlines() == [
         "triage: started",
-        "triage: llm_repair, because invalid",
+        "triage: trying llm_repair (invalid)",
         "triage: success, inferred, 1.2 s",
         "reply: failed, truncated, 1.2 s",
     ]
@@ -56,7 +56,7 @@ def test_pipe_gets_no_line_for_a_step_inside_of_another_that_succeeds() -> None:
         end(finished("items", "failed", None, "no_json"))
     assert out.getvalue().splitlines() == [
         "items: started",
-        "items/1: retry, because no_json",
+        "items/1: trying retry (no_json)",
         "items/1: failed, no_json, 1.2 s",
         "items: failed, no_json, 1.2 s",
     ]
@@ -69,7 +69,7 @@ def test_board_shows_stage_and_elapsed_time_of_a_running_step() -> None:
         assert "triage  running  0.0 s" in drawn(board)
         emit(StageStarted(stage="llm_repair", reason="invalid"))
         now[0] = 3.0
-        assert "triage  llm_repair, because invalid  3.0 s" in drawn(board)
+        assert "triage  trying llm_repair (invalid)  3.0 s" in drawn(board)
         emit(AskStarted(stage="llm_repair", attempt=2))
         assert "llm_repair, attempt 2" in drawn(board)
         emit(StageFinished(stage="llm_repair", outcome="accepted", reason=None, calls=2))
@@ -93,8 +93,8 @@ def test_stages_of_steps_that_run_side_by_side_are_told_apart() -> None:
     with observing(board):
         asyncio.run(run())
     lines = drawn(board).splitlines()
-    assert "a  stage-of-a" in lines[0]
-    assert "b  stage-of-b" in lines[1]
+    assert "a  trying stage-of-a" in lines[0]
+    assert "b  trying stage-of-b" in lines[1]
 
 
 def test_terminal_is_left_clean() -> None:

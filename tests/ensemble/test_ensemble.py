@@ -526,7 +526,7 @@ def test_a_reflection_that_forgets_too_much_is_refused_and_recorded() -> None:
     assert refused[0].payload["deltas"][0]["op"] == "merge"
 
 
-# Measures that act
+# Automatic interventions
 
 
 def test_a_line_that_repeats_is_reworded_then_skipped() -> None:

@@ -204,6 +204,11 @@ _OPTIONS: Final = {
         words="StepLimits, or None", hint="`StepLimits(max_requests=3)` makes them", fits=_or_none(is_a("StepLimits"))
     ),
     "models": Option(words="a source of models, which has `model(name)`, or None", fits=_or_none(has("model"))),
+    "engine": Option(
+        words="an engine, or None",
+        hint="`InProcess()` is the default, and `Durable(url)` survives crashes",
+        fits=_or_none(has("run", "submit")),
+    ),
 }
 
 
@@ -239,7 +244,7 @@ class Runner(Generic[T]):
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
             found = type(cast("object", pipeline)).__name__
-            raise UsageError(f"a Runner runs a Pipeline or a step, not {found}; make one: Pipeline([step, …])")
+            raise UsageError(f"Runner takes a Pipeline or a step, not {found}: use Pipeline([step, …])")
         refuse_wrong(
             "Runner",
             _OPTIONS,
@@ -248,6 +253,7 @@ class Runner(Generic[T]):
             on_result=on_result,
             usage_limits=usage_limits,
             models=models,
+            engine=engine,
         )
         current_settings()  # load it now: during a run the file access would block the event loop
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)

@@ -416,7 +416,7 @@ def test_functions_inside_are_imported_before_anything_runs():
 
 
 def test_a_runner_of_something_else_is_refused():
-    with pytest.raises(UsageError, match="a Runner runs a Pipeline or a step, not int"):
+    with pytest.raises(UsageError, match="Runner takes a Pipeline or a step, not int"):
         Runner(3)  # type: ignore[arg-type] # the mistake
 
 

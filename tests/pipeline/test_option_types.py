@@ -113,6 +113,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Runner(CALL, observers=print), "Runner: observers must be a list of functions of an event, not <built-in"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above
     (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
+    (lambda: Runner(CALL, engine="durable"), "Runner: engine must be an engine, or None, not 'durable'"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, models={"local:x": 1}), "Runner: models must be a source of models, which has"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, on_result="x"), "Runner: on_result must be a function of a RunResult, or None, not 'x'"),  # type: ignore[arg-type]  # as above
     (lambda: Pipeline(CALL), "Pipeline: steps must be a list of steps, not Call("),  # type: ignore[arg-type]  # as above

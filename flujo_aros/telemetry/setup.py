@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -28,49 +29,56 @@ _ENDPOINTS: Final = (
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 )
+_EXPORTERS: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 
 
 def from_environment(
     environment: Mapping[str, str] = os.environ, *, content: bool = False
 ) -> AbstractContextManager[OpenTelemetry] | None:
-    """What the `OTEL_EXPORTER_OTLP_*` variables ask for: a context manager that gives the observer; None if nothing.
+    """What the `OTEL_*` variables ask for: a context manager that gives the observer; None if nothing.
 
     Raises `UsageError` when they ask for it and the extra `otel` is not installed.
     """
     off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    if off or not any(environment.get(name) for name in _ENDPOINTS):
+    asking = [name for name in _ENDPOINTS if environment.get(name)]
+    asking += [name for name in _EXPORTERS if "console" in _exporters(name, environment)]
+    if off or not asking:
         return None
     try:
-        return exporting(content=content)
+        return exporting(environment, content=content)
     except ModuleNotFoundError as error:
-        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
+        message = f"{asking[0]} is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
         raise UsageError(message) from error
 
 
-def exporting(*, content: bool) -> AbstractContextManager[OpenTelemetry]:
-    """An observer that sends spans and metrics over OTLP while the block runs, as the `OTEL_*` variables say, and
-    flushes at its end. Raises `ModuleNotFoundError` without the extra `otel`.
+def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractContextManager[OpenTelemetry]:
+    """An observer that sends spans and metrics over OTLP, or prints them on stderr, while the block runs, as the
+    `OTEL_*` variables say, and flushes at its end. Raises `ModuleNotFoundError` without the extra `otel`.
     """
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
     # Only what was finally lost is logged, not each attempt to reach a collector.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
-    has_timeout = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in os.environ)
+    has_timeout = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in environment)
     patience = None if has_timeout else _PATIENCE
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "aros"}))
     traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-    if _wanted("OTEL_TRACES_EXPORTER"):
+    of_traces, of_metrics = (_exporters(name, environment) for name in _EXPORTERS)
+    if "otlp" in of_traces:
         traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=patience)))
-    wanted = _wanted("OTEL_METRICS_EXPORTER")
-    readers = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=patience))] if wanted else []
+    if "console" in of_traces:  # stdout is for the result
+        traces.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
+    metrics: list[MetricExporter] = [OTLPMetricExporter(timeout=patience)] if "otlp" in of_metrics else []
+    metrics += [ConsoleMetricExporter(out=sys.stderr)] if "console" in of_metrics else []
+    readers = [PeriodicExportingMetricReader(each) for each in metrics]
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     instrument_agents(traces, meters, content=content)
 
@@ -86,8 +94,11 @@ def exporting(*, content: bool) -> AbstractContextManager[OpenTelemetry]:
     return sending()
 
 
-def _wanted(variable: str) -> bool:
-    return os.environ.get(variable, "otlp").strip().lower() != "none"
+def _exporters(variable: str, environment: Mapping[str, str]) -> set[str]:
+    """The exporters that a variable names: `otlp`, which needs an endpoint and is the default, and `console`."""
+    named = {each.strip().lower() for each in environment.get(variable, "").split(",")} - {""} or {"otlp"}
+    has_endpoint = any(environment.get(name) for name in _ENDPOINTS)
+    return named if has_endpoint else named - {"otlp"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,14 @@ def test_a_collector_that_is_not_there_neither_fails_nor_litters_a_run(tmp_path:
     assert "Failed to export" in ended.stderr
 
 
+@pytest.mark.slow
+def test_the_console_exporter_prints_spans_beside_the_result(tmp_path: Path) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    ended = aros_run(tmp_path, OTEL_TRACES_EXPORTER="console")
+    assert "invoke_workflow" in ended.stderr
+    assert "invoke_workflow" not in ended.stdout
+
+
 @pytest.mark.parametrize(
     "environment", [{}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}]
 )

@@ -979,8 +979,9 @@ def changed(value: Changed, change: Callable[[PipelineStep], PipelineStep | None
     """The pipeline with every step replaced by the result of `change`; if that is None, its nested steps are
     changed."""
     if isinstance(value, Pipeline):
-        steps = [changed(step, change) for step in value.steps]
-        return cast("Changed", replace(value, steps=tuple(steps)))
+        pipeline = cast("Pipeline[Any]", value)
+        steps = tuple(changed(step, change) for step in pipeline.steps)
+        return cast("Changed", replace(pipeline, steps=steps))
     if isinstance(value, Mapping):
         return cast("Changed", {key: changed(each, change) for key, each in cast("Mapping[Any, Any]", value).items()})
     if isinstance(value, (list, tuple)):

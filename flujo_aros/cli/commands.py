@@ -326,7 +326,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     cache: bool = CACHE
 
 
-class Plan(Command, Blueprint, module="plan"):
+class Plan(Command, Blueprint, Deps, module="plan"):
     """Show what a blueprint would run, without running it.
 
     For each step: models, the contract in force and where it comes from, the ladder, the input template. For each

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 from io import StringIO
 from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
@@ -68,6 +69,14 @@ class _Commands(TyperGroup):
             args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called. Fails for any other, with the nearest one."""
+        name = args[0]
+        if name not in COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, 1)
+            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)
         return list(COMMANDS)
 
@@ -123,8 +132,11 @@ def main() -> None:
         sys.exit(command.main(prog_name="aros", standalone_mode=False) or 0)
     except _WRONG_USAGE as error:
         words = StringIO()
+        if getattr(error, "possibilities", None):  # its own are any names that begin with "--"
+            error.possibilities = get_close_matches(error.option_name, error.possibilities, 1, 0.8)
         error.show(words)
-        sys.stderr.write(for_people(words.getvalue()))  # the argument may be the name of a file
+        said = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
+        sys.stderr.write(for_people(said))  # the argument may be the name of a file
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(FAILED)

@@ -38,7 +38,7 @@ from flujo_aros.telemetry.formatting import counted
 def plan_command(options: Plan) -> None:
     """Print the plan. Loading imports nothing, so no module has to be refused."""
     loaded = load(Blueprint(**vars(options) | {"allow": ["*", *options.allow]}))
-    print_plan(options.blueprint, loaded, as_json=options.as_json)
+    print_plan(options.blueprint, loaded, as_json=options.as_json, deps=options.deps)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,10 +198,15 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     ]
 
 
-def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bool = False) -> None:
-    """Print the plan on stdout, as the result. `with_bound` adds the maximum number of model calls of a run."""
+def print_plan(
+    blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bool = False, deps: str | None = None
+) -> None:
+    """Print the plan on stdout, as the result. `with_bound` adds the maximum number of model calls of a run.
+
+    `deps` names what the tools of agents will see.
+    """
     pipeline = loaded.pipeline
-    plan = plan_of(pipeline)
+    plan = plan_of(pipeline) | ({} if deps is None else {"deps": deps})
     plan["modules"] = loaded.modules
     for error in unknown_local_models(blueprint, pipeline):
         plan["warnings"] += str(error).splitlines()
@@ -342,6 +347,8 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
     if plan["modules"]:
         allowed = "".join(f" --allow {files.get(module, module)}" for module in plan["modules"])
         console.print(Text(f"   needs aros run{allowed}"), soft_wrap=True)
+    if "deps" in plan:
+        console.print(f"\ndeps: {plan['deps']}", soft_wrap=True)
     if "bound" in plan:
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
@@ -441,7 +448,8 @@ def _shape_words(schema: dict[str, Any]) -> str:
 
 def _ladder_words(ladder: dict[str, Any]) -> str:
     if not ladder["stages"]:
-        return "none: a reply that cannot be read fails the step"
+        why = "" if current_settings().enabled else "the setting `enabled` is false, so "
+        return f"none: {why}a reply that cannot be read fails the step"
     stages = [
         f"{stage['stage']} ({counted(stage['attempts'], 'attempt')})" if "attempts" in stage else stage["stage"]
         for stage in ladder["stages"]

@@ -43,7 +43,7 @@ def run_command(options: Run) -> None:
     context = args.given_pairs(options.pairs)
     loaded = load(options)
     if options.dry_run:
-        print_plan(options.blueprint, loaded, as_json=options.as_json, with_bound=True)
+        print_plan(options.blueprint, loaded, as_json=options.as_json, with_bound=True, deps=options.deps)
         return
     pipeline = loaded.pipeline
     if options.rows is None and not options.sources:  # before a missing module or API key, which would hide it

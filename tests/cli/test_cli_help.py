@@ -131,3 +131,17 @@ def test_what_runs_nothing_loads_neither_the_agent_framework_nor_a_database(comm
 def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, command: str) -> None:
     about = re.split(r"\n\s*\n", aros(command, "--help").stdout)[1]
     assert " ".join(about.split()) == COMMANDS[command].summary()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("plna", "x.yaml"), "there is no command 'plna'; did you mean 'plan'?\n"),
+        (("plan", "x.yaml", "--ouput", "y"), "No such option: --ouput\n"),
+        (("run", "x.yaml", "--ouput", "y"), "No such option: --ouput (Possible options: --output)\n"),
+        (("read", "--risk", "losy"), "Invalid value for '--risk': 'losy' is not one of"),
+    ],
+)
+def test_a_wrong_word_is_reported_with_the_one_that_is_near(aros: Aros, command: tuple[str, ...], words: str) -> None:
+    ended = aros(*command)
+    assert (ended.exit_code, words in ended.stderr) == (2, True), ended.stderr

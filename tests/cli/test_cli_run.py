@@ -252,6 +252,18 @@ def test_plan_shows_tools_types_that_are_imported_later_and_modules_by_their_fil
     assert drawn.stderr == "wrote typed.svg\n"
 
 
+def test_plan_takes_the_place_of_run_with_the_deps(aros: Aros, triage: str) -> None:
+    assert "deps: shop:shop\n" in aros("plan", triage, "--deps", "shop:shop").stdout
+
+
+def test_plan_names_the_setting_that_turns_the_ladder_off(
+    aros_process: Aros, environment: dict[str, str], triage: str
+) -> None:
+    environment["AROS_ENABLED"] = "false"
+    plan = " ".join(aros_process("plan", triage).stdout.split())
+    assert "none: the setting `enabled` is false, so a reply" in plan
+
+
 def test_a_module_that_is_not_allowed_is_one_error_however_many_steps_use_it(aros: Aros, shop: Path) -> None:
     steps = [{"name": name, "uses": "shop:letter"} for name in "abc"]
     (shop / "thrice.yaml").write_text(json.dumps({"steps": steps}))

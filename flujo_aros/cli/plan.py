@@ -19,13 +19,13 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.blueprint.files import why_unread
-from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.blueprint.loading import read_text
+from flujo_aros.blueprint.load import Inspected, inspect_blueprint
+from flujo_aros.blueprint.loading import Located, read_text
 from flujo_aros.blueprint.references import Unready
 from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Blueprint, Deps, Plan
 from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_reserved
-from flujo_aros.errors import BlueprintError, LocalModelError, Problem, UsageError
+from flujo_aros.errors import BlueprintError, LocalModelError, Place, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, module_file, refuse_two, use_folder
@@ -177,8 +177,21 @@ def blaming(blueprint: Path, *, steps_only: bool = False) -> Generator[None]:
         if error.step is not None:
             inspected = inspect_blueprint(text, source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"])
             found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == error.step]
-            place = found[0].node.place if len(found) == 1 else None
+            place = _place_of(error, inspected, found[0]) if len(found) == 1 else None
         raise BlueprintError(str(blueprint), [Problem(str(error), place)], text) from error
+
+
+def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Place:
+    """The place of a step, or of the type that its schema names and that the error is about."""
+    step = located.step
+    named = step.facts.type_name if step is not None and is_agent_step(step) else None
+    if named is not None:
+        module, _, name = named.partition(":")
+        about = (f"{module} has no {name!r}", f"{module} cannot be imported", f"{named} is not a type")
+        if any(words in str(error) for words in about):
+            places = (node.place for node in inspected.root.walk() if node.value == named)
+            return next(places, located.node.place)
+    return located.node.place
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
@@ -206,7 +219,7 @@ def print_plan(
     `deps` names what the tools of agents will see.
     """
     pipeline = loaded.pipeline
-    plan = plan_of(pipeline) | ({} if deps is None else {"deps": deps})
+    plan: dict[str, Any] = plan_of(pipeline) | ({} if deps is None else {"deps": deps})
     plan["modules"] = loaded.modules
     for error in unknown_local_models(blueprint, pipeline):
         plan["warnings"] += str(error).splitlines()

@@ -264,6 +264,21 @@ def test_plan_names_the_setting_that_turns_the_ladder_off(
     assert "none: the setting `enabled` is false, so a reply" in plan
 
 
+def test_a_type_that_its_module_does_not_have_is_reported_where_it_is_named(aros: Aros, shop: Path) -> None:
+    (shop / "typed.yaml").write_text(
+        """
+agents:
+  a:
+    model: local:smollm2
+    output_schema:
+      from: shop:Ordr
+steps: [{name: sort, uses: agents.a}]
+"""
+    )
+    ended = aros("run", "typed.yaml", "--input", "x", "--allow", "./shop.py")
+    assert (ended.exit_code, "typed.yaml:6:13: step 'sort': shop has no 'Ordr'" in ended.stderr) == (4, True)
+
+
 def test_a_module_that_is_not_allowed_is_one_error_however_many_steps_use_it(aros: Aros, shop: Path) -> None:
     steps = [{"name": name, "uses": "shop:letter"} for name in "abc"]
     (shop / "thrice.yaml").write_text(json.dumps({"steps": steps}))

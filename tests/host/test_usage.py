@@ -180,6 +180,6 @@ def test_an_agent_that_raises_is_reported_as_rejected_not_as_degraded_to_text() 
     heard = Heard()
     agent = Agent(ScriptedModel(then="no idea"), output_type=Item, capabilities=[Aros()])
     with observing(heard), pytest.raises(OutputError) as failed:
-        agent.run_sync("go")
+        asyncio.run(agent.run("go"))
     assert [(run.outcome, run.trust, run.reason) for run in heard.runs] == [("rejected", None, "no_json")]
     assert str(failed.value) == "no value: no_json; tried: retry, degrade"

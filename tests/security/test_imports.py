@@ -189,7 +189,7 @@ def test_the_plan_shows_the_file_of_each_module(tmp_path: Path) -> None:
     shown = stranger.aros("plan", "own.yaml").stdout
     assert f"trustedpkg  {stranger.site}/trustedpkg.py\n" in shown
     assert "steps       not found; if you trust steps.py, pass --allow steps.py or --path .\n" in shown
-    assert "needs   aros run --allow steps.py\n" in shown
+    assert "needs aros run --allow nowhere.at --allow steps.py --allow trustedpkg\n" in shown, "one command allows all"
     assert "nowhere.at  not found; install it, or name its folder with --path\n" in shown
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import socket
 import sqlite3
@@ -58,6 +59,10 @@ _LOOKS_AT_PARKED: Final = 20
 _LOOKS_AT_FORGOTTEN: Final = 4
 _TRIES: Final = 40
 _open: Durable | None = None
+
+# Without a handler, the engine would write to whatever `sys.stderr` is when the first database is opened, and keep that
+# stream: it fails to open the next one if the stream was closed (a test's, an embedding program's).
+logging.getLogger("dbos").addHandler(logging.NullHandler())
 
 
 @DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)

@@ -573,6 +573,21 @@ def test_a_worker_whose_own_load_of_a_blueprint_is_another_version_parks_the_run
             asyncio.run(durable.handle("r").result())
 
 
+def test_a_database_opens_after_the_stream_of_errors_at_the_first_opening_was_closed(tmp_path: Path) -> None:
+    """In a process of its own: the engine chooses its log handler only once."""
+    program = """
+import contextlib, sys
+from flujo_aros.durable import Durable
+for _ in range(2):
+    with open(sys.argv[1] + ".log", "w") as errors, contextlib.redirect_stderr(errors):
+        with Durable(f"sqlite:///{sys.argv[1]}") as durable:
+            durable.launch(["default"])
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "runs.sqlite")]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.slow
 def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
     async def ended(durable: Durable) -> str:

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from benchmarks.reading.markdown import corpus_table, documents_table, flood_tables
 from benchmarks.reading.words import unasked, versions
@@ -17,14 +16,14 @@ from benchmarks.reading.words import unasked, versions
 HERE = Path(__file__).resolve().parent
 
 
-def bench(*args: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks", "reading", *args, "--speed", "--peers", "--json"]
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+def printed(*module: str) -> str:
+    return subprocess.run([sys.executable, "-m", *module], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def main() -> None:
     captured_file, *options = sys.argv[1:]
-    found = bench(str(HERE / "cases.jsonl"), str(HERE / "meaning.jsonl"), captured_file, *options)
+    corpora = (str(HERE / "cases.jsonl"), str(HERE / "meaning.jsonl"), captured_file)
+    found = json.loads(printed("benchmarks", "reading", *corpora, *options, "--speed", "--peers", "--json"))
     if found["missing"]:
         sys.exit(f"install first: {' and '.join(found['missing'])}")
     cases, meaning, captured = found["corpora"]
@@ -51,6 +50,7 @@ def main() -> None:
             meaning=corpus_table(meaning),
             captured=corpus_table(captured),
             speed=documents_table(found["speed"]),
+            defects=printed("benchmarks.defects"),
             floods=ours,
             summary=summary,
         )

@@ -23,18 +23,21 @@ def word_set(words: str) -> frozenset[str]:
 
 
 class Phrases:
-    """A list of expressions that are looked for together.
+    """A list of expressions that are looked for together, in lower case; they match in any case.
 
     Each search asks a linear automaton first, made of the same expressions without their look-around: most texts have
-    none of the phrases, and it finds that out at once. Both are compiled when first needed.
+    none of the phrases, and it finds that out at once. It reads the text in lower case, as an automaton for any case
+    takes four times as long to compile, and each process compiles those that its replies need. `cased` says that there
+    is no lower case to make of the text.
     """
 
-    def __init__(self, *parts: str) -> None:
+    def __init__(self, *parts: str, cased: bool = False) -> None:
         opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
         rest = [part for part in parts if not part.startswith(_START)]
         if opening:  # the beginnings of sentences are looked for once
             rest.insert(0, f"{_START}(?:{'|'.join(opening)})")
         self.source = "|".join(f"(?:{part})" for part in rest)
+        self.cased = cased
 
     @cached_property
     def exact(self) -> re.Pattern[str]:
@@ -44,19 +47,19 @@ class Phrases:
     def may_match(self, text: str) -> bool:
         """Whether a match is possible: no false negatives."""
         if text.isascii():
-            return self._in_ascii(text)
+            return self._in_ascii(text if self.cased else text.lower())
         try:
-            return self._in_any(text)
+            return self._in_any(text if self.cased else text.lower())
         except UnicodeEncodeError:
             return True
 
     @cached_property
     def _in_ascii(self) -> Callable[[str], bool]:
-        return contains(f"(?im){_without_lookaround(self.source)}")
+        return contains(f"(?m){_UNSUPPORTED.sub(_supported, self.source)}")
 
     @cached_property
     def _in_any(self) -> Callable[[str], bool]:  # word boundaries among other letters are slow
-        return contains(f"(?im){_without_lookaround(self.source).replace(_BOUNDARY, '')}")
+        return contains(f"(?m){_UNSUPPORTED.sub(_supported, self.source).replace(_BOUNDARY, '')}")
 
     def search(self, text: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
         """The first match in a text, or in a part of it."""
@@ -74,35 +77,27 @@ class Phrases:
 
 
 _BOUNDARY: Final = r"\b"
-_TOKENS: Final = expression(
-    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
-    r"|(?P<end>\\Z)|(?P<word>\\[wd])|(?P<other>\\W)|(?P<space>\\s)|(?P<least>\{(?P<from>\d+),\d*\})|\\.|.",
-    re.S,
+_CLASS: Final = r"\[\^?\]?(?:\\.|[^\]\\])*+\]"
+_GROUPED: Final = rf"(?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS})*+\))*+\))*+"
+_UNSUPPORTED: Final = expression(
+    rf"(?P<look>\(\?<?[=!]{_GROUPED}\))|(?P<class>{_CLASS})|(?P<escape>\\.)|\{{(?P<least>\d+),\d*\}}", re.S
 )
-
-
+"""What the engine of the automaton does not have, or reads otherwise: look-around, which may hold groups in groups, and
+counters; `\\w`, `\\d` and `\\s`, which are other characters to `re`.
+"""
 _SPACE: Final = r"\s\x1c-\x1f\x85"
-"""What `re` calls white space."""
+_ESCAPES: Final = {
+    r"\Z": r"\z", r"\w": r"\S", r"\d": r"\S", r"\W": "[^A-Za-z0-9_]", r"\s": f"[{_SPACE}]",
+}  # fmt: skip
 
 
-def _without_lookaround(source: str) -> str:
-    """An expression that matches wherever this one does, in the words of an engine without look-around and counters."""
-    out: list[str] = []
-    depth = 0  # of parentheses within a look-around
-    for token in _TOKENS.finditer(source):
-        if depth or token["look"]:
-            depth += bool(token["look"] or token["open"]) - bool(token["close"])
-        elif token["least"]:
-            out.append("*" if token["from"] == "0" else "+")
-        elif token["class"]:
-            out.append(token[0].replace(r"\s", _SPACE).replace(r"\w", r"\S").replace(r"\d", r"\S"))
-        elif token["space"]:
-            out.append(f"[{_SPACE}]")
-        elif token["other"]:
-            out.append("[^A-Za-z0-9_]")
-        else:
-            out.append(r"\z" if token["end"] else r"\S" if token["word"] else token[0])
-    return "".join(out)
+def _supported(found: re.Match[str]) -> str:
+    """What matches in the engine of the automaton wherever this part of an expression does."""
+    if found["escape"]:
+        return _ESCAPES.get(found[0], found[0])
+    if found["class"]:
+        return found[0].replace(r"\s", _SPACE).replace(r"\w", r"\S").replace(r"\d", r"\S")
+    return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
 
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"

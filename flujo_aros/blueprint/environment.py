@@ -90,9 +90,17 @@ class Environment:
         if key in _SCHEMAS:
             file = node.members.get("from_file")
             return node if file is None else replace(node, value={**node.members, "from_file": self._text(file)[0]})
+        if key in _OPERATIONS:
+            several = [self._operation(each) for each in node.elements]
+            return replace(node, value=several) if several else self._operation(node)
         if key in _AS_WRITTEN or (key == "system_prompt" and isinstance(node.value, str)):
             return self._as_written(node)
         return self._filled(node, key)
+
+    def _operation(self, node: Node) -> Node:
+        """A step before or after the others. A short form (`set: context.note`) has only templates and values."""
+        is_short = "name" not in node.members and not _SHORT.isdisjoint(node.members)
+        return self._as_written(node) if is_short else self._filled(node, "")
 
     def _settings(self, node: Node) -> Node:
         if isinstance(node.value, list):
@@ -164,10 +172,14 @@ _AS_WRITTEN: Final = frozenset(
             "iterable_input",
             "output_template",
         ),
-        *("init", "state", "finalize", "output", "propagation", "name", "uses", "sink_to"),
+        *("state", "output", "propagation", "name", "uses", "sink_to"),
     }
 )
 """Parts of a step that are templates, expressions, strings or values, in which nothing is replaced."""
+_OPERATIONS: Final = ("init", "finalize")
+"""Keys of steps before and after the others."""
+_SHORT: Final = frozenset({"set", "append", "merge", "output", "output_template", "history"})
+"""The keys of their short forms."""
 
 
 def variables_in(text: str) -> list[str]:

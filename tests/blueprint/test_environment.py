@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros import BlueprintError, Journal, Pipeline, Runner, Step, load_blueprint
+from flujo_aros import BlueprintError, Journal, Map, Pipeline, Runner, Step, load_blueprint
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.lint import lint_text
@@ -91,6 +91,31 @@ steps:
     assert "team-blue" not in repr(pipeline)
     assert [each.split(":")[1] for each in pipeline.warnings] == ["9", "11"]
     assert all("'${AROS_TEST_TEAM}' is used literally" in each for each in pipeline.warnings)
+
+
+def test_steps_before_and_after_the_others_read_the_environment_in_their_settings_only() -> None:
+    text = """\
+steps:
+  - kind: map
+    name: each
+    map:
+      iterable_input: items
+      init: [{name: i, agent: {model: "${AROS_TEST_SET}"}}, {set: context.x, value: {model: "${AROS_TEST_TEAM}"}}]
+      body: [{name: b, agent: {model: "local:x"}}]
+      finalize: {name: f, agent: {model: "local:x", timeout: "${AROS_TEST_SECONDS}"}, input: "${AROS_TEST_TEAM}"}
+"""
+    pipeline = parse_blueprint(text)
+    step = pipeline.steps[0]
+    assert isinstance(step, Map)
+    first, last = [part.steps[0] for part in (step.init, step.finalize) if isinstance(part, Pipeline)]
+    assert isinstance(first, Step)
+    assert isinstance(last, Step)
+    assert first.agent.model == "local:y"  # type: ignore[union-attr]
+    assert last.agent.timeout == 12  # type: ignore[union-attr]
+    assert "team-blue" not in repr(pipeline)
+    assert len(pipeline.warnings) == 2
+    assert parse_blueprint(dump(pipeline)) == pipeline
+    assert "local:y" not in dump(pipeline)
 
 
 @pytest.mark.parametrize(

@@ -722,21 +722,13 @@ def _are_texts(names: object) -> bool:
     return isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("list[object]", names))
 
 
-def contract_from(written: str | Mapping[str, Any], like: Any = None) -> Contract[Any]:
-    """Return the contract for this written form, and for a schema or a type.
-
-    Raises `ContractError`, which lists the valid forms.
-
-    >>> contract_from("tagged:result", {"type": "integer"}).mode
-    'tagged'
-    """
-    return written_contract(written).contract(like)
-
-
 def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
     """Parse the written form: a string (`tagged:result`) or a mapping (`{"tagged": "result", "strict": False}`).
 
     Raises `ContractError`, which lists the valid forms.
+
+    >>> written_contract("tagged:result").contract({"type": "integer"}).mode
+    'tagged'
     """
     if isinstance(written, str):
         form, _, rest = written.partition(":")

@@ -50,7 +50,6 @@ _BLOCK: Final = re.compile(
 )
 _BEGIN: Final = ("<", "◁", "[T", "[t", "[/")
 """The first characters of these markers: searching for them is ten times faster than for the markers."""
-_OPENS: Final = re.compile(REASONING_OPENS, re.I)
 _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
 
@@ -93,20 +92,6 @@ def without_reasoning(text: str) -> str:
     """
     left = _BLOCK.sub("", text)
     return left[max((found.end() for found in _LEFT.finditer(left)), default=0) :]
-
-
-def reasoning_in(text: str) -> str:
-    """Return the content of the reasoning blocks of a text, or the text before a closing tag without an opening tag.
-
-    >>> reasoning_in("<think>plan: stay vague</think> the clue")
-    'plan: stay vague'
-    """
-    inside = [_OPENS.sub("", found[0], count=1) for found in _BLOCK.finditer(text)]
-    masked = _BLOCK.sub(_blank, text)
-    ends = [found.end() for found in _LEFT.finditer(masked)]
-    if ends:
-        inside.insert(0, masked[: ends[-1]])
-    return "\n\n".join(_LEFT.sub("", part).strip() for part in inside).strip()
 
 
 def _blank(found: re.Match[str]) -> str:

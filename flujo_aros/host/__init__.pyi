@@ -50,7 +50,6 @@ from flujo_aros.host.spec import (
     unowned as unowned,
 )
 from flujo_aros.host.recover import (
-    adrive as adrive,
     ask_model as ask_model,
     native_of as native_of,
 )

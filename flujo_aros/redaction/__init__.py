@@ -16,22 +16,21 @@ written with escapes. What looks like ordinary data (a hash, a UUID, an order nu
 would damage the data that a repair has to work with.
 """
 
-from flujo_aros.redaction.fields import SecretsIn, labelled_values, secrets_among, secrets_in
-from flujo_aros.redaction.patterns import secrets_by_context
-from flujo_aros.redaction.text import Matcher, Quotes, escaped, unescaped
-from flujo_aros.redaction.vault import Vault, secrets_of, without_secrets
-
-__all__ = [
-    "Matcher",
-    "Quotes",
-    "SecretsIn",
-    "Vault",
-    "escaped",
-    "labelled_values",
-    "secrets_among",
-    "secrets_by_context",
-    "secrets_in",
-    "secrets_of",
-    "unescaped",
-    "without_secrets",
-]
+from flujo_aros.redaction.fields import (
+    SecretsIn as SecretsIn,
+    labelled_values as labelled_values,
+    secrets_among as secrets_among,
+    secrets_in as secrets_in,
+)
+from flujo_aros.redaction.patterns import secrets_by_context as secrets_by_context
+from flujo_aros.redaction.text import (
+    Matcher as Matcher,
+    Quotes as Quotes,
+    escaped as escaped,
+    unescaped as unescaped,
+)
+from flujo_aros.redaction.vault import (
+    Vault as Vault,
+    secrets_of as secrets_of,
+    without_secrets as without_secrets,
+)

@@ -13,7 +13,6 @@ from flujo_aros.contract import (
     COMPLETE,
     CompletionSignal,
     mask_reasoning,
-    reasoning_in,
     refuse_iterations,
     scores_of,
     winner_in,
@@ -261,23 +260,21 @@ def test_a_signal_may_have_other_words():
 
 
 @pytest.mark.parametrize(
-    ("text", "thought"),
+    "reasoning",
     [
-        ("<think>plan: stay vague</think> the clue", "plan: stay vague"),
-        ("plan</think> the clue", "plan"),
-        ("<think>one</think> a <think>two</think> b", "one\n\ntwo"),
-        ("<think>never ends", "never ends"),
-        ("<seed:think>plan</seed:think> the clue", "plan"),
-        ("◁think▷plan◁/think▷ the clue", "plan"),
-        ("[THINK]plan[/THINK] the clue", "plan"),
-        ("<|START_THINKING|>plan<|END_THINKING|> the clue", "plan"),
-        ("<|begin_of_thought|>plan<|end_of_thought|> the clue", "plan"),
-        ("<|channel|>analysis<|message|>plan<|channel|>final<|message|>the clue", "plan"),
-        ("none", ""),
+        "<think>plan</think>",
+        "plan</think>",
+        "<think>one</think> <think>two</think>",
+        "<seed:think>plan</seed:think>",
+        "◁think▷plan◁/think▷",
+        "[THINK]plan[/THINK]",
+        "<|START_THINKING|>plan<|END_THINKING|>",
+        "<|begin_of_thought|>plan<|end_of_thought|>",
+        "<|channel|>analysis<|message|>plan<|channel|>final<|message|>",
     ],
 )
-def test_reasoning_can_be_taken_out_of_a_reply(text, thought):
-    assert reasoning_in(text) == thought
+def test_reasoning_is_masked_whatever_its_marks(reasoning):
+    assert mask_reasoning(f"{reasoning} the clue", unopened=True).strip() == "the clue"
 
 
 @given(st.text(alphabet="<>◁▷/think abc\n", max_size=60), st.booleans())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flujo_aros import Accepted, ContractError, Rejected, read
-from flujo_aros.contract import Output, TaggedContract, contract_from, written_contract
+from flujo_aros.contract import Output, TaggedContract, written_contract
 
 INTEGER = {"type": "integer"}
 
@@ -36,27 +36,27 @@ INTEGER = {"type": "integer"}
     ],
 )
 def test_what_is_written_is_the_contract_that_python_makes(written: Any, like: Any, same: Any) -> None:
-    assert contract_from(written, like).fingerprint == same.fingerprint
+    assert written_contract(written).contract(like).fingerprint == same.fingerprint
 
 
 def test_retries_of_a_tagged_contract_can_be_written() -> None:
     for contract in (
-        contract_from({"tagged": "result", "max_retries": 2}, INTEGER),
-        contract_from({"text": "r", "max_retries": 2}),
+        written_contract({"tagged": "result", "max_retries": 2}).contract(INTEGER),
+        written_contract({"text": "r", "max_retries": 2}).contract(),
     ):
         assert isinstance(contract, TaggedContract)
         assert contract.max_retries == 2
 
 
 def test_a_cast_judges_the_winner_and_cleans_the_scores() -> None:
-    contract = contract_from({"event": ["ruled"], "fields": ["winner", "scores"], "cast": ["ada", "bo"]})
+    contract = written_contract({"event": ["ruled"], "fields": ["winner", "scores"], "cast": ["ada", "bo"]}).contract()
     verdict = '{"kind": "ruled", "text": "t", "winner": "ada", "scores": {"ada": 12, "cat": 1}}'
     assert read(verdict, contract).value.scores == {"ada": 10}
     assert isinstance(read(verdict.replace('"winner": "ada"', '"winner": "cat"'), contract), Rejected)
 
 
 def test_the_example_of_an_event_can_be_written() -> None:
-    contract = contract_from({"event": ["said"], "example": "A bell tolls."})
+    contract = written_contract({"event": ["said"], "example": "A bell tolls."}).contract()
     assert "A bell tolls." in contract.instruction()
     assert isinstance(read("A bell tolls.", contract), Rejected)
 
@@ -95,12 +95,12 @@ def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: s
 
 def test_a_schema_where_none_has_a_place_is_refused() -> None:
     with pytest.raises(ContractError, match="a text contract takes no schema; remove it"):
-        contract_from("text:note", INTEGER)
+        written_contract("text:note").contract(INTEGER)
 
 
 def test_an_event_can_require_its_fields() -> None:
-    every = contract_from({"event": ["said"], "fields": ["mood", "place"], "required": True})
-    one = contract_from({"event": ["said"], "fields": ["mood", "place"], "required": ["mood"]})
+    every = written_contract({"event": ["said"], "fields": ["mood", "place"], "required": True}).contract()
+    one = written_contract({"event": ["said"], "fields": ["mood", "place"], "required": ["mood"]}).contract()
     moody = '{"kind": "said", "text": "Well.", "mood": "glad"}'
     assert isinstance(read(moody, one), Accepted)
     rejected = read(moody, every)

@@ -28,7 +28,7 @@ from flujo_aros import (
     Step,
     read,
 )
-from flujo_aros.contract import reasoning_in, scores_of, winner_in
+from flujo_aros.contract import scores_of, winner_in
 from flujo_aros.ensemble.measures import repetition
 from flujo_aros.ensemble.memory import ReflectionTracker
 from flujo_aros.testing import ScriptedModel, ScriptedModels
@@ -80,8 +80,7 @@ def test_the_example_of_the_prompt_and_a_placeholder_say_nothing(reply: str) -> 
 
 
 def test_reasoning_is_apart_from_what_is_said() -> None:
-    reply = "<think>aim: give nothing away</think> a hint"
-    assert (reasoning_in(reply), read(reply, SAID).value.text) == ("aim: give nothing away", "a hint")
+    assert read("<think>aim: give nothing away</think> a hint", SAID).value.text == "a hint"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from flujo_aros import (
     current_settings,
     read,
 )
-from flujo_aros.contract import TaggedContract, contract_from, written_contract
+from flujo_aros.contract import TaggedContract, written_contract
 from flujo_aros.pipeline.builtins import wrap_dict
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.step import Coercion, effective, handed_on, mergeable, warnings_of
@@ -132,14 +132,14 @@ def test_a_written_contract_takes_the_schema_of_processing_before_the_agents():
     step = Step("a", agent=AGENT, contract="tagged:result", processing=Processing(schema={"type": "integer"}))
     contract = effective(step).contract
     assert contract is not None
-    assert contract.fingerprint == contract_from("tagged:result", {"type": "integer"}).fingerprint
+    assert contract.fingerprint == written_contract("tagged:result").contract({"type": "integer"}).fingerprint
 
 
 @pytest.mark.parametrize("written", ["text:note", {"block": "plan", "required": ["next"]}, {"event": ["a"]}])
 def test_a_written_contract_without_a_schema_leaves_the_agents_alone(written: Any):
     found = effective(Step("a", agent=AGENT, contract=written_contract(written))).contract
     assert found is not None
-    assert found.fingerprint == contract_from(written).fingerprint
+    assert found.fingerprint == written_contract(written).contract().fingerprint
 
 
 # How far a reply may be repaired

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -61,7 +62,7 @@ from flujo_aros.host.response import (
     with_answer,
     with_blank,
 )
-from flujo_aros.host.run import AgentOutputError, Exchange, Run, claim_run
+from flujo_aros.host.run import AgentOutputError, Exchange, Run, awaited_run, claim_run
 from flujo_aros.host.stream import WatchedModel
 from flujo_aros.outcome import Accepted, OutputError, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply
@@ -163,6 +164,7 @@ class Aros(AbstractCapability[Any]):
                     annotate_run(result, exchange.summary or summary_of(exchange.outcome, run))
                 return result
         finally:
+            run.ended = True
             self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
@@ -180,6 +182,11 @@ class Aros(AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Count the call, remember its settings for the calls of the ladder, and reject what cannot work."""
+        awaited = awaited_run.get()
+        if awaited is not None and awaited.ended and awaited.run_id == ctx.run_id:
+            # A node of a cancelled agent graph can outlive its run by a few steps of the event loop. The usage of the
+            # run has been reported by now and would not include this call.
+            raise CancelledError
         _asking.set(ctx.run_id or "")
         run = self._run(ctx)
         contract = self._wanted(ctx, run)

@@ -249,6 +249,8 @@ class Run:
     raised: OutputError | None = None
     """The error for a run without a value."""
     claimed: bool = False
+    ended: bool = False
+    """Whether the run of the agent that claimed it is over."""
 
     @property
     def outcome(self) -> Outcome[Any] | None:

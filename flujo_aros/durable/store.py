@@ -7,6 +7,7 @@ step that started has settled. `completed` is written in one place, `Store.finis
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,8 +81,16 @@ class RunRow:
 
 
 def workflow_of(run_id: str, segment: int) -> str:
-    """The id of a workflow: a run has one, and another each time it continues after a pause."""
-    return run_id if segment == 1 else f"{run_id}/{segment}"
+    """The id of a workflow: a run has one, and another each time it continues after a pause.
+
+    >>> workflow_of("a", 1), workflow_of("a", 2), workflow_of("a/2", 1)
+    ('a', 'a/2', 'a/2/1')
+    """
+    return run_id if segment == 1 and not _NUMBERED.search(run_id) else f"{run_id}/{segment}"
+
+
+_NUMBERED: Final = re.compile(r"/[0-9]+\Z")
+"""The end of a run's id that looks like the number of a segment: without one of its own, two runs had one workflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

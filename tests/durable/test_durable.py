@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelResponse, TextPart
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, RunStatus, Step, Trust, UsageError
 from flujo_aros.pipeline.ledger import RunLedger, Settlement
@@ -29,7 +31,7 @@ from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import RefusedRow
-from flujo_aros.durable.store import Ending, RunRow, Store
+from flujo_aros.durable.store import Ending, RunRow, Store, workflow_of
 from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
 
@@ -186,6 +188,28 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
         ended = asyncio.run(durable.handle(paused.run_id).result())
     assert ended.status is RunStatus.COMPLETED
     assert ended.output == "yes"
+
+
+def test_a_run_whose_id_ends_in_a_number_does_not_get_the_replies_of_another(tmp_path: Path) -> None:
+    def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        return ModelResponse([TextPart(f"heard {messages[-1].parts[-1].content}")])  # type: ignore[union-attr]
+
+    pipeline = Pipeline([Human("ask", "Which?"), Step("say", agent=Agent(FunctionModel(reply)))])
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(pipeline, engine=durable)
+        durable.launch(["default"])
+        outputs = []
+        for run, answer in (("a", "yes"), ("a/2", "no")):
+            assert runner.run_sync("go", run_id=run).status is RunStatus.PAUSED
+            asyncio.run(durable.handle(run).answer(answer))
+            outputs.append(asyncio.run(durable.handle(run).result()).output)
+        assert [violations(durable.store, run) for run in ("a", "a/2")] == [[], []]
+    assert outputs == ["heard yes", "heard no"]
+
+
+@given(st.sets(st.tuples(st.from_regex(r"a?(/[0-3]){0,3}", fullmatch=True), st.integers(1, 4))))
+def test_no_two_segments_of_any_runs_share_a_workflow(segments: set[tuple[str, int]]) -> None:
+    assert len({workflow_of(run, segment) for run, segment in segments}) == len(segments)
 
 
 def test_submitted_runs_are_executed_by_a_worker(tmp_path: Path) -> None:

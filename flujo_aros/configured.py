@@ -26,7 +26,11 @@ class Configured(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, /, **options: Any) -> None:
+    def __init__(self, /, *unnamed: object, **options: Any) -> None:
+        if unnamed:
+            kind = type(self)
+            first = min(kind.model_fields, key=lambda name: not kind.model_fields[name].is_required())
+            raise TypeError(f"{kind.__name__} takes its options by name, such as {first}=…, not {unnamed[0]!r}")
         try:
             super().__init__(**options)
         except ValidationError as error:

@@ -47,6 +47,16 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_name(kind: Any, opti
         (Processing, {"stages": ["retri"]}, "there is no stage 'retri'; did you mean 'retry'?"),
         (AgentSpec, {"model": "m", "output_mode": "nativ"}, "'tool', not 'nativ'; did you mean 'native'?"),
         (AgentSpec, {}, "AgentSpec: model is missing"),
+        (
+            AgentSpec,
+            {"model": "m", "model_settings": {"temprature": 1}},
+            "AgentSpec: model_settings: unknown setting 'temprature'; did you mean 'temperature'?",
+        ),
+        (
+            AgentSpec,
+            {"model": "m", "model_settings": {"temperature": "hot"}},
+            "AgentSpec: model_settings.temperature should be a number, not 'hot'",
+        ),
         (Escalate, {}, "Escalate: model is missing"),
         (RepairSettings, {"max_attempts": 99}, "max_attempts should be less than or equal to 10, not 99"),
     ],
@@ -62,3 +72,8 @@ def test_data_is_validated_by_pydantic_as_ever() -> None:
     with pytest.raises(ValidationError):
         Ladder.model_validate({"max_call": 3})
     assert Ladder.model_validate({"max_calls": 3}) == Ladder(max_calls=3)
+
+
+def test_options_without_their_names_are_a_type_error_that_shows_how_to_write_them() -> None:
+    with pytest.raises(TypeError, match=r"^AgentSpec takes its options by name, such as model=…, not 'openai:x'$"):
+        AgentSpec("openai:x")  # type: ignore[misc]  # pyright: ignore[reportCallIssue] - which is the point

@@ -34,7 +34,6 @@ from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
-from flujo_aros.pipeline.options import unknown_setting, wrong_setting
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.spelling import nearest, only_near, short
 
@@ -513,7 +512,7 @@ class Loading:
                 plain["system_prompt"] = self._prompt(prompt) or ""
             self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
-        self.settings(members.get("model_settings"))
+        settings = self.settings(members.get("model_settings"))
         sound = self.schema(members.get("output_schema"), typed=True)
         if block is None or not (sound or self.lenient):
             return None
@@ -521,14 +520,14 @@ class Loading:
         for key, check in (("tools", self.tool), ("capabilities", self.capability)):
             for each in members[key].elements if key in members else ():
                 check(each)
-        return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name})
+        return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name, "model_settings": settings})
 
     def settings(self, node: Node | None) -> dict[str, Any]:
         """The valid model settings at this node. Unknown or mistyped ones are recorded as errors and omitted."""
         sound: dict[str, Any] = {}
         for name, value in (node.members if node is not None else {}).items():
             plain = value.plain()
-            unknown, wrong = unknown_setting(name), wrong_setting(name, plain)
+            unknown, wrong = host.unknown_setting(name), host.wrong_setting(name, plain)
             if unknown is not None:
                 (self.warn if self.lenient else self.note)(node.keys[name] if node else value.place, unknown)
             elif wrong is not None:

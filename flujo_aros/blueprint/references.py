@@ -378,6 +378,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "exit": (("loop", "exit_expression"), ("loop", "exit_condition")),
     "next_input": (("loop", "propagation"),),
     "retries": (("config", "max_retries"),),
+    "stop_on": (("stop",),),
     "pipeline": (("uses",),),
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Final, Literal, TypeGuard, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
@@ -23,7 +23,7 @@ from flujo_aros.cli.commands import Bench
 from flujo_aros.cli.screen import Text, print_json, stdout_console
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.json_data import is_dict, is_list, leaves
+from flujo_aros.json_data import is_dict, is_list, is_number, leaves
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
@@ -307,15 +307,11 @@ def same(one: Any, two: Any) -> bool:
         return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
     if is_list(one) and is_list(two):
         return len(one) == len(two) and all(map(same, one, two))
-    if _is_number(one) and _is_number(two):
+    if is_number(one) and is_number(two):
         return (
             math.isclose(one, two, rel_tol=1e-12) if isinstance(one, float) and isinstance(two, float) else one == two
         )
     return type(one) is type(two) and bool(one == two)
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def agrees(value: Any, gold: Any) -> bool:

@@ -373,21 +373,32 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         console.print(Text(f"\nwarning: {warning}", style="yellow"))
 
 
-def _print_step(step: dict[str, Any], number: str, depth: int, console: Console) -> None:
+def _print_step(
+    step: dict[str, Any], number: str, depth: int, console: Console, like: tuple[str, dict[str, Any]] | None = None
+) -> None:
+    """Print a step; of one that is `like` another with this number, only what differs."""
+    facts = _facts(step)
     title = Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim"))
+    if like is not None:
+        facts = [fact for fact in facts if fact not in _facts(like[1])]
+        title.append(f", as {like[0]}{' except' if facts else ''}")
     console.print(Padding(title, (0, 0, 0, depth), expand=False))
     table = Table.grid(padding=(0, 2), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, words in _facts(step):
+    for label, words in facts:
         table.add_row(label, Text(words))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
     inside = count(1)  # across branches, so that every step has its own number
+    first: tuple[str, dict[str, Any]] | None = None
     for scope, steps in step.get("bodies", {}).items():
         console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
         for each in steps:
-            _print_step(each, f"{number}.{next(inside)}", depth + 5, console)
+            own = f"{number}.{next(inside)}"
+            _print_step(each, own, depth + 5, console, first)
+            if step["kind"] == "agree" and each["kind"] == "step":  # its readings differ in little
+                first = first or (own, each)
 
 
 def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
@@ -445,7 +456,7 @@ def _contract_words(step: dict[str, Any]) -> str:
     contract = step["contract"]
     if contract is None:
         return "none: any text" if step["enforcement"] != "off" else "none: enforcement is off"
-    source = contract["source"] + (" (promoted: the step has no schema of its own)" if contract["promoted"] else "")
+    source = contract["source"] + (" (the step has no schema of its own)" if contract["promoted"] else "")
     if contract["type"] is not None:
         return f"{contract['type']}, which is imported when the run starts, from {source}"
     return f"{_shape_words(contract['schema'])}, from {source}, hash {contract['schema_hash']}"
@@ -467,7 +478,7 @@ def _ladder_words(ladder: dict[str, Any]) -> str:
         f"{stage['stage']} ({counted(stage['attempts'], 'attempt')})" if "attempts" in stage else stage["stage"]
         for stage in ladder["stages"]
     ]
-    return f"{' → '.join(stages)}, at most {counted(ladder['max_calls'], 'call')}"
+    return f"{' → '.join(stages)}, at most {counted(ladder['max_calls'], 'further call')}"
 
 
 def plain_words(value: Any) -> Any:

@@ -164,8 +164,8 @@ class Ensemble(TakesInput):
         object.__setattr__(self, "stop_on", (*self.stop_on, *self._stop_kinds()))
         object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self._named_profiles()})
         object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
-        for problem in self._problems():
-            self.refuse(problem)
+        for key, problem in self._problems():
+            self.refuse(problem, key)
         _ = self._given
         for manifest in self.manifests:
             _ = self.step_of(manifest)
@@ -186,20 +186,22 @@ class Ensemble(TakesInput):
             elif ":" in name:
                 yield name, name
 
-    def _problems(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[tuple[str, str]]:
+        """Each problem, after the option that has it."""
         names = [manifest.name for manifest in self.manifests]
         if not names:
-            yield "an ensemble needs a cast"
-        for name in names:
-            if names.count(name) > 1 or name in ("user", _CONDUCTOR):
-                yield f"the name {name!r} is taken; each agent of the cast needs its own"
-        for manifest in self.manifests:
+            yield "cast", "an ensemble needs a cast"
+        for at, name in enumerate(names):
+            if name in (*names[:at], "user", _CONDUCTOR):
+                yield f"cast.{at}.name", f"the name {name!r} is taken; each agent of the cast needs its own"
+        for at, manifest in enumerate(self.manifests):
             if manifest.model_profile not in self.profiles:
                 known = nearest(manifest.model_profile, self.profiles)
-                yield f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}{known}"
+                unknown = known.after(f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}")
+                yield f"cast.{at}.model_profile", unknown
         for kind in self.stop_on:
             if problem := wrong_kind(kind):
-                yield f"stop_on: {problem}; {_STOP.hint}"
+                yield "stop_on", f"stop_on: {problem}; {_STOP.hint}"
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -557,6 +559,7 @@ class _Run:
         judges = "winner" in member.manifest.output_extra_fields
         unasked = {"kind"} if judges else {"kind", *_VERDICT}
         payload = {key: value for key, value in event.model_dump().items() if key not in unasked}
+        payload |= {"text": _with_ellipsis(event.text)} if event.text else {}
         if judges:
             payload.setdefault("winner", None)  # a verdict in prose names nobody, but it is a verdict
         return event.kind, member.name, payload, meta
@@ -611,7 +614,7 @@ class _Run:
             return REFUSED, _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
         event = turn.said.value
         meta["granted"] = event.kind == REFLECTED
-        text = _SENTENCE.split(event.text.strip())[0]
+        text = _with_ellipsis(_SENTENCE.split(event.text.strip())[0])
         deltas = _deltas(text, str(event.model_dump().get("replaces") or ""), member, [each.id for each in seen])
         why = "nothing was said" if event.says_nothing else member.beliefs.problem(deltas)
         plain = [delta.model_dump(mode="json") for delta in deltas]
@@ -742,6 +745,14 @@ class _Run:
         self.reason = reason
         missing = {"missing": self.missing} if self.missing else {}
         self._append([("run.finished", _CONDUCTOR, {"reason": reason, **missing})], turn=self.turn)
+
+
+def _with_ellipsis(text: str) -> str:
+    """The text; one that its maximum length ended in the middle of a sentence, up to its last whole word and with …"""
+    if len(text) < _MOST_SAID or text.rstrip()[-1:] in ".!?…\"'”’»)*":
+        return text
+    whole = text.rstrip() if text[-1].isspace() else text.rpartition(" ")[0] or text
+    return f"{whole.rstrip(' ,;:-–—')}…"
 
 
 @contextmanager

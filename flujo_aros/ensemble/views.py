@@ -22,7 +22,9 @@ def stage_line(event: LogEvent) -> str:
     if event.kind == "run.finished":
         missing = event.payload.get("missing")
         without = f", without {' or '.join(missing)}" if missing else ""
-        return f"■ the run is finished: {event.payload.get('reason', '')}{without}"
+        reason = str(event.payload.get("reason", ""))
+        why = "" if reason == "turns" else f": {reason}"
+        return f"■ finished after {event.turn} turn{'s'[: event.turn != 1]}{why}{without}"
     if event.kind in ("turn.skipped", "turn.failed", REFUSED):
         return f"– {event.payload.get('agent', event.actor)}: {event.payload.get('reason', '')}"
     verdict = event.payload.get("winner")

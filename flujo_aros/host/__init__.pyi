@@ -47,7 +47,10 @@ from flujo_aros.host.spec import (
     mistaken_local as mistaken_local,
     nearest_local as nearest_local,
     object_schema as object_schema,
+    unknown_setting as unknown_setting,
     unowned as unowned,
+    wrong_setting as wrong_setting,
+    wrong_settings as wrong_settings,
 )
 from flujo_aros.host.recover import (
     ask_model as ask_model,

@@ -56,7 +56,7 @@ def made_model(name: str) -> Model:
     try:
         return infer_model(name) if url is None else _at_endpoint(name, url)
     except (UserError, ImportError) as error:
-        raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from error
+        raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from None
 
 
 def _unusable(name: str, why: str) -> str:
@@ -66,8 +66,13 @@ def _unusable(name: str, why: str) -> str:
         ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
         return f"the model {name!r} needs a package: pip install '{ours}[{package[1]}]'"
     said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
-    local = ". The model `local:smollm2` runs on this machine and needs no key" if "_API_KEY`" in said else ""
+    local = f"; {_KEYLESS}" if "_API_KEY`" in said else ""
     return f"the model {name!r} cannot be used: {said}{local}"
+
+
+_KEYLESS: Final = (
+    "without a key, use `local:smollm2`, which runs on this machine, or in tests Runner(…, models=ScriptedModel(…))"
+)
 
 
 class ModelSource(Protocol):

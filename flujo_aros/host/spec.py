@@ -8,20 +8,21 @@ from __future__ import annotations
 import copy
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from flujo_aros.configured import Configured
 from flujo_aros.contract import JsonSchema
 from flujo_aros.errors import Hint, Suggestion
-from flujo_aros.json_data import References, definitions_of
+from flujo_aros.json_data import References, definitions_of, is_integer, is_number
+from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     # `dict` is invariant: a schema stored in a variable first would not be a `dict[str, JsonValue]`.
@@ -30,6 +31,57 @@ else:
     JsonObject = dict[str, JsonValue]
 
 OutputMode = Literal["auto", "prompted", "native", "tool"]
+
+
+_PROVIDERS: Final = re.compile(
+    r"(?:anthropic|bedrock|cerebras|cohere|google|groq|huggingface|mistral|openai|openrouter|snowflake|xai|zai)_\w+"
+)
+"""The prefixes of settings that only one provider has."""
+
+_KINDS: Final[dict[str, Callable[[Any], bool]]] = {
+    "a number": is_number,
+    "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),  # of a client, in Python
+    "an integer": is_integer,
+    "true or false": lambda value: isinstance(value, bool),
+    "a list": lambda value: isinstance(value, (list, tuple)),
+    "a mapping": lambda value: isinstance(value, Mapping),
+}
+
+SETTINGS: Final[dict[str, str | None]] = {
+    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), "a number"),
+    **dict.fromkeys(("request_timeout", "first_event_timeout"), "a number"),
+    **dict.fromkeys(("max_tokens", "top_k", "seed", "max_retries"), "an integer"),
+    **dict.fromkeys(("parallel_tool_calls", "citations"), "true or false"),
+    "stop_sequences": "a list",
+    **dict.fromkeys(("logit_bias", "extra_headers"), "a mapping"),
+    **dict.fromkeys(("tool_choice", "thinking", "cache", "service_tier", "extra_body", "framing_announcement")),
+    "timeout": "a number of seconds",
+}
+"""The settings of pydantic-ai and the kind of their values; None if several kinds are allowed."""
+
+
+def unknown_setting(name: str) -> Hint | None:
+    """The error for an unknown setting, with the nearest valid one."""
+    if name in SETTINGS or _PROVIDERS.fullmatch(name):
+        return None
+    return nearest(name, SETTINGS, closed=True).after(f"unknown setting {name!r}")
+
+
+def wrong_setting(name: str, value: Any) -> str | None:
+    """The error for a value of the wrong kind."""
+    kind = SETTINGS.get(name)
+    if kind is None or value is None or _KINDS[kind](value):
+        return None
+    return f"model_settings.{name} should be {kind}, not {value!r}"
+
+
+def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    """One error for each unknown setting and each value of the wrong kind."""
+    for name, value in settings.items():
+        unknown = unknown_setting(name)
+        wrong = unknown.after("model_settings: ") if unknown else wrong_setting(name, value)
+        if wrong is not None:
+            yield wrong
 
 
 class AgentSpec(Configured):
@@ -55,6 +107,12 @@ class AgentSpec(Configured):
     max_retries: int = Field(default=0, ge=0, le=100)
     tools: tuple[str, ...] = ()
     capabilities: tuple[JsonValue, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_known_settings(self) -> Self:
+        for wrong in wrong_settings(self.model_settings):
+            raise ValueError(wrong)
+        return self
 
     @property
     def is_direct(self) -> bool:

@@ -15,13 +15,13 @@ from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.host import LOCAL_MODEL, AgentSpec
-from flujo_aros.json_data import is_dict
+from flujo_aros.json_data import is_dict, is_integer, is_number
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.options import Option, anything, is_integer, is_number, known_options, list_of, shown
+from flujo_aros.pipeline.options import Option, anything, known_options, list_of, shown
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike, InputTemplate

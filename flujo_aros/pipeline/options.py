@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,71 +23,8 @@ from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import TypedDict
 
 from flujo_aros.errors import Hint, UsageError
+from flujo_aros.host import wrong_settings
 from flujo_aros.spelling import nearest
-
-_PROVIDERS: Final = re.compile(
-    r"(?:anthropic|bedrock|cerebras|cohere|google|groq|huggingface|mistral|openai|openrouter|snowflake|xai|zai)_\w+"
-)
-"""The prefixes of settings that only one provider has."""
-
-_Fits = Callable[[Any], bool]
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number; True and False are not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def is_integer(value: Any) -> bool:
-    """Whether a value is an integer; True and False are not."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_KINDS: Final[dict[str, _Fits]] = {
-    "a number": is_number,
-    "a number of seconds": lambda value: is_number(value) or hasattr(value, "connect"),  # of a client, in Python
-    "an integer": is_integer,
-    "true or false": lambda value: isinstance(value, bool),
-    "a list": lambda value: isinstance(value, (list, tuple)),
-    "a mapping": lambda value: isinstance(value, Mapping),
-}
-
-SETTINGS: Final[dict[str, str | None]] = {
-    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), "a number"),
-    **dict.fromkeys(("request_timeout", "first_event_timeout"), "a number"),
-    **dict.fromkeys(("max_tokens", "top_k", "seed", "max_retries"), "an integer"),
-    **dict.fromkeys(("parallel_tool_calls", "citations"), "true or false"),
-    "stop_sequences": "a list",
-    **dict.fromkeys(("logit_bias", "extra_headers"), "a mapping"),
-    **dict.fromkeys(("tool_choice", "thinking", "cache", "service_tier", "extra_body", "framing_announcement")),
-    "timeout": "a number of seconds",
-}
-"""The settings of pydantic-ai and the kind of their values; None if several kinds are allowed."""
-
-
-def unknown_setting(name: str) -> Hint | None:
-    """The error for an unknown setting, with the nearest valid one."""
-    if name in SETTINGS or _PROVIDERS.fullmatch(name):
-        return None
-    return nearest(name, SETTINGS, closed=True).after(f"unknown setting {name!r}")
-
-
-def wrong_setting(name: str, value: Any) -> str | None:
-    """The error for a value of the wrong kind."""
-    kind = SETTINGS.get(name)
-    if kind is None or value is None or _KINDS[kind](value):
-        return None
-    return f"model_settings.{name} should be {kind}, not {value!r}"
-
-
-def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """One error for each unknown setting and each value of the wrong kind."""
-    for name, value in settings.items():
-        unknown = unknown_setting(name)
-        wrong = unknown.after("model_settings: ") if unknown else wrong_setting(name, value)
-        if wrong is not None:
-            yield wrong
-
 
 _C = TypeVar("_C", bound=type)
 

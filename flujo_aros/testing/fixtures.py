@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
 
@@ -12,8 +13,16 @@ from flujo_aros.testing import ScriptedModel
 ScriptModel = Callable[..., ScriptedModel]
 
 
+_FAILED: Final = pytest.StashKey[bool]()
+
+
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
+    """Remember that a test has failed: what its script lacks is then the consequence, or has been reported."""
+    node.stash[_FAILED] = call.when == "call"
+
+
 @pytest.fixture
-def script_model() -> Iterator[ScriptModel]:
+def script_model(request: pytest.FixtureRequest) -> Iterator[ScriptModel]:
     """Creates scripted models; the test fails if it leaves one of their replies unused, or makes a call without one."""
     made: list[ScriptedModel] = []
 
@@ -22,12 +31,14 @@ def script_model() -> Iterator[ScriptModel]:
         return made[-1]
 
     yield make
+    if request.node.stash.get(_FAILED, False):
+        return
     for model in made:
         if model.unanswered is not None:
             pytest.fail(model.unanswered, pytrace=False)
     unused = sum(model.left for model in made)
     if unused:
-        pytest.fail(f"{unused} scripted replies were never asked for", pytrace=False)
+        pytest.fail(f"{unused} scripted {'reply was' if unused == 1 else 'replies were'} never used", pytrace=False)
 
 
 @pytest.fixture

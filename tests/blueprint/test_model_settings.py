@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.pipeline.options import SETTINGS
+from flujo_aros.host.spec import SETTINGS
 
 
 def reported(settings: str, *, of_step: bool = False) -> list[str]:

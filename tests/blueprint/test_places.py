@@ -42,3 +42,27 @@ steps:
     ((line, column, message),) = found(text)
     assert (line, column) == (7, 19)
     assert message.endswith("at $.properties.n.type: unknown type 'strng'; did you mean 'string'?")
+
+
+def test_what_is_wrong_with_an_agent_of_a_cast_is_reported_at_its_line() -> None:
+    text = """\
+agents:
+  small: {model: "local:smollm2"}
+steps:
+  - kind: ensemble
+    name: wood
+    profiles: {fast: small}
+    cast:
+      - {name: owl, persona: An owl., subscribes_to: [run.started], may_emit: [a.b], model_profile: fast}
+      - name: fox
+        persona: A fox.
+        subscribes_to: [a.b]
+        may_emit: [a.c]
+        model_profile: fst
+"""
+    ((line, column, message),) = found(text)
+    assert (line, column) == (13, 24)
+    assert message.endswith("agent 'fox': there is no profile 'fst'; did you mean 'fast'?")
+    ((line, column, message),) = found(text.replace("fst", "fast").replace("name: fox", "name: owl"))
+    assert (line, column) == (9, 15)
+    assert message.endswith("the name 'owl' is taken; each agent of the cast needs its own")

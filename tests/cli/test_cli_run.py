@@ -339,6 +339,15 @@ def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop
     assert "none: enforcement is off" in text
 
 
+def test_plan_shows_of_further_readings_what_differs_from_the_first(aros: Aros, shop: Path) -> None:
+    reading = {"name": "read", "uses": "agents.sorter", "input": "{{ input }}"}
+    agree = {"kind": "agree", "name": "both", "wordings": 2, "reading": reading}
+    (shop / "agree.yaml").write_text(json.dumps({**TRIAGE, "steps": [agree]}))
+    text = aros("plan", "agree.yaml").stdout
+    assert "1.2  read  step, as 1.1 except\n" in text
+    assert (text.count("contract"), text.count("ladder"), text.count("output_format")) == (1, 1, 1)
+
+
 def test_sentences_are_not_wrapped_in_a_pipe(aros: Aros, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS")
     result = aros(
@@ -542,7 +551,7 @@ def test_a_key_that_is_missing_is_told_before_any_step(aros: Aros, monkeypatch: 
     ended = aros("run", "b.yaml", "-i", "x", "--allow", "asked.py")
     assert ended.exit_code == 2
     assert "b.yaml: step 'ask': the model 'openai:gpt-4o-mini' cannot be used: Set the `OPENAI_API_KEY`" in ended.stderr
-    assert ended.stderr.endswith("The model `local:smollm2` runs on this machine and needs no key\n")
+    assert "; without a key, use `local:smollm2`" in ended.stderr
     assert not Path("ran").exists()
     assert aros("run", "b.yaml", "-i", "x", "--allow", "asked.py", "--dry-run").exit_code == 0, "a plan needs no key"
 

@@ -152,6 +152,16 @@ def test_the_last_agent_that_could_go_on_is_asked_again_after_a_turn_without_a_l
     assert (result.output["reason"], result.output["missing"]) == ("judge.verdict", [])
 
 
+def test_a_line_that_the_maximum_length_ended_is_cut_at_a_word_and_says_so() -> None:
+    whole = ("Rain fell on the " + "leaf and on the moss and on the stone " * 7)[:240]
+    assert whole.endswith("on the s")
+    lines = iter([whole, f"{whole[:-1]}."])
+    _, log = played(CHAIN[:1], ScriptedModel(then=lambda _: said(next(lines))), turns=1)
+    assert list(log)[1].text == f"{whole[:-2]}…"
+    _, log = played(CHAIN[:1], ScriptedModel(then=lambda _: said(next(lines))), turns=1)
+    assert list(log)[1].text == f"{whole[:-1]}."
+
+
 def test_a_run_that_ends_without_the_event_that_was_to_end_it_says_so() -> None:
     def line(prompt: str) -> Any:
         return said("…") if "You are reviewer" in prompt else said(f"A case of {len(prompt)} letters.")
@@ -160,7 +170,7 @@ def test_a_run_that_ends_without_the_event_that_was_to_end_it_says_so() -> None:
     events = list(log)
     assert [kind for _, _, kind in kinds(log)][3:6] == ["turn.skipped"] * 3
     assert (result.output["reason"], result.output["missing"]) == ("quiet", ["judge.verdict"])
-    assert stage((), events[-1]) == ("■ the run is finished: quiet, without judge.verdict",)
+    assert stage((), events[-1]) == ("■ finished after 6 turns: quiet, without judge.verdict",)
     again, _ = played(CHAIN, Talker(), turns=12, stop_on=["judge.verdict"], log=log)
     assert again.output["missing"] == ["judge.verdict"]
 
@@ -606,7 +616,7 @@ def test_usage_is_reported_by_agent_and_model() -> None:
 def test_views_are_pure_folds() -> None:
     _, log = played([WHISPERER, ACTOR], Talker("world.observed"), turns=2)
     assert fold(log, transcript, ())[0] == "   0  ▶ A clearing at dusk."
-    assert fold(log, stage, ())[-1] == "■ the run is finished: turns"
+    assert fold(log, stage, ())[-1] == "■ finished after 2 turns"
     believed = LogEvent(1, "r", 1, "agent.reflected", "owl", {"text": "Night is long."})
     assert stage((), believed) == ("💭 owl believes: Night is long.",)
 

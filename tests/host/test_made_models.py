@@ -19,7 +19,9 @@ def test_a_model_without_its_key_says_which_key_and_what_needs_none(monkeypatch:
     said = str(caught.value)
     assert said.startswith("the model 'openai:gpt-4o' cannot be used: ")
     assert "OPENAI_API_KEY" in said
-    assert said.endswith(". The model `local:smollm2` runs on this machine and needs no key")
+    assert "; without a key, use `local:smollm2`, which runs on this machine, or in tests Runner(" in said
+    assert said.endswith("models=ScriptedModel(…))")
+    assert caught.value.__suppress_context__, "one traceback, not that of the provider as well"
     assert "To try Pydantic AI" not in said
 
 

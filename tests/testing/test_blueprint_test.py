@@ -22,15 +22,42 @@ def test_the_test_of_a_blueprint_in_the_documentation_passes_without_a_key(tmp_p
     )
     assert blueprint is not None
     (tmp_path / "triage.yaml").write_text(blueprint[1].replace("local:smollm2", "openai:gpt-4o-mini"))
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["flujo_aros.testing.fixtures"]\n')
-    (tmp_path / "test_triage.py").write_text(shown)
+    ran = _pytest(tmp_path, shown)
+    assert (ran.returncode, "1 passed" in ran.stdout) == (0, True), ran.stdout + ran.stderr
+
+
+_TOO_FEW = """
+from pydantic_ai import Agent
+
+async def ask(model):
+    await Agent(model).run("which pen?")
+
+def test_it_fails(script_model):
+    import asyncio
+    asyncio.run(ask(script_model()))
+
+def test_it_is_wrong(script_model):
+    script_model("never")
+    assert 1 == 2
+"""
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_is_reported_once(tmp_path: Path) -> None:
+    """The fixture adds no second error of its own, such as the reply that the test did not come to."""
+    ran = _pytest(tmp_path, _TOO_FEW)
+    assert "2 failed in" in ran.stdout, ran.stdout + ran.stderr
+
+
+def _pytest(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
+    (folder / "conftest.py").write_text('pytest_plugins = ["flujo_aros.testing.fixtures"]\n')
+    (folder / "test_it.py").write_text(tests)
     environment = {key: value for key, value in os.environ.items() if key != "OPENAI_API_KEY"}
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_triage.py"],
-        cwd=tmp_path,
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=folder,
         env={**environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (ran.returncode, "1 passed" in ran.stdout) == (0, True), ran.stdout + ran.stderr

@@ -95,8 +95,15 @@ def test_the_fixture_makes_models(script_model, aros_events):
     assert [event.trust for event in aros_events if type(event).__name__ == "ReadFinished"] == ["lossless"]
 
 
-def test_the_fixture_fails_a_test_whose_pipeline_asked_more_than_the_script_has():
-    making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__()
+def test_the_fixture_fails_a_test_that_leaves_a_reply_unused(request: pytest.FixtureRequest):
+    making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__(request)
+    next(making)("never", then="also never")
+    with pytest.raises(pytest.fail.Exception, match=r"^1 scripted reply was never used$"):
+        next(making, None)
+
+
+def test_the_fixture_fails_a_test_whose_pipeline_asked_more_than_the_script_has(request: pytest.FixtureRequest):
+    making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__(request)
     model = next(making)("no JSON at all")
     run = Runner(Step("ask", Agent(model, output_type=NativeOutput(Item)))).run_sync("which pen?")
     assert run.status is RunStatus.FAILED

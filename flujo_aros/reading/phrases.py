@@ -163,6 +163,10 @@ CORRECTS: Final = Phrases(
     r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
     r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
+    # the label of an answer that there is none
+    r"^[\s*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
+    r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
+    r"|undetermined|indeterminate|impossible|no (?:answer|data|value|match)|nicht |unbekannt|inconnu|desconocid)",
     # German
     _START + r"(?:eigentlich|moment|warte|halt, |stopp?(?=[,.! ])|korrigiere|korrektur|berichtigung|ups|hoppla|nein, "
     r"|doch nicht"
@@ -292,7 +296,15 @@ INVENTS: Final = Phrases(
     r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
     r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
     r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
-    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?)\b",
+    r"\b(?:is|are|was|were) (?:(?:just|only|merely) )?(?:an? )?(?:placeholders?|dummy values?"
+    r"|(?:\w+ )?guess(?:es|ed|work)?)\b",
+    r"\bi (?:(?:just|only|simply|merely|partly|have|had to|must|can only|could only) ){0,2}guess"
+    r"(?:ed| (?:at|the|its|his|her|their)\b)",
+    r"\bso (?:that )?i can (?:\w+ )?(?:extract|fill|provide|give|produce|generate|complete|replace)\b[^.!?\n]{0,40}"
+    r"\b(?:real|actual|true|correct|accurate|proper)\b",
+    _START + r"please (?:provide|send|share|paste|upload|attach|supply)(?: me| us)? (?:the|your) (?:\w+ )?(?:document"
+    r"|text|email|message|invoice|file|transcript|content|input|source|passage|article|image|photo)s?\b"
+    r"(?![^.!?\n]*\b(?:if|when|further|more|next|another|other|again)\b)",
     r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
     r"|sample|example|fictional))\b",
     r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
@@ -309,7 +321,7 @@ INVENTS: Final = Phrases(
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
-"""Says that the answer is an example, a template or made up."""
+"""Says that the answer is an example, a template, a guess or made up, or asks for what it should be made from."""
 
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
@@ -402,6 +414,11 @@ NEVER: Final = Phrases(
     r"|例如|比如|例えば)\s*[:：,，]?\Z",
     r"\A(?:not|nicht|pas|no)\Z",
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
+    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b"
+    r"|\bwenn\b[^.!?\n]{0,60}\b(?:wäre|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
+    r"|\bsi\b[^.!?\n]{0,60}\b(?:était|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b"
+    r"|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b"
+    r"|\bif i had to guess\b|\b(?:wild|pure|rough|educated) guess\b"
     r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t) (?:answer|return|reply|respond"
     r"|output|use|say|write|give)\b",

@@ -906,7 +906,8 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if (begun := phrases.NEW_ANSWER.search(prose)) is not None and _differs_from(prose, begun.end(), shape, value):
             return f"the text after it gives another answer: {_excerpt(prose, begun.start())!r}"
         if (invented := phrases.INVENTS.search(prose)) is not None:
-            return f"the text after it says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
+            said = _excerpt(prose, invented.start())
+            return f"the text after it says that it is an example, a guess or made up: {said!r}"
     if not names:
         return None
     asserts = objects and _may_assert(prose)

@@ -279,6 +279,11 @@ def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None
         "(example)",
         "// dummy data",
         "これは例です。",
+        "I had to guess the weight.",
+        "Note: the mode is a guess.",
+        "Please send me the text.",
+        "Please share the document so that I can fill in the real weight.",
+        "Answer: not possible to determine.",
     ],
 )
 def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> None:
@@ -307,6 +312,11 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "If I had the slip, I would return:\n",
         "The format would be as follows:\n",
         "Es lag kein Zettel bei. Das Ergebnis sähe so aus:\n",
+        "If the slip was about a bicycle, it would be ",
+        "Wenn es ein Fahrrad wäre, würde ich schreiben: ",
+        "Si c'était un vélo, ce serait ",
+        "Si fuera una bicicleta, sería ",
+        "If I had to guess: ",
     ],
 )
 def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
@@ -321,11 +331,27 @@ def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
         "This is not trivial, but here it is:\n",
         "I will not guess the weight. The parcel:\n",
         "Given the example data, I return:\n",
+        "If I read the slip correctly, it is:\n",
+        "As the mode was given, the answer would be:\n",
     ],
 )
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
     """Only what is said of the answer itself counts."""
     assert isinstance(read(before + SPOKEN, Parcel), Accepted)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "I did not guess the weight.",
+        "I guess that is all you need.",
+        "Please send the document again if anything is missing.",
+        "Result: valid JSON, as requested.",
+    ],
+)
+def test_words_after_an_answer_that_do_not_call_it_a_guess_leave_it_as_it_is(behind: str) -> None:
+    """A denied guess, a turn of speech, and an offer."""
+    assert isinstance(read(f"{SPOKEN}\n\n{behind}", Parcel), Accepted)
 
 
 @pytest.mark.parametrize("form", ["Soit {}, soit {}.", "One says {}. The other says {}. Both are plausible."])

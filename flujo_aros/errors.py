@@ -16,6 +16,7 @@ never wrapped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -51,6 +52,11 @@ class Suggestion:
     written: str
     meant: str
     sure: bool = False
+
+    def only_in(self, text: str) -> tuple[int, int] | None:
+        """Where the wrong name is in a text; None if it is there more than once, or not at all."""
+        found = list(re.finditer(rf"(?<![\w-]){re.escape(self.written)}(?![\w-])", text))
+        return found[0].span() if len(found) == 1 else None
 
 
 class Hint(str):

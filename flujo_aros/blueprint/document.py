@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, cast
 
 import yaml
 from yaml.reader import ReaderError
 
-from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
+from flujo_aros.errors import BlueprintError, Code, Place, Problem, Suggestion, UsageError
 from flujo_aros.json_data import is_dict, is_list
 
 _LEVEL: Final = (
@@ -177,6 +177,37 @@ class Node:
             for name, place in node.keys.items():
                 found[place.line, place.column] = Place(place.line, place.column + len(name), place.path)
         return found
+
+    def with_names(self, names: Mapping[tuple[int, int], Suggestion]) -> Node:
+        """This value with the names at these positions, keys or parts of strings, replaced by what they mean."""
+        made: dict[int, Node] = {}
+
+        def changed(node: Node) -> Node:
+            if id(node) not in made:  # an anchor stands for one node in several places
+                made[id(node)] = replaced(node)
+            return made[id(node)]
+
+        def meant(place: Place | None) -> Suggestion | None:
+            return None if place is None else names.get((place.line, place.column))
+
+        def replaced(node: Node) -> Node:
+            if isinstance(node.value, list):
+                return replace(node, value=[changed(each) for each in node.value])
+            if isinstance(node.value, dict):
+                new = {
+                    key: found.meant
+                    for key, place in node.keys.items()
+                    if (found := meant(place)) is not None and key == found.written and found.meant not in node.value
+                }
+                members = {new.get(key, key): changed(each) for key, each in node.value.items()}
+                return replace(node, value=members, keys={new.get(key, key): each for key, each in node.keys.items()})
+            found = meant(node.place) if isinstance(node.value, str) else None
+            span = found and found.only_in(str(node.value))
+            if not found or not span:
+                return node
+            return replace(node, value=f"{str(node.value)[: span[0]]}{found.meant}{str(node.value)[span[1] :]}")
+
+        return changed(self)
 
     def nearest(self, path: Sequence[str | int]) -> Node:
         """The node at this path, or its nearest existing ancestor."""

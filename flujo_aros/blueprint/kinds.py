@@ -608,7 +608,8 @@ def _check_input(making: Making) -> None:
     if source is None or not isinstance(source.value, (str, dict, list)):
         return
     try:
-        compile_input(source.plain(), where="input")
+        name = making.node.members.get("name")
+        compile_input(source.plain(), where=f"input of step {name.plain()!r}" if name is not None else "input")
     except TemplateError as error:
         making.loading.note(source.place, error)
 

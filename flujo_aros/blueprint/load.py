@@ -9,13 +9,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
-from flujo_aros.blueprint.document import Node, parse_document
+from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, after_name, problem, read_text
@@ -149,7 +150,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         pipeline = _pipeline(filled, loading, files)
     except EnoughError:
         pipeline = None
-    findings = sorted(set(loading.findings), key=attrgetter("sort_key"))
+    findings = sorted({*loading.findings, *_behind(root, loading, files)}, key=attrgetter("sort_key"))
     agents = root.members.get("agents")
     return Inspected(
         root,
@@ -162,6 +163,34 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         sorted(set(loading.unset), key=attrgetter("sort_key")),
         text,
     )
+
+
+_ROUNDS: Final = 3
+"""How many times misspelt names are read as what they mean, since each time may reveal others."""
+
+
+def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
+    """The errors that show once each misspelt name is read as the one that it means, such as those of a step whose kind
+    is misspelt. A blueprint that another one imports shows them when it is loaded itself."""
+    found = list(loading.findings)
+    for _ in range(0 if files else _ROUNDS):
+        names = {
+            (each.place.line, each.place.column): each.suggestion
+            for each in found
+            if each.place is not None and each.suggestion is not None and each.suggestion.sure
+        }
+        again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)
+        with suppress(EnoughError):
+            if names:
+                corrected = root.with_names(names)
+                environment = Environment(os.environ, again.note, again.warn, again.lacks, again.environment)
+                _pipeline(environment.filled(corrected), again, files)
+        known = {(each.place, each.message) for each in found}
+        new = [each for each in again.findings if (each.place, each.message) not in known]
+        if not new or len(found) + len(new) >= MAX_FINDINGS:
+            break
+        found += new
+    return found[len(loading.findings) :]
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:

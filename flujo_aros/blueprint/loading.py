@@ -352,6 +352,22 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"
 
 
+def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
+    """Each part of a schema that does not compile, with its place: the next is found once it is left out."""
+    plain = schema.plain()
+    for number in range(MAX_FINDINGS):
+        try:
+            compile_contract(plain)
+        except ContractError as error:
+            path = error.path
+            if path or number == 0:  # without its wrong parts it may accept everything
+                yield schema.at(path), error
+            if not path or not isinstance(path[-1], str) or not drop(plain, path):
+                return
+        else:
+            return
+
+
 def _undeclared(parts: Sequence[Mapping[str, Node]]) -> Iterator[tuple[Node, Collection[str]]]:
     """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
     declared: set[str] = set()
@@ -455,7 +471,8 @@ class Loading:
         self.doubts.append(problem(place, what, code))
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """The mapping at this node as a block, or None if it has errors, which are recorded.
+        """The mapping at this node as a block. Its errors are recorded; a block that can do without what is wrong is
+        made without it, so that the errors beside it are recorded too. None for any other.
 
         `plain` replaces the node's own value if a part of it was already replaced.
         """
@@ -471,9 +488,16 @@ class Loading:
             for detail in wrong:
                 if not is_misspelt(detail, wrong):
                     self._note_detail(kind, node, detail)
-            if len(wrong) == len(details):
+            if not all(self._left_out(kind, data, detail) for detail in wrong):
                 return None
         return None
+
+    def _left_out(self, kind: type[Any], data: Any, detail: ErrorDetails) -> bool:
+        """Whether a wrong value or an unknown key could be left out. A key that may be misspelt sets something."""
+        path = detail["loc"]
+        if detail["type"] in UNKNOWN:
+            return unknown_key(kind, path).suggestion is None and drop(data, path)
+        return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
 
     def _mended(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Whether the errors could be corrected in the plain data; each correction is a warning."""
@@ -511,15 +535,17 @@ class Loading:
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
             self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
+        known = len(self.findings)
         block = self.block(blocks.Agent, node, plain)
+        valid = len(self.findings) == known
         settings = self.settings(members.get("model_settings"))
         sound = self.schema(members.get("output_schema"), typed=True)
-        if block is None or not (sound or self.lenient):
-            return None
         self.model(members.get("model"))
         for key, check in (("tools", self.tool), ("capabilities", self.capability)):
             for each in members[key].elements if key in members else ():
                 check(each)
+        if block is None or not valid or not (sound or self.lenient):
+            return None
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name, "model_settings": settings})
 
     def settings(self, node: Node | None) -> dict[str, Any]:
@@ -568,12 +594,7 @@ class Loading:
             return True
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
-        try:
-            compile_contract(node.plain())
-        except ContractError as error:
-            self.doubt(node.at(error.path), error)
-            return False
-        wrong = [*schema_errors(node)]
+        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node), *schema_errors(node)]
         for place, message in wrong:
             self.doubt(place, message)
         return not wrong

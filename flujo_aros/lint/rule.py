@@ -320,8 +320,8 @@ class Subject:
     def suggested(self) -> Mapping[Problem, Fix]:
         """The fix of each error of the loader that names what was meant: write that name.
 
-        It is safe if there is no second reading, and the part of the blueprint around it then has no other error than
-        those that have such a fix too.
+        It is safe if there is no second reading, and the mapping around it then lacks nothing and has no error that was
+        not known before, other than those that have such a fix too.
         """
         inspected = self.inspected
         edits = {
@@ -332,13 +332,17 @@ class Subject:
         sure = {problem: edit for problem, edit in edits.items() if _is_sure(problem)}
         known = {(problem.path, problem.message) for problem in inspected.findings}
         left = self._errors_after(sure.values()) if sure else ()
-        broken = [each.path for each in left if not _is_sure(each) and (each.path, each.message) not in known]
+        open_ = [each for each in left if not _is_sure(each)]
+        broken = [each.path for each in open_ if (each.path, each.message) not in known]
+        lacking = {each.path for each in open_}
         return {
             problem: Fix(
                 f"Write `{edit.text}`",
                 (edit,),
                 Applicability.SAFE
-                if problem in sure and not any(_is_around(problem.path, path) for path in broken)
+                if problem in sure
+                and problem.path.rpartition(".")[0] not in lacking
+                and not any(_is_around(problem.path, path) for path in broken)
                 else Applicability.UNSAFE,
             )
             for problem, edit in edits.items()
@@ -348,13 +352,12 @@ class Subject:
         """Write the suggested name if the wrong one occurs once."""
         if problem.suggestion is None or problem.place is None:
             return None
-        place, written, meant = problem.place, problem.suggestion.written, problem.suggestion.meant
+        place, meant = problem.place, problem.suggestion.meant
         start = self.positions.offset(place)
-        end = self.positions.offset(self.end_of(place))
-        found = list(re.finditer(rf"(?<![\w-]){re.escape(written)}(?![\w-])", self.text[start:end]))
-        if len(found) != 1 or meant in self.keys_beside(place):
+        found = problem.suggestion.only_in(self.text[start : self.positions.offset(self.end_of(place))])
+        if found is None or meant in self.keys_beside(place):
             return None
-        return Edit(start + found[0].start(), start + found[0].end(), meant)
+        return Edit(start + found[0], start + found[1], meant)
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
         """The errors of the loader after these edits."""
@@ -406,7 +409,8 @@ def _is_sure(problem: Problem) -> bool:
     found = problem.suggestion
     if found is None or not found.sure:
         return False
-    of_input = found.meant == "input" and is_input(found.written)
+    is_key = problem.path.endswith(f".{found.written}")
+    of_input = found.meant == "input" and is_input(found.written) and not is_key
     return not of_input or problem.path.startswith("steps[0].")
 
 

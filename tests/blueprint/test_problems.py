@@ -96,3 +96,40 @@ def test_errors_inside_a_step_that_has_errors_itself_are_reported_with_them() ->
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(text)
     assert [each.path for each in caught.value.findings] == ["steps[0].gap", "steps[0].wrapped_step.uses"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "behind"),
+    [
+        ("{kind: stp, name: s, uses: agents.redaer}", "there is no agent 'redaer'"),
+        (
+            "{kind: loop, name: s, loop: {max_loop: 3, exit_expression: a =, body: [{name: b, uses: agents.reader}]}}",
+            "write ==",
+        ),
+        (
+            "{kind: loop, name: s, loop: {max_loops: x, exit_expression: a =, body: [{name: b, uses: agents.reader}]}}",
+            "write ==",
+        ),
+        ("{name: s, uses: agents.reader, config: {max_retries: many}, on_degraded: fial}", "'fial'"),
+        ("{name: s, uses: agents.reader, output_schema: {type: objekt, requird: [a]}}", "'requird'"),
+        ("{name: s, uses: agents.reader, output_schema: {type: object, minimum: x, properties: {a: {type: 7}}}}", "7"),
+    ],
+)
+def test_an_error_is_reported_together_with_the_one_that_hides_it(wrong: str, behind: str) -> None:
+    found = inspect_blueprint(f"{AGENT}  - {wrong}\n").findings
+    assert len(found) == 2
+    assert any(behind in each.message for each in found)
+
+
+def test_errors_of_an_agent_are_reported_together() -> None:
+    text = "agents: {a: {model: gpt-4o-mini, output_mode: nativ, tools: [x]}}\nsteps: [{name: s, uses: agents.a}]"
+    assert [each.path for each in inspect_blueprint(text).findings] == [
+        "agents.a.model",
+        "agents.a.output_mode",
+        "agents.a.tools[0]",
+    ]
+
+
+def test_a_misspelt_name_is_not_followed_by_what_its_absence_causes() -> None:
+    found = inspect_blueprint(f"{AGENT}  - {{nmae: s, uses: agents.reader}}\n").findings
+    assert [each.message for each in found] == ["unknown key 'nmae'; did you mean 'name'?"]

@@ -222,7 +222,7 @@ def test_an_error_in_an_agent_is_not_followed_by_others_about_its_steps() -> Non
 
 def test_a_name_is_only_safe_to_write_if_the_step_then_loads() -> None:
     """`if` has one name here, but the step lacks the branches that `conditional` needs."""
-    (found,) = lint_text("steps:\n  - name: a\n    kind: if\n    condition_expression: input == 'x'\n").findings
+    _missing, found = lint_text("steps:\n  - name: a\n    kind: if\n    condition_expression: input == 'x'\n").findings
     assert found.fix is not None
     assert found.fix.applicability is Applicability.UNSAFE
 

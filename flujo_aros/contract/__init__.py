@@ -68,6 +68,7 @@ from flujo_aros.contract.patterns import contains as contains
 from flujo_aros.contract.schema import (
     ANY as ANY,
     DECIMAL as DECIMAL,
+    SCALARS as SCALARS,
     TIMES as TIMES,
     JsonSchema as JsonSchema,
     Shape as Shape,

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import NoneType
 from typing import Any, Final, cast
 
 from flujo_aros.contract.patterns import Pattern, bounds_of
@@ -111,6 +112,14 @@ class Shape:
         return self.allows("array")
 
     @cached_property
+    def takes_any(self) -> frozenset[type]:
+        """The Python classes of JSON scalars all of whose values are allowed here as they are written."""
+        if self.anything or self.branches or self.bounds or self.choices is not None:
+            return frozenset()
+        found = {kind for kind, names in SCALARS.items() if self.types & names}
+        return frozenset(found - {str} if self.format is not None else found)
+
+    @cached_property
     def is_scalar(self) -> bool:
         """Whether neither an object nor an array is allowed here, and there are no alternatives."""
         return not (self.branches or self.takes_list or self.allows("object"))
@@ -185,6 +194,14 @@ class Shape:
         return ANY
 
 
+SCALARS: Final[Mapping[type, frozenset[str]]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    str: frozenset({"string"}),
+    NoneType: frozenset({"null"}),
+}
+"""The schema types that accept a scalar as it is written, by its Python class."""
 ANY: Final = Shape()
 _MOST_NAMES: Final = 200
 

@@ -209,7 +209,8 @@ def certain(pattern: str) -> str:
     return "".join((*parts, pattern[at:])).replace(_NEVER, "(?!)")
 
 
-_MARKS: Final = ("//", "/*", "...", "```", "<!--")
+_MARKS_BEGUN: Final = frozenset(("/", ".", "..", "`", "``", "<", "<!", "<!-"))
+"""What may become `//`, `/*`, `...`, three backticks or `<!--`."""
 
 
 def await_end(text: str, at: int, *, growing: bool) -> None:
@@ -222,7 +223,7 @@ def await_mark(text: str, at: int, *, growing: bool) -> None:
     """Wait if the text ends here, or in what may become a comment, an ellipsis or a fence."""
     if growing and len(text) - at < 4:
         rest = text[at:]
-        if not rest or any(mark != rest and mark.startswith(rest) for mark in _MARKS):
+        if not rest or rest in _MARKS_BEGUN:
             raise NeedMoreInput
 
 

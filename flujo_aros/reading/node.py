@@ -315,7 +315,7 @@ class Source:
 
 
 class Scanned(Node):
-    """A container of valid JSON. Its tuple field holds the JSON and the source of its text."""
+    """A container of valid JSON. Its tuple has the JSON in the place of the value, and behind the end the source."""
 
     @cached_property
     def value(self) -> Any:
@@ -325,7 +325,12 @@ class Scanned(Node):
     @property
     def plain(self) -> Any:
         """The JSON."""
-        return self[1][0]
+        return self[1]
+
+    @property
+    def source(self) -> Source:
+        """What holds the text in which it lies."""
+        return cast("tuple[str, Any, int, int, Source]", self)[4]
 
     def forget(self) -> None:
         """Release the members or items; they can be created once more."""
@@ -333,7 +338,7 @@ class Scanned(Node):
 
 
 new_scanned = cast(  # without the price of a NamedTuple's own constructor
-    "Callable[[type[Scanned], tuple[str, tuple[Any, Source], int, int]], Scanned]",
+    "Callable[[type[Scanned], tuple[str, Any, int, int, Source]], Scanned]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
 )
 
@@ -394,7 +399,7 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
     at = text.find("\\", start, end)
     if at >= 0 and may_mean_backslash(text, max(start, at - 4), end):
         return Unreadable(end)
-    return new_scanned(Scanned, (OBJECT if text[start] == "{" else ARRAY, (value, source), start, end))
+    return new_scanned(Scanned, (OBJECT if text[start] == "{" else ARRAY, value, start, end, source))
 
 
 def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
@@ -440,10 +445,10 @@ def has_long_number(text: str, start: int, end: int) -> bool:
 
 
 def _members(node: Scanned) -> list[Member]:
-    (plain, source), found = node[1], list[Member]()
+    source, found = node.source, list[Member]()
     text = source.text
     pos = _after(_BLANK, text, node.start + 1)
-    for value in plain.values():
+    for value in node.plain.values():
         key, end = _scan(text, pos)
         inner = _node(source, _after(_COLON, text, end), value)
         found.append(Member(key, pos, inner))
@@ -452,10 +457,10 @@ def _members(node: Scanned) -> list[Member]:
 
 
 def _items(node: Scanned) -> list[Node]:
-    (plain, source), found = node[1], list[Node]()
+    source, found = node.source, list[Node]()
     text = source.text
     pos = _after(_BLANK, text, node.start + 1)
-    for value in plain:
+    for value in node.plain:
         inner = _node(source, pos, value)
         found.append(inner)
         pos = _after(_COMMA, text, inner.end)
@@ -466,7 +471,7 @@ def _node(source: Source, start: int, value: Any) -> Node:
     end: int = _scan(source.text, start)[1]
     kind = _CLASSES.get(value.__class__)
     if kind is None:
-        return new_scanned(Scanned, (OBJECT if value.__class__ is dict else ARRAY, (value, source), start, end))
+        return new_scanned(Scanned, (OBJECT if value.__class__ is dict else ARRAY, value, start, end, source))
     return Node(kind, value, start, end)
 
 

@@ -173,6 +173,8 @@ class Parser:
         self.certain: tuple[int, int, int, int] = (start, 0, 0, 0)
         """The last safe state to return to when more text is needed: position, edits, comma and lookahead work."""
         self.stack: list[Frame] = []
+        self.names: dict[str, str] = {}
+        """The keys that the schema does not name."""
         self.edits: list[Edit] = []
         self.comma: int = 0
         """Position of the last comma between items."""
@@ -294,7 +296,8 @@ class Parser:
             real = keys.get(key)
             if keys and real is None and self._closes_before(frame, key, mark):
                 return
-            key = real if real is not None and real == key else key  # one string for all members of this name
+            # one string for all members of this name
+            key = real if real == key and real is not None else self.names.setdefault(key, key)
             group = found.lastindex
             if group == 8:
                 frame.key, frame.key_at = key, at
@@ -1082,7 +1085,7 @@ class Parser:
         frame = self.stack.pop()
         plain = frame.plain
         if self.growing and self._is_json(frame):  # its nodes take more memory than its value, and are seldom needed
-            node: Node = new_scanned(Scanned, (frame.kind, (plain, self.source), frame.start, self.pos))
+            node: Node = new_scanned(Scanned, (frame.kind, plain, frame.start, self.pos, self.source))
         else:
             node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
             if self.stack:

@@ -7,17 +7,16 @@ was, and the value is put together on demand. A long string costs nothing for ea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import is_
-from types import NoneType
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
 
-from flujo_aros.contract import ANY, TIMES, Shape, TypeValues, Values, fold, path_of
+from flujo_aros.contract import ANY, SCALARS, TIMES, Shape, TypeValues, Values, fold, path_of
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
@@ -65,7 +64,7 @@ class Finals:
         """By index of the path: the value there, if everything in it is final too."""
         self._texts: list[str] = []
         self._counts: list[int] = [0]
-        self._latest: frozenset[str] = frozenset()
+        self._latest = _NO_NAMES
         self._reach = 0
         """How many of the paths are in the latest set."""
 
@@ -196,19 +195,10 @@ class Partial(Generic[T_co]):
 _WHOLE_ESCAPES: Final = expression(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z)|(?!))*+", re.S)
 _HALF_PAIR: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _DAY: Final = expression(r"\d{4}-\d\d-\d\d\Z", re.A)
-_KINDS: Final[Mapping[type, frozenset[str]]] = {
-    bool: frozenset({"boolean"}),
-    int: frozenset({"integer", "number"}),
-    float: frozenset({"number"}),
-    NoneType: frozenset({"null"}),
-}
-"""The schema types that accept a scalar as it is written."""
-_SETS: Final[dict[frozenset[type], frozenset[type]]] = {}
-"""Sets of classes that all previews share."""
 _WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
 """What may still change when the enclosing object is closed."""
-_NONE: Final[frozenset[str]] = frozenset()
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class Rules(NamedTuple):
@@ -304,8 +294,6 @@ class JsonPreview:
         self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
         """What will be final unless the whole value turns out to be an envelope."""
-        self._kept: dict[int, frozenset[type]] = {}
-        """By shape, the classes of scalars that are kept as written."""
         self._around: tuple[Slice, ...] | None = None
         """The previews of all open containers but the last, which do not change while the last is open."""
 
@@ -499,25 +487,14 @@ class JsonPreview:
 
     def _is_as_written(self, node: Node, shape: Shape) -> bool:
         """Whether a scalar is shown as written and is final: the common case."""
-        kept = self._kept.get(id(shape))
-        if kept is None:
-            kept = self._kept[id(shape)] = self._kept_as_written(shape)
-        if node.kind not in _WRITTEN or node.value.__class__ not in kept:
+        kind = None if node.kind not in _WRITTEN else node.value.__class__
+        if kind not in shape.takes_any or self.rules.kinds:
+            return False
+        if kind is int and self.rules.typed and "integer" not in shape.types:
             return False
         if self.open_text is not None:
             self._close_text(node)
         return True
-
-    def _kept_as_written(self, shape: Shape) -> frozenset[type]:
-        """The classes of scalars that are kept as written wherever a place has this shape."""
-        if shape.anything or shape.branches or shape.bounds or shape.choices is not None or self.rules.kinds:
-            return frozenset()
-        types = shape.types
-        kept = {kind for kind, names in _KINDS.items() if types & names}
-        if self.rules.typed and "integer" not in types:
-            kept.discard(int)
-        found = frozenset(kept | ({str} if "string" in types and shape.format is None else set()))
-        return _SETS.setdefault(found, found)
 
     def _doubt(self, level: Level) -> None:
         """A duplicate key whose second value has not arrived."""
@@ -601,7 +578,7 @@ class JsonPreview:
         self._within(level, step, node.value, shape)
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
             return Part(node.value, self._stays(node.value, shape))
-        if shape.types & _KINDS.get(node.value.__class__, _NONE) and shape.choices is None and not shape.branches:
+        if shape.types & SCALARS[node.value.__class__] and shape.choices is None and not shape.branches:
             return Part(node.value, final=not (self.rules.typed and _is_rounded(node.value)))
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, (level.path, step))
@@ -832,7 +809,7 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     frozenset({'name'})
     """
     if not isinstance(values, TypeValues):
-        return frozenset()
+        return _NO_NAMES
     found = _known.get(values)
     if found is None:
         found = _known[values] = frozenset(_names_in(values.adapter.core_schema, ()))

@@ -309,7 +309,7 @@ class StreamReader(Generic[T]):
         self._spoilt = self._spoilt or not (chunk.isascii() or SURROGATE.search(chunk) is None)
         if self._spoilt:
             return None
-        if not follower.in_open_text and self._length < self._try_at:
+        if self._length < self._try_at and not follower.in_open_text:
             return None
         follower.grow(text)
         self._try_at = self._length + (self._length - follower.waits_at) // _PATIENCE

@@ -53,6 +53,7 @@ from flujo_aros.pipeline.fanout import Map as Map
 from flujo_aros.pipeline.model import Pipeline as Pipeline, StepLimits as StepLimits
 from flujo_aros.pipeline.fanout import Parallel as Parallel
 from flujo_aros.pipeline.results import PausedRun as PausedRun
+from flujo_aros.pipeline.step import Coercion as Coercion
 from flujo_aros.pipeline.step import Processing as Processing
 from flujo_aros.pipeline.results import (
     RunResult as RunResult,

@@ -15,14 +15,15 @@ _EXTRAS: Final = (
 """Modules that the code beyond the reader imports and that `pip install flujo_aros` does not install."""
 
 
-LazyNames: TypeAlias = tuple[list[str], Callable[[str], object], Callable[[], list[str]]]
-"""What the `__init__.py` of such a package defines: `__all__`, `__getattr__` and `__dir__`."""
+LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
+"""What the `__init__.py` of such a package defines: `__getattr__` and `__dir__`."""
 
 
 def lazy_names(package: str, init: str) -> LazyNames:
     """The names that `__init__.pyi`, next to the `__init__.py` of a package, declares; they are declared nowhere else.
 
-    Type checkers read the same file. `init` is the `__file__` of the package.
+    Type checkers read the same file. `init` is the `__file__` of the package. Its `__all__`, which a star import reads,
+    are those of the names whose extra is installed.
     """
     declaration = Path(init).with_suffix(".pyi").read_text(encoding="utf-8")
     modules = {
@@ -34,6 +35,8 @@ def lazy_names(package: str, init: str) -> LazyNames:
     names = sorted(modules)
 
     def attribute(name: str) -> object:
+        if name == "__all__":
+            return [each for each in names if is_installed(each)]
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
@@ -47,7 +50,16 @@ def lazy_names(package: str, init: str) -> LazyNames:
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 
-    return names, attribute, lambda: names
+    def is_installed(name: str) -> bool:
+        try:
+            attribute(name)
+        except ModuleNotFoundError as error:
+            if missing_extra(error, name, modules[name]) is None:
+                raise
+            return False
+        return True
+
+    return attribute, lambda: names
 
 
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:

@@ -26,6 +26,7 @@ PUBLIC = [
     "Branch",
     "Cached",
     "Call",
+    "Coercion",
     "CompletionSignal",
     "Constrain",
     "ContractError",

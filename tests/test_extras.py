@@ -42,7 +42,7 @@ def test_the_reader_reads_without_any_extra() -> None:
 def test_a_name_beyond_the_reader_names_the_extra_that_brings_it() -> None:
     code = """
 import flujo_aros
-for name in flujo_aros.__all__:
+for name in dir(flujo_aros):
     try:
         getattr(flujo_aros, name)
     except ImportError as error:
@@ -54,6 +54,12 @@ for name in flujo_aros.__all__:
     assert "flujo_aros.Step needs an extra: pip install 'flujo_aros[pipelines]'" in lines
     odd = [line for line in lines if " needs an extra: pip install 'flujo_aros[" not in line]
     assert not odd
+
+
+def test_a_star_import_gives_what_is_installed() -> None:
+    code = "from flujo_aros import *; print(read('[1,]', list[int]).value, 'Aros' in dir(), 'Runner' in dir())"
+    assert python(code, absent=AGENTS).stdout == "[1] False False\n"
+    assert python(code, absent=PIPELINES).stdout == "[1] True False\n"
 
 
 def test_the_capability_needs_no_more_than_the_extra_for_agents() -> None:

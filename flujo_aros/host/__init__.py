@@ -40,4 +40,4 @@ from __future__ import annotations
 
 from flujo_aros.lazy import lazy_names as _lazy_names
 
-__all__, __getattr__, __dir__ = _lazy_names(__name__, __file__)
+__getattr__, __dir__ = _lazy_names(__name__, __file__)

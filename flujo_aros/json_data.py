@@ -134,7 +134,11 @@ _LATEX: Final = re.compile(
     r"|(?:nabla|neq|not|notin|newline|nonumber|nmid|text|textbf|textit|texttt|theta|tanh|times|tilde|triangle|tfrac"
     r"|rho|right|rightarrow|rangle|rceil|rfloor)(?![A-Za-z]))"
 )
-_LATEX_WEAK: Final = re.compile(r"\\(?:ne|ni|nu|neg|to|top|tan|tau|rm)(?![A-Za-z])")
+_WEAK: Final = r"\\(?:n(?:e|i|u|eg)|t(?:o|op|an|au)|rm)(?![A-Za-z.])"
+_LATEX_WEAK: Final = re.compile(_WEAK)
+_IN_FORMULA: Final = rf"\$[^$\"]{{0,60}}{_WEAK}[^$\"]{{0,200}}\$"
+"""Between dollar signs even these are commands."""
+_MAY_BE_LATEX: Final = re.compile(f"{_LATEX.pattern}|{_IN_FORMULA}")
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _CONTROLS: Final = re.compile(r"\\[bf]")
 _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
@@ -143,7 +147,7 @@ _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(
 SUSPECT_ESCAPE: Final = re.compile(
     r":\\[A-Za-z]|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)"
-    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
+    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))|" + _IN_FORMULA
 )
 """Valid JSON that is rarely intended: control characters in place of LaTeX or a path, lone surrogates."""
 
@@ -161,10 +165,10 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
         return frozenset()
     if _WINDOWS.search(raw):
         return None
-    patterns = (_LATEX, _LATEX_WEAK, _CONTROLS) if broken else (_LATEX,)
-    found = [m.start() for pattern in patterns for m in pattern.finditer(raw)]
-    if any(raw[at + 1] in "bf" for at in found):  # if one is meant literally, all are
-        found += [m.start() for m in _CONTROLS.finditer(raw)]
+    if not (broken or _MAY_BE_LATEX.search(raw)):
+        return frozenset()
+    # If one is meant literally, all are.
+    found = [m.start() for pattern in (_LATEX, _LATEX_WEAK, _CONTROLS) for m in pattern.finditer(raw)]
     return frozenset(at for at in found if not _preceded_by_backslash(raw, at))
 
 
@@ -173,7 +177,7 @@ def may_mean_backslash(text: str, start: int, end: int) -> bool:
 
     This is `literal_escapes` for many strings at once, regardless of what the schema expects of each.
     """
-    return any(pattern.search(text, start, end) for pattern in (_WINDOWS, _LATEX, _HALF_PAIR))
+    return any(pattern.search(text, start, end) for pattern in (_WINDOWS, _MAY_BE_LATEX, _HALF_PAIR))
 
 
 def _preceded_by_backslash(raw: str, at: int) -> bool:

@@ -397,7 +397,7 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
     if end - start > MAX_DIGITS and has_long_number(text, start, end):
         return Unreadable(end)
     at = text.find("\\", start, end)
-    if at >= 0 and may_mean_backslash(text, max(start, at - 4), end):
+    if at >= 0 and may_mean_backslash(text, max(start, at - 64), end):
         return Unreadable(end)
     return new_scanned(Scanned, (OBJECT if text[start] == "{" else ARRAY, value, start, end, source))
 

@@ -123,7 +123,8 @@ CORRECTS: Final = Phrases(
     r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|re-?check|reconsider|try)|looking again|upon review"
-    r"|disregard|cancel that|to correct|in fact, |ps?\.?s\.? (?:the|it))\b",
+    r"|(?:please |kindly )?disregard|i (?:hereby|now|must|have to) (?:retract|withdraw)|cancel that|to correct"
+    r"|in fact, |ps?\.?s\.? (?:the|it))\b",
     _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
     r"|corrección)|not final|ich korrigiere|je me corrige|me corrijo|i(?:'ll| will) (?:fix|correct|redo)\b",
     r"\b(?:is|are) (?:only |just |still )?(?:preliminary|provisional|not final)\b|\b(?:do not|don't) use\s*(?:[.!]|$)",
@@ -143,12 +144,14 @@ CORRECTS: Final = Phrases(
     r"(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct|valid|answer|final|real|result"
     r"|output)|a mistake|an error|invalid"
     r"|inaccurate|outdated|mistaken|withdrawn|retracted|superseded|hallucinat\w+|(?:a|my) hallucination"
+    r"|no longer (?:valid|correct|true|accurate|right|current)"
     r"|(?:n't|not) (?:right|correct))\b|\b(?:this|that|it)(?: is|'s)? (?:n't|isn't|wasn't|aren't) (?:right|correct)\b",
     r"\b(?:should|must|ought to|has to|have to|needs to|need to) (?:\w+ )?(?:have been|be|read"
     r"|say) (?:changed|corrected|set|replaced|fixed|removed|ignored|discarded)\b",
     # "The id above is wrong.", "That is the wrong invoice."
-    _START + r"(?:the|this|that|these|those|my) (?:\w+ ){1,2}(?:above )?(?:is|was|are|were) (?:\w+ly )?"
-    r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
+    _START + r"(?:the|this|that|these|those|my) (?:\w+ ){1,2}(?:above )?(?:is|was|are|were) (?:\w+ly |hereby |now )?"
+    r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|no longer (?:valid|correct|true|accurate|right|current)"
+    r"|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
     r"|out of date|off|false|untrue|a (?:typo|mistake|guess|hallucination)|misspel(?:led|t)|missing)"
     r"\s*(?:[.,;!]|by\b|$)",
     r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
@@ -158,7 +161,8 @@ CORRECTS: Final = Phrases(
     r"|in (?:the|my) (?:json|answer|output|result|response|above|data))\b|\b(?:is|was) a typo\b",
     r"\b(?:json|answer|output|result|response|above|list) (?:above )?(?:(?:contains?|has|had) (?:an?|some) (?:\w+ )?"
     r"(?:errors?|mistakes?|typos?)|(?:is|was) (?:incomplete|not complete|missing))\b|\b(?:is|are) missing above\b",
-    r"\bi (?:put|wrote|gave|listed|entered|picked|chose|took|copied|used|read) the wrong\b|\bi only (?:listed|included"
+    r"\bi (?:\w+ly |first )?(?:put|wrote|gave|listed|entered|picked|chose|took|copied|used|read) the wrong\b"
+    r"|\bi only (?:listed|included"
     r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
     r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
@@ -354,7 +358,8 @@ DISOWNS: Final = Phrases(
 
 OWNS: Final = Phrases(
     r"\b(?:corrected|correct|final|finally|updated?|revised|fixed|right|actual|new|newer|after|outputs?"
-    r"|answer is|result is|ended up|improved|amended|proper|accurate|good|better)\b",
+    r"|(?:answer|result) is(?! (?:\w+ly )?(?:not|incorrect|wrong|invalid)\b)|ended up|improved|amended|proper"
+    r"|accurate|good|better)\b",
     r"[✅✔✓👍]",
     r"\b(?:korrigiert\w*|korrekt\w*|endgültig\w*|final\w*|aktualisiert\w*|richtig\w*|neue?[rs]?|nachher"
     r"|danach|ausgabe|verbessert\w*|jetzt)\b",
@@ -407,6 +412,17 @@ REPLACES: Final = Phrases(
     rf"\A(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])(?: es)?\s*[:：]?\Z",
 )
 """The whole label of a value that takes the place of another one."""
+
+AHEAD: Final = Phrases(
+    r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici"
+    r"|celle-ci|celui-ci"
+    r"|siguientes?|abajo|aquí|ést[ea]|seguente|segue|seguinte|abaixo|volgende|examples?|samples?|bad|reference"
+    r"|compar\w+"
+    r"|(?<!my )(?:previous|old|older|prior|original|former|earlier|initial|first|last)"
+    r"(?! (?:answer|response|reply|output|json|attempt|draft|version above|message|extraction)\b))\b"
+    r"|以下|下面|如下|下列|次の|下の|下記",
+)
+"""May speak of the value that comes next, not of the one before."""
 
 NEVER: Final = Phrases(
     r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"

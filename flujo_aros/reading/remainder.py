@@ -745,14 +745,27 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
     >>> label_before("I did it. For comparison, the old one was: {}", 43)
     'For comparison, the old one was:'
     """
-    before = _OPEN_FENCE.sub("", text[max(floor, start - _NEAR) : start]).rstrip()
-    return _CLAUSE.split(before)[-1].strip(" \t\r\n\"'`([{*_>|-")[-100:]
+    before = _OPEN_FENCE.sub("", text[max(floor, start - _NEAR) : start]).rstrip(' \t\r\n"')
+    return _CLAUSE.split(before)[-1].strip(" \t\r\n\"'`([{*_>|#-")[-100:]
 
 
 def is_disowned(text: str, start: int, floor: int) -> bool:
     """Whether the words before a value say that it is not the answer: an old value, an example, a counterexample."""
     label = label_before(text, start, floor)
-    return phrases.DISOWNS.search(label) is not None and phrases.OWNS.search(label) is None
+    if phrases.DISOWNS.search(label) is None or phrases.OWNS.search(label) is not None:
+        return False
+    return not (floor and _looks_back(label))
+
+
+def _looks_back(label: str) -> bool:
+    """Whether the words between two values are a sentence that takes back the one before: `Wait, that's wrong.`"""
+    is_sentence = label[-1:] in _SENTENCE_ENDS or label.count(" ") < _FEW_WORDS
+    return is_sentence and phrases.CORRECTS.search(label) is not None and phrases.AHEAD.search(label) is None
+
+
+_SENTENCE_ENDS: Final = frozenset(".!…。！")
+_FEW_WORDS: Final = 3
+"""Words that are a sentence of their own without a full stop: `Wait, no:`."""
 
 
 def is_compared(text: str, start: int, floor: int) -> bool:
@@ -767,13 +780,19 @@ def is_compared(text: str, start: int, floor: int) -> bool:
 
 
 def is_replacement(text: str, start: int, floor: int) -> bool:
-    """Whether a value takes the place of the one before it: its label says so, or a correction precedes its label.
+    """Whether a value takes the place of the one before it: its label says so, or a correction precedes it.
 
     >>> is_replacement("{} Wait, that is wrong. The corrected version is: {}", 50, 2)
     True
+    >>> is_replacement("{} Wait, that is wrong. {}", 24, 2)
+    True
     """
+    if is_aside(text, start, floor):
+        return False
     label = label_before(text, start, floor)
-    if phrases.DISOWNS.search(label) is not None or is_aside(text, start, floor):
+    if floor and _looks_back(label):
+        return True
+    if phrases.DISOWNS.search(label) is not None:
         return False
     corrects = phrases.CORRECTS.search(text, floor, start) is not None
     return phrases.REPLACES.search(label) is not None or (corrects and phrases.OWNS.search(label) is not None)

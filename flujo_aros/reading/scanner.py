@@ -64,7 +64,9 @@ _CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+|(?!))*+\s*+\
 _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400
-_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
+_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\"?\Z")
+"""What may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
+_BEFORE_FIRST: Final = ' \t\r\n"'
 _QUOTED_LINE: Final = expression(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
@@ -235,7 +237,9 @@ class Scanner:
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
-            first = not text[self.fence_start : start].strip() if start - self.fence_start < _NEAR else False
+            first = (
+                not text[self.fence_start : start].strip(_BEFORE_FIRST) if start - self.fence_start < _NEAR else False
+            )
             if first and (begins or _WORDS.matches(text, start, growing=growing)):
                 return self.fence
             within = CODE if self.code else INLINE

@@ -106,6 +106,11 @@ def _keys(extra: dict[str, Any]) -> str:
         "I left out three further labels for brevity.",
         "(altre 3 etichette omesse)",
         "(остальные метки опущены)",
+        "This record is hereby withdrawn.",
+        "I hereby retract what I wrote.",
+        "Please disregard.",
+        "The shelf above is no longer correct.",
+        "I mistakenly used the wrong shelf.",
     ],
 )
 def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
@@ -360,6 +365,47 @@ def test_answers_of_which_none_is_preferred_are_refused(form: str) -> None:
     outcome = read(form.format(SPOKEN, SPOKEN.replace("sea", "air")), Parcel)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "Wait, that's wrong.",
+        "No wait.",
+        "Hmm, let me reconsider.",
+        "Sorry, my previous answer was wrong.",
+        "Oops:",
+        "### Correction",
+        "Nein, das ist falsch.",
+        "Non, c'est faux.",
+        "La respuesta es incorrecta.",
+        "等等，这不对。",
+        "すみません、間違えました。",
+    ],
+)
+@pytest.mark.parametrize(
+    "form", ["{}\n\n%s\n\n{}", "```json\n{}\n```\n%s {}", "```json\n{}\n```\n\n%s\n\n```json\n{}\n```"]
+)
+def test_a_sentence_between_two_answers_that_takes_the_first_back_selects_the_second(between: str, form: str) -> None:
+    """Its negation is about the answer before it, wherever the second one is."""
+    text = (form % between).format(SPOKEN.replace("sea", "air"), SPOKEN)
+    assert read(text, Parcel).value == Parcel(**ANSWER)
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["The following answer is incorrect.", "This one is wrong.", "The older record is outdated.", "It is not:"],
+)
+def test_a_sentence_between_two_answers_that_may_disown_the_second_refuses(between: str) -> None:
+    """It may be about the answer that follows it."""
+    assert isinstance(read(f"{SPOKEN.replace('sea', 'air')}\n\n{between}\n\n{SPOKEN}", Parcel), Rejected)
+
+
+@pytest.mark.parametrize("draft", ["Draft: {}", "```json\n{}\n```", "{}\n\nWait, that's wrong."])
+def test_an_answer_in_a_string_replaces_its_draft(draft: str) -> None:
+    """JSON in a string on a line of its own has the place of JSON on a line of its own."""
+    first = draft.format(SPOKEN.replace("sea", "air"))
+    assert read(f"{first}\nCorrected version:\n{json.dumps(SPOKEN)}", Parcel).value == Parcel(**ANSWER)
 
 
 def test_a_draft_whose_final_answer_never_comes_is_refused() -> None:

@@ -702,6 +702,21 @@ def test_escapes_that_were_meant_as_written_are_kept_in_every_frame(frame: str, 
         }
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"$\frac{1}{2}\nu$", r"$\frac{1}{2}\nu$"),  # a command that alone could be a line break and a word
+        (r"$\theta = \tan x$", r"$\theta = \tan x$"),
+        (r"$E = h\nu$", r"$E = h\nu$"),
+        (r"First:\n$\frac{1}{2}\tau$\nthen the rest", "First:\n$\\frac{1}{2}\\tau$\nthen the rest"),
+        (r"from $5\nto $6", "from $5\nto $6"),
+        (r"a\nu", "a\nu"),
+    ],
+)
+def test_all_commands_of_a_formula_are_kept_or_none(written: str, meant: str) -> None:
+    assert value(f'{{"text": "{written}"}}', Note) == {"text": meant}
+
+
 def test_html_entities_in_valid_json_beside_a_doubtful_escape_are_text() -> None:
     assert value(r'{"text": "C:\u4e2d [&quot;:"}', Note) == {"text": "C:\u4e2d [&quot;:"}
 

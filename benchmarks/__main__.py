@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from benchmarks.reading.captured import load
 from benchmarks.reading.markdown import markdown
 from benchmarks.reading.measure import measure
 from benchmarks.reading.page import page
 from benchmarks.reading.tables import print_tables
-from flujo_aros.cli.bench import load_corpus
 from flujo_aros.cli.main import exit_code_of
 from flujo_aros.cli.screen import complain, print_json, stderr_console
 from flujo_aros.errors import ArosError, UsageError
@@ -61,7 +61,7 @@ def reading_command(
     """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown both print to stdout: give one of them")
-    corpora = [load_corpus(name) for name in corpus or ()]
+    corpora = [load(name) for name in corpus or ()]
     _writable(html)
     with stderr_console().status("loading the readers") as status:
         found = measure(

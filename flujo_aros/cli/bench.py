@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import unicodedata
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
@@ -23,7 +20,7 @@ from flujo_aros.cli.commands import Bench
 from flujo_aros.cli.screen import Text, print_json, stdout_console
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.json_data import is_dict, is_list, is_number, leaves
+from flujo_aros.json_data import is_dict, is_list, is_number
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
@@ -91,7 +88,6 @@ def print_ids(console: Console, ids: Mapping[str, Sequence[str]]) -> None:
 
 
 RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
-ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"
 
 TITLES: Final = {
     "n": "cases",
@@ -99,18 +95,10 @@ TITLES: Final = {
     RIGHTLY_REFUSED: "rightly refused",
     REFUSED: "refused though recoverable",
     WRONG: "silently wrong",
-    ACCEPTED: "accepted",
-    CUT_ACCEPTED: "cut replies accepted",
-    INVENTED: "contains what the reply does not",
-    "with_gold": "with a known answer",
-    "cut": "cut",
 }
 """The titles of the columns."""
-BAD: Final = frozenset({WRONG, CUT_ACCEPTED, INVENTED})
+BAD: Final = {WRONG}
 """The columns that should be zero."""
-
-_JOINTS: Final = re.compile(r"[\W_]+")
-_UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +109,7 @@ class Got:
 
 
 class Case(BaseModel):
-    """One reply with its contract, and how to judge what was made of it."""
+    """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -129,13 +117,17 @@ class Case(BaseModel):
     group: str = Field(alias="category", default="")
     row_schema: dict[str, Any] | bool | None = Field(alias="schema", default=None)
     finish_reason: str | None = None
-    text: str
+    text: str = Field(alias="input")
     """The reply."""
+    expected: Any = None
+    must_fail: bool = False
+    may_fail: bool = False
+    accept: list[Any] = []
 
     @property
-    @abstractmethod
     def category(self) -> str:
-        """The category; empty if the corpus has no categories."""
+        """Its own, or else what its id begins with."""
+        return self.group or self.id.rpartition("/")[0]
 
     @cached_property
     def contract(self) -> Contract[Any]:
@@ -147,57 +139,13 @@ class Case(BaseModel):
         """Whether the reply was cut off, if known."""
         return {"length": True, "stop": False}.get(self.finish_reason or "")
 
-    @abstractmethod
     def verdicts(self, got: Got | None) -> Sequence[str]:
-        """The columns in which this result counts."""
-
-
-class RepairCase(Case):
-    """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
-
-    text: str = Field(alias="input")
-    expected: Any = None
-    must_fail: bool = False
-    may_fail: bool = False
-    accept: list[Any] = []
-
-    @property
-    def category(self) -> str:
-        """Its own, or else what its id begins with."""
-        return self.group or self.id.rpartition("/")[0]
-
-    def verdicts(self, got: Got | None) -> Sequence[str]:
-        """Exactly one of right, rightly refused, refused though recoverable, silently wrong."""
+        """The columns in which this result counts: exactly one of right, rightly refused, refused though recoverable,
+        silently wrong."""
         if got is None:
             return (RIGHTLY_REFUSED,) if self.may_fail or self.must_fail else (REFUSED,)
         right = [*([] if self.must_fail else [self.expected]), *self.accept]
         return (RIGHT,) if any(same(got.value, value) for value in right) else (WRONG,)
-
-
-class CapturedCase(Case):
-    """A reply that a model really gave, with the right answer where it is known."""
-
-    text: str = Field(alias="raw")
-    gold: Any = None
-    model: str = ""
-
-    @property
-    def category(self) -> str:
-        """Its own, or else its model and finish reason."""
-        return self.group or ", ".join(part for part in (self.model, self.finish_reason) if part)
-
-    def verdicts(self, got: Got | None) -> Sequence[str]:
-        """Whether the value was accepted, is right, came from a cut reply, contains what the reply does not."""
-        return () if got is None else tuple(self._of(got.value))
-
-    def _of(self, value: Any) -> Iterator[str]:
-        yield ACCEPTED
-        if self.gold and agrees(value, self.gold):
-            yield RIGHT
-        if self.truncated:
-            yield CUT_ACCEPTED
-        if not holds(self.text, value):
-            yield INVENTED
 
 
 C = TypeVar("C", bound=Case)
@@ -205,10 +153,10 @@ C = TypeVar("C", bound=Case)
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The cases of one file, all of one kind. `totals` counts them by kind."""
+    """The cases of one file, and the columns in which they count. `totals` counts them by kind."""
 
     source: str
-    kind: Literal["cases", "captured"]
+    kind: str
     cases: tuple[Case, ...]
     totals: Mapping[str, int]
     columns: tuple[str, ...]
@@ -255,26 +203,23 @@ def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
 def load_corpus(name: str) -> Corpus:
     """The cases of a JSON Lines file.
 
-    Rows are either `{id, input, schema, expected, must_fail, may_fail, accept}` or, for replies that were captured,
-    `{id, raw, schema, gold, finish_reason}`. Raises `UsageError` naming the line that is neither.
+    Rows are `{id, input, schema, expected, must_fail, may_fail, accept}`. Raises `UsageError` naming the line that is
+    not.
     """
-    lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
-    if not lines:
-        raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
-    rows = [(number, _object(name, number, line)) for number, line in lines]
-    if "raw" in rows[0][1]:
-        captured = [_case(CapturedCase, name, number, row) for number, row in rows]
-        totals = {
-            "n": len(captured),
-            "with_gold": sum(bool(case.gold) for case in captured),
-            "cut": sum(case.truncated is True for case in captured),
-        }
-        return Corpus(name, "captured", tuple(captured), totals, (ACCEPTED, RIGHT, CUT_ACCEPTED, INVENTED))
-    cases = tuple(_case(RepairCase, name, number, row) for number, row in rows)
+    rows = rows_of(name)
+    cases = tuple(case_of(Case, name, number, row) for number, row in rows)
     for case, (number, row) in zip(cases, rows, strict=True):
         if not case.must_fail and "expected" not in row:
             raise UsageError(f'{name}, line {number}: say what is "expected", or "must_fail": true')
     return Corpus(name, "cases", cases, {"n": len(cases)}, (RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG))
+
+
+def rows_of(name: str) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON Lines file, each with its line. Raises `UsageError` for anything else."""
+    lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
+    if not lines:
+        raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
+    return [(number, _object(name, number, line)) for number, line in lines]
 
 
 def _object(name: str, number: int, line: str) -> dict[str, Any]:
@@ -288,7 +233,8 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _case(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
+def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
+    """The case of a row. Raises `UsageError` naming the line of one that is invalid."""
     try:
         case = kind.model_validate(row)
         _ = case.contract  # so that an invalid schema is reported with its line
@@ -312,35 +258,3 @@ def same(one: Any, two: Any) -> bool:
             math.isclose(one, two, rel_tol=1e-12) if isinstance(one, float) and isinstance(two, float) else one == two
         )
     return type(one) is type(two) and bool(one == two)
-
-
-def agrees(value: Any, gold: Any) -> bool:
-    """Whether a value equals the known answer, ignoring additional keys, and case and punctuation of strings."""
-    if is_dict(gold):
-        return is_dict(value) and all(agrees(value.get(key), inner) for key, inner in gold.items())
-    if is_list(gold):
-        return is_list(value) and len(value) == len(gold) and all(map(agrees, value, gold))
-    if isinstance(gold, (int, float)) and isinstance(value, (int, float)):
-        return math.isclose(value, gold, abs_tol=1e-9, rel_tol=0)
-    return bare(value) == bare(gold)
-
-
-def bare(value: object) -> str:
-    """The letters and digits of a value, without case, accents, spacing and punctuation."""
-    return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
-
-
-def holds(text: str, value: Any) -> bool:
-    """Whether the strings and numbers of a value occur in the text, escaped or not; true, false and null are too common
-    to search for.
-    """
-    decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
-    written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
-    scalars = (leaf for _, leaf in leaves(value) if isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool))
-    return all(_stands(leaf, written) for leaf in scalars)
-
-
-def _stands(leaf: str | float, written: str) -> bool:
-    if bare(leaf) in written:
-        return True
-    return isinstance(leaf, float) and leaf.is_integer() and bare(int(leaf)) in written

@@ -708,8 +708,7 @@ class Bench(Command, module="bench"):
     """Score the reader on your own replies.
 
     Counts right values, replies that were rightly refused, replies that were refused although they could be read, and
-    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured replies
-    {id, raw, schema, gold, finish_reason}.
+    silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}.
 
     Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.cli.bench import agrees, holds, same
+from benchmarks.reading.captured import agrees, holds, load
+from benchmarks.reading.readers import our_reader
+from benchmarks.reading.scoring import score
+from flujo_aros.cli.bench import same
 
 from .conftest import Aros
 
@@ -73,11 +76,17 @@ def test_table_has_a_row_for_each_category_and_names_what_is_wrong(aros: Aros, c
     assert ["total", "6", "2", "2", "1", "1"] in lines
 
 
-def test_captured_replies_are_held_against_the_known_answer_and_the_reply(aros: Aros, tmp_path: Path) -> None:
-    result = aros("bench", "reading", _written(tmp_path / "c.jsonl", CAPTURED), "--json")
-    (found,) = json.loads(result.stdout)["corpora"]
-    assert (found["kind"], found["totals"]) == ("captured", {"n": 4, "with_gold": 3, "cut": 2})
-    assert found["total"] == {"n": 4, "accepted": 3, "right": 1, "cut_accepted": 1, "invented": 0}
+def test_captured_replies_are_held_against_the_known_answer_and_the_reply(tmp_path: Path) -> None:
+    corpus = load(_written(tmp_path / "c.jsonl", CAPTURED))
+    (found,) = score(corpus, [our_reader()], rounds=1, tick=lambda _: None)
+    assert (corpus.kind, corpus.totals) == ("captured", {"n": 4, "with_gold": 3, "cut": 2})
+    assert found.to_dict(corpus.columns, 0)["total"] == {
+        "n": 4,
+        "accepted": 3,
+        "right": 1,
+        "cut_accepted": 1,
+        "invented": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -89,7 +98,7 @@ def test_captured_replies_are_held_against_the_known_answer_and_the_reply(aros: 
         ('{"id": "x", "input": 5, "expected": 1}', "line 1: input: input should be a valid string"),
         ('{"id": "x", "input": "5"}', 'line 1: say what is "expected", or "must_fail": true'),
         ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
-        ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
+        ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: input: field required"),
     ],
 )
 def test_corpus_that_cannot_be_used_is_one_sentence_with_its_line(

@@ -21,16 +21,26 @@ _DEEPEST: Final = 3
 _DEEPEST_EXAMPLE: Final = 6
 _MOST: Final = 30
 _LONGEST: Final = 200
-_TYPES: Final[Mapping[str, tuple[str, str]]] = {
-    "string": ("a string", "strings"),
-    "integer": ("a whole number", "whole numbers"),
-    "number": ("a number", "numbers"),
-    "object": ("an object", "objects"),
-    "boolean": ("true or false", ""),
-    "null": ("null", ""),
-    "array": ("a list", ""),
+_TYPES: Final[Mapping[str, str]] = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "an object",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
 }
-"""The words for one value, and for several where a list may have them."""
+_LIMITS: Final[Mapping[str, str]] = {
+    "pattern": "matching {}",
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} elements",
+    "maxItems": "at most {} elements",
+}
 _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     "date": ("a date", "2026-01-31"),
     "date-time": ("a date with a time", "2026-01-31T09:30:00Z"),
@@ -55,7 +65,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
     >>> order = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 1}}}
     >>> print(*answer_words(order), sep="\\n")
     answer with an object:
-      n  a whole number of at least 1, required
+      n  a whole number, at least 1, required
     """
     asked = _Asked(schema)
     fields = list(asked.fields(schema, 0))
@@ -171,21 +181,13 @@ class _Asked:
         if isinstance(kinds, list):
             each = [{**known, "type": kind} for kind in cast("list[str]", kinds)]
             return _either([self.words(one, depth, quoted=quoted) for one in each])
-        return self._type_words(str(kinds), known, depth)
-
-    def _type_words(self, kind: str, known: Mapping[str, Any], depth: int) -> str:
-        if kind == "array":
-            item = self.words(_mapping(known.get("items")), depth + 1) if known.get("items") else ""
-            limits = _limits(known, "minItems", "maxItems")
-            return f"a list{_of(item)}{limits and f',{limits}'.replace(' of', '')}"
-        if kind == "string" and known.get("format") in _FORMATS:
-            words, example = _FORMATS[known["format"]]
-            return f"{words} such as {example}"
-        words = _TYPES[kind][0] if kind in _TYPES else "any JSON value"
-        if kind == "string":
-            pattern = f" that matches {known['pattern']}" if "pattern" in known else ""
-            return f"{words}{pattern}{_limits(known, 'minLength', 'maxLength', ' characters')}"
-        return words + _limits(known, "minimum", "maximum") if kind in ("integer", "number") else words
+        if kinds == "string" and known.get("format") in _FORMATS:
+            return "{} such as {}".format(*_FORMATS[known["format"]])
+        parts = [_TYPES.get(str(kinds), "any JSON value")]
+        if kinds == "array" and known.get("items"):
+            parts.append(f"each {self.words(_mapping(known['items']), depth + 1)}")
+        parts += [words.format(known[key]) for key, words in _LIMITS.items() if known.get(key) is not None]
+        return ", ".join(parts)
 
     def example(self, schema: Mapping[str, Any], depth: int) -> Any:
         """A value that the schema probably accepts; only `validate` can tell."""
@@ -251,27 +253,10 @@ def _either(words: list[str]) -> str:
     return last.join([", ".join(known[:-1]), known[-1]])
 
 
-def _of(item: str) -> str:
-    """` of strings` for a list whose items are described that way."""
-    head, space, rest = item.partition(" that ")
-    several = next((many for one, many in _TYPES.values() if one == head), "")
-    if not item:
-        return ""
-    return f" of {several}{space}{rest}" if several else f", each {item}"
-
-
 def _number(known: Mapping[str, Any]) -> Any:
     if "exclusiveMinimum" in known:
         return known["exclusiveMinimum"] + 1
     return known.get("minimum", min(1, known.get("maximum", 1)))
-
-
-def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
-    low, high = known.get(least), known.get(most)
-    if low is not None and high is not None:
-        return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
-    ends = {"above": "exclusiveMinimum", "of at least": least, "below": "exclusiveMaximum", "of at most": most}
-    return " and".join(f" {word} {known[key]}{unit}" for word, key in ends.items() if known.get(key) is not None)
 
 
 def at_a_terminal() -> bool:

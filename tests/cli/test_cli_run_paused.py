@@ -119,7 +119,7 @@ The answer was not accepted:
   lod: the key 'lod' is not allowed here
 answer with an object:
   theme  "dark" or "light", required
-  size   a whole number of at least 1, required
+  size   a whole number, at least 1, required
 
 continue with:   aros resume state.json --answer TEXT
 for example:  --answer '{"theme": "dark", "size": 1}'

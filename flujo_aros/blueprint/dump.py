@@ -49,17 +49,45 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
     return write_document({"version": VERSION, **_document(pipeline)}, comment=first_line)
 
 
+def written_options(step: PipelineStep) -> Plain:
+    """The options of a step that differ from their defaults, as a blueprint writes them: without the steps inside it,
+    its agent, and how a reply is read."""
+    kind = next((kind for kind in KINDS.values() if kind.step is type(step)), None)
+    writing, found = _Writing(), dict[str, Any]()
+    if isinstance(step, (Agree, Ensemble)):
+        found = SPECIAL[step.kind](writing, step)
+        found |= {"profiles": {name: _spec(spec) for name, spec in writing.agents.items()}} if writing.agents else {}
+    elif isinstance(step, Loop):
+        found = _loop(writing, step)["loop"]
+    elif isinstance(step, Import) and step.outputs is not None:
+        found = _import(writing, step)["config"]
+    for each in (kind, COMMON) if kind is not None else ():
+        for key, option in each.options.items():
+            value = getattr(step, option.name)
+            if value != option.default and option.option.form not in _NESTED:
+                found |= writing.written(step, key, option, value)
+    return {**_shape(step), **found, **_common(step)}
+
+
+_NESTED: Final = ("body", "branches", "operations", "step", "steps")
+"""The forms of options that are steps."""
+
+
 def _document(pipeline: Pipeline) -> Plain:
     """A pipeline with its own agents and imports, as in the file or where another imports it."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {
         "description": pipeline.description,
-        "agents": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in writing.agents.items()},
+        "agents": {name: _spec(spec) for name, spec in writing.agents.items()},
         "imports": {alias: _document(child) for alias, child in writing.imports.items()},
     }
     whole: Plain = {"name": pipeline.name, **{key: value for key, value in parts.items() if value}, "steps": steps}
     return cast("Plain", referenced(whole, pipeline.environment))
+
+
+def _spec(agent: AgentSpec) -> Plain:
+    return agent.model_dump(mode="json", exclude_defaults=True)
 
 
 class _Writing:
@@ -86,11 +114,15 @@ class _Writing:
         inner: Plain = outer.pop(kind.under, {}) if kind.under else outer
         for key, option in kind.options.items():
             value = getattr(step, option.name)
-            if option.option.form == "condition":
-                inner |= {} if value is None else _condition(step, value, *condition_keys(key))
-            elif key in kind.stricter or option.required or value != option.default:
-                (inner if key in kind.keys_under else outer)[key] = self.option(step, option, value)
+            if key in kind.stricter or option.required or value != option.default:
+                (inner if key in kind.keys_under else outer).update(self.written(step, key, option, value))
         return {**outer, kind.under: inner} if kind.under and inner else outer
+
+    def written(self, step: PipelineStep, key: str, option: Declared, value: Any) -> Plain:
+        """One option with its key."""
+        if option.option.form == "condition":
+            return _condition(step, value, *condition_keys(key))
+        return {key: self.option(step, option, value)}
 
     def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:
         """One option, in its declared form."""
@@ -162,15 +194,23 @@ def _step(writing: _Writing, step: Step) -> Plain:
 
 def _extraction(step: Extraction) -> Plain:
     params = {"schema": step.processing.schema, "model": step.agent.model}
-    return {"uses": f"flujo.builtins.{EXTRACT}", **_changed(step, Extraction, ("input",)), "params": params}
+    return {
+        "uses": f"flujo.builtins.{EXTRACT}",
+        **_shape(step),
+        **_changed(step, Extraction, ("input",)),
+        "params": params,
+    }
 
 
 def _call(_writing: _Writing, step: Call) -> Plain:
-    plain: Plain = {"uses": _function(step, step.function)}
-    schemas = [check for check in step.checks if isinstance(check, Shaped)]
-    if schemas:
-        plain["output_schema"] = json.loads(schemas[0].schema)
+    plain: Plain = {"uses": _function(step, step.function), **_shape(step)}
     return {**plain, "params": dict(step.params)} if step.params else plain
+
+
+def _shape(step: PipelineStep) -> Plain:
+    """The schema of a function's value, which is one of its checks."""
+    schemas = [check for check in step.checks if isinstance(check, Shaped)]
+    return {"output_schema": json.loads(schemas[0].schema)} if schemas else {}
 
 
 def _import(writing: _Writing, step: Import) -> Plain:
@@ -233,8 +273,7 @@ def _common(step: PipelineStep) -> Plain:
     if step.usage_limits is not None:
         found = dataclasses.asdict(step.usage_limits)
         plain["usage_limits"] = {key: _number(value) for key, value in found.items() if value is not None}
-    # The schema of a function's value is its `output_schema`.
-    checks = [_check(step, each) for each in step.checks if not (isinstance(step, Call) and isinstance(each, Shaped))]
+    checks = [_check(step, each) for each in step.checks if not isinstance(each, Shaped)]
     if checks:
         plain["checks"] = checks
     if step.meta:

@@ -8,16 +8,15 @@ import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from flujo_aros.blueprint.dump import written_options
 from flujo_aros.blueprint.files import why_unread
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
 from flujo_aros.blueprint.loading import Located, read_text
@@ -278,34 +277,11 @@ def _step(step: PipelineStep) -> dict[str, Any]:
     shape = getattr(step, "input", None)
     if isinstance(shape, (Mapping, list)):
         plan["shape"] = shape
-    said = _said(step)
+    said = {name: value for name, value in written_options(step).items() if name not in _SHOWN_APART}
     bodies = {scope: [_step(each) for each in body.steps] for scope, body in step.bodies.items()}
     if step.fallback is not None:
         bodies["fallback"] = [_step(step.fallback)]
     return {**plan, **({"options": said} if said else {}), **({"bodies": bodies} if bodies else {})}
-
-
-def _said(step: PipelineStep) -> dict[str, Any]:
-    """The options of a step that differ from its defaults, as plain values."""
-
-    hidden = {"name", "kind", "input", "agent", "contract", "processing", "function", "params", "on_degraded"}
-    hidden |= {"message", "iterable_input"}  # shown as templates
-    found: dict[str, Any] = {}
-    for each in dataclasses.fields(cast("Any", step)):
-        value = getattr(step, each.name)
-        default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-        if each.init and each.compare and each.name not in hidden and value != default and not _holds_steps(value):
-            words = plain_words(value)
-            if words is not None:
-                found[each.name] = words
-    return found
-
-
-def _holds_steps(value: object) -> bool:
-    """Whether these are the steps inside a step, which are shown as steps."""
-
-    inner: object = next(iter(cast("dict[str, object]", value).values()), None) if isinstance(value, dict) else value
-    return isinstance(inner, (Pipeline, PipelineStep))
 
 
 def _function_name(step: Call) -> str:
@@ -336,6 +312,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     }
 
 
+_SHOWN_APART: Final = frozenset({"input", "message", "iterable_input", "on_degraded"})
 _LOCAL: Final = re.compile(r"local:[\w.+-]+")
 _INPUT_WORDS: Final = {"hitl": "asks", "map": "list"}
 _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
@@ -479,27 +456,3 @@ def _ladder_words(ladder: dict[str, Any]) -> str:
         for stage in ladder["stages"]
     ]
     return f"{' → '.join(stages)}, at most {counted(ladder['max_calls'], 'further call')}"
-
-
-def plain_words(value: Any) -> Any:
-    """The value of an option as readable plain JSON; None for options that are shown separately.
-
-    >>> plain_words(len), plain_words((1, None)), plain_words(Decimal)
-    ('len', [1, None], 'Decimal')
-    """
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return value
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, Mapping):
-        members = cast("Mapping[object, Any]", value)
-        found = {str(key): plain_words(each) for key, each in members.items()}
-        return found if all(each is not None for each in found.values()) else None
-    if isinstance(value, (list, tuple)):
-        return [plain_words(each) for each in cast("list[Any]", value)]
-    if dataclasses.is_dataclass(value) and not callable(value):
-        fields = {each.name: plain_words(getattr(value, each.name)) for each in dataclasses.fields(value)}
-        return {key: each for key, each in fields.items() if each is not None}
-    if isinstance(value, BaseModel):
-        return plain_words(value.model_dump(mode="json", exclude_defaults=True))
-    return str(getattr(value, "__name__", "")) or None

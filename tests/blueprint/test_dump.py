@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -331,6 +332,15 @@ def test_an_extraction_is_written_as_the_built_in():
     pipeline = Pipeline([built_in_step("s", "extract_from_text", given, input="{{ input }}")], name="p")
     assert "uses: flujo.builtins.extract_from_text" in dump(pipeline)
     assert parse_blueprint(dump(pipeline)) == pipeline
+
+
+def test_the_schema_of_a_built_in_that_asks_a_model_is_written():
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    written = {"name": "s", "uses": "flujo.builtins.extract_from_text", "params": {"schema": shape, "model": "m"}}
+    document = {"name": "p", "steps": [{**written, "output_schema": {**shape, "required": ["n"]}}]}
+    pipeline = parse_blueprint(json.dumps(document))
+    assert parse_blueprint(dump(pipeline)) == pipeline
+    assert parse_blueprint(json.dumps(document | {"steps": [written]})) != pipeline
 
 
 class Order(BaseModel):

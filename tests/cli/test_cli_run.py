@@ -608,3 +608,31 @@ def test_any_other_input_has_no_note(aros: Aros, shop: Path, given: str) -> None
         (shop / name).write_text("the notes", encoding="utf-8")
     ended = aros("run", blueprint(shop, "shout"), "--allow", "./shop.py", "--input", given)
     assert (ended.exit_code, "note:" in ended.stderr) == (0, False)
+
+
+def test_plan_shows_the_options_of_a_step_by_their_keys_in_a_blueprint(aros: Aros, tmp_path: Path) -> None:
+    file = tmp_path / "loop.yaml"
+    file.write_text(
+        """
+steps:
+  - name: grow
+    kind: loop
+    retries: 2
+    loop:
+      max_loops: 3
+      exit_expression: len(previous_step) > 9
+      state: {set: [{target: context.n, value: "{{ iteration }}"}]}
+      body: [{name: wrap, uses: stringify, output_schema: {type: string, minLength: 1}, checks: ["output != 'x'"]}]
+""",
+        encoding="utf-8",
+    )
+    (loop,) = json.loads(aros("plan", str(file), "--json").stdout)["steps"]
+    assert loop["options"] == {
+        "state": {"set": [{"target": "context.n", "value": "{{ iteration }}"}]},
+        "exit_expression": "len(previous_step) > 9",
+        "max_loops": 3,
+        "retries": 2,
+    }
+    shape = {"output_schema": {"type": "string", "minLength": 1}, "checks": ["output != 'x'"]}
+    assert loop["bodies"]["body"][0]["options"] == shape
+    assert "max loops        3" in aros("plan", str(file)).stdout

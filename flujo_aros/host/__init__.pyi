@@ -28,7 +28,7 @@ from flujo_aros.host.agent import (
     Result as Result,
 )
 from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
-from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
+from flujo_aros.host.response import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.recover import fitted as fitted
 from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.models import (

@@ -42,7 +42,6 @@ from flujo_aros.contract import BlockContract, Check, Contract, Invalid, TaggedC
 from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.models import ModelSource, can_stream, named_model, once, profile_of
 from flujo_aros.host.output import Wire, shown_contract, structured, without_deferral
 from flujo_aros.host.recorded import recorded_run
@@ -63,7 +62,19 @@ from flujo_aros.host.request import (
     uninstrumented,
     with_instructions,
 )
-from flujo_aros.host.response import asks_after_silence, no_output_in, rescue, says_nothing, with_answer, with_blank
+from flujo_aros.host.response import (
+    PROVIDER_FAULTS,
+    asks_after_silence,
+    issue_of,
+    no_output_in,
+    reason_of,
+    rescue,
+    retry_after_of,
+    says_nothing,
+    sentence,
+    with_answer,
+    with_blank,
+)
 from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, recording
 from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out

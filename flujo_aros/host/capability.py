@@ -28,7 +28,6 @@ from pydantic_core import from_json, to_json
 
 from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.host.output import (
     PartialOutput,
     Wire,
@@ -53,9 +52,12 @@ from flujo_aros.host.recover import (
 )
 from flujo_aros.host.request import refuse_misfit
 from flujo_aros.host.response import (
+    PROVIDER_FAULTS,
     CallsMeant,
     asks_after_silence,
+    issue_of,
     no_output_in,
+    reason_of,
     rescue,
     says_nothing,
     was_cut,

@@ -33,9 +33,9 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.host.models import made_model
 from flujo_aros.host.request import Call, calls_made_by, request_once, size_of, usage_of
+from flujo_aros.host.response import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 

@@ -46,7 +46,6 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.models import made_model, profile_of
 from flujo_aros.host.output import Wire
 from flujo_aros.host.request import (
@@ -67,7 +66,7 @@ from flujo_aros.host.request import (
     usage_of,
     with_instructions,
 )
-from flujo_aros.host.response import fault_in, no_output_in, reply_of, thought_in, was_cut
+from flujo_aros.host.response import PROVIDER_FAULTS, fault_in, no_output_in, reply_of, sentence, thought_in, was_cut
 from flujo_aros.host.run import TEXT, Exchange, Run, difference
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict

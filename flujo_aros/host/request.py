@@ -64,9 +64,9 @@ from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, emit, is_heard, span
 from flujo_aros.host.content import is_content, mark_of
-from flujo_aros.host.faults import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
 from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
+from flujo_aros.host.response import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -39,7 +39,6 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros.contract import Check, Contract, TaggedContract
 from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.faults import Fault
 from flujo_aros.host.models import is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput, allows_nothing
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
@@ -95,6 +94,26 @@ class OpenStream(Protocol):
     def revise(self, **changes: Any) -> None:
         """Change fields of it after its end."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A provider error that replaced or ended a reply.
+
+    `text` is what the model had written, as far as the error or its
+    stream contains it. `broken_off`: a stream ended early, so the text may lack its end. `in_words`: the requested
+    output format caused the error, so the same model may answer in plain text.
+    """
+
+    error: Exception
+    text: str = ""
+    broken_off: bool = False
+    in_words: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the provider's filter is the reason."""
+        return isinstance(self.error, ContentFilterError)
 
 
 @dataclass(slots=True)

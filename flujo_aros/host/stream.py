@@ -37,11 +37,10 @@ from pydantic_ai.usage import RequestUsage, RunUsage
 
 from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.models import can_stream
 from flujo_aros.host.output import wire_of
 from flujo_aros.host.request import ReportedCall, in_some_form, price
-from flujo_aros.host.response import rescue, written_in
+from flujo_aros.host.response import PROVIDER_FAULTS, rescue, written_in
 from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.read import StreamReader

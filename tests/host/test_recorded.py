@@ -22,8 +22,8 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.host import CallMade, Question, Record, recorded_by
-from flujo_aros.host.faults import issue_of, retry_after_of
 from flujo_aros.host.recorded import RecordedModel
+from flujo_aros.host.response import issue_of, retry_after_of
 
 
 class Tape:

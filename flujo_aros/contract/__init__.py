@@ -64,7 +64,6 @@ from flujo_aros.contract.marks import (
     refuse_iterations as refuse_iterations,
     without_reasoning as without_reasoning,
 )
-from flujo_aros.contract.patterns import contains as contains
 from flujo_aros.contract.schema import (
     ANY as ANY,
     DECIMAL as DECIMAL,
@@ -73,6 +72,7 @@ from flujo_aros.contract.schema import (
     JsonSchema as JsonSchema,
     Shape as Shape,
     compile_shape as compile_shape,
+    contains as contains,
     fold as fold,
     is_misread as is_misread,
     not_a_time as not_a_time,

@@ -45,7 +45,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_jsonable_python
 from pydantic_core.core_schema import DecimalSchema, EnumSchema
 
-from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import (
     BEGINS,
     DECIMAL,
@@ -53,6 +52,7 @@ from flujo_aros.contract.schema import (
     JsonSchema,
     Shape,
     compile_shape,
+    engines,
     is_misread,
     misreadable,
     not_a_time,

@@ -4,25 +4,25 @@ What goes in is a string that is about to be printed, logged, journalled or sent
 same string with a label such as `[secret-1]` in place of each secret. A `Vault` remembers the secret of each label,
 so that a reply that copies the label can be restored.
 
-A value is secret for one of two reasons, one module each:
+A value is secret for one of two reasons (`kinds`):
 
-- its form: keys and tokens of well-known kinds, private keys, passwords in URLs (`patterns`);
-- its name: what the text calls it (`password: …`, `the token is …`), its field or its environment variable (`fields`).
+- its form: keys and tokens of well-known kinds, private keys, passwords in URLs;
+- its name: what the text calls it (`password: …`, `the token is …`), its field or its environment variable.
 
-Their regular expressions are compiled when a text first needs them: together they would be a sixth of an import.
+The regular expressions are compiled when a text first needs them: together they would be a sixth of an import.
 
 `text` finds known values in linear time, and answers whether a place is inside a JSON string, where the same secret is
 written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left alone: hiding too much
 would damage the data that a repair has to work with.
 """
 
-from flujo_aros.redaction.fields import (
+from flujo_aros.redaction.kinds import (
     SecretsIn as SecretsIn,
     labelled_values as labelled_values,
     secrets_among as secrets_among,
+    secrets_by_context as secrets_by_context,
     secrets_in as secrets_in,
 )
-from flujo_aros.redaction.patterns import secrets_by_context as secrets_by_context
 from flujo_aros.redaction.text import (
     Matcher as Matcher,
     Quotes as Quotes,

@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.redaction.fields import labelled_values
-from flujo_aros.redaction.patterns import find_by_form, secrets_by_context
+from flujo_aros.redaction.kinds import find_by_form, labelled_values, secrets_by_context
 from flujo_aros.redaction.text import SHORT, Matcher, Quotes, escaped, unescaped
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")

@@ -27,8 +27,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import override_allow_model_requests
 
-from flujo_aros.host.local import LocalModels
-from flujo_aros.host.local.engine import LocalSettings
+from flujo_aros.host.local import LocalModels, LocalSettings
 
 from .local_lab import needs_model, servers_of
 

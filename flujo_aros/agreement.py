@@ -24,12 +24,13 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast, ov
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract import Contract, ContractLike, Invalid, Shape, compile_contract, path_of
+from flujo_aros.contract import ANY, Contract, ContractLike, Invalid, Shape, compile_contract, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list, leaves
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Risk, Trust
 from flujo_aros.recovery.fidelity import Source
 from flujo_aros.redaction import without_secrets
+from flujo_aros.spelling import clip
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
@@ -351,7 +352,7 @@ class _Tally:
                 at = len(self.fields)
                 made = descend(inside, shape, path)
                 others = [vote for vote in votes if not is_kind(vote.value)]
-                self._judge([_Group(made, inside), *_groups(others, _ANY)], path, at)
+                self._judge([_Group(made, inside), *_groups(others, ANY)], path, at)
                 return made
         return self._judge(_groups(votes, shape), path)
 
@@ -454,11 +455,7 @@ def _spelling(group: _Votes) -> Any:
 
 def _shown(value: Any) -> str:
     """A value in one line for a person."""
-    text = value.value if value is ABSENT else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-_MOST_SHOWN: Final = 80
+    return clip(value.value if value is ABSENT else json.dumps(value, ensure_ascii=False, default=str), 80)
 
 
 # Typed equality
@@ -595,17 +592,14 @@ def alike(one: Any, other: Any) -> float:
     if is_list(one) and is_list(other):
         if not one or not other:
             return float(one == other)
-        keys, others = [_vote_key(each, _ANY) for each in one], [_vote_key(each, _ANY) for each in other]
+        keys, others = [_vote_key(each, ANY) for each in one], [_vote_key(each, ANY) for each in other]
         common = sum(1 for key in keys if key in others)
         return common / max(len(keys), len(others))
     if isinstance(one, str) and isinstance(other, str):
         mine, yours = text_key(one), text_key(other)
         left, right = set(mine.split()), set(yours.split())
         return 1.0 if mine == yours else 2 * len(left & right) / ((len(left) + len(right)) or 1)
-    return float(_vote_key(one, _ANY) == _vote_key(other, _ANY))
-
-
-_ANY: Final = Shape()
+    return float(_vote_key(one, ANY) == _vote_key(other, ANY))
 
 
 def _weight(value: Any) -> float:

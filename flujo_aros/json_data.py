@@ -304,16 +304,19 @@ def can_hold(whole: Any, place: Place) -> bool:
     return isinstance(holder, dict)
 
 
-def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+def parts(value: Any) -> Iterator[tuple[Place, Any]]:
+    """Every part of a JSON value with its path, in order: the value itself first."""
+    waiting: list[tuple[Place, Any]] = [((), value)]
+    while waiting:
+        place, here = waiting.pop()
+        yield place, here
+        inner = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
+        waiting += [((*place, key), part) for key, part in inner][::-1]
+
+
+def leaves(value: Any) -> Iterator[tuple[Place, Any]]:
     """The scalars of a JSON value with their paths; an empty list or object counts as one."""
-    if is_dict(value) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, (*place, key))
-    elif isinstance(value, list) and value:
-        for index, inner in enumerate(cast("Sequence[Any]", value)):
-            yield from leaves(inner, (*place, index))
-    else:
-        yield place, value
+    return ((place, part) for place, part in parts(value) if not part or not isinstance(part, (dict, list)))
 
 
 def schema_at(schema: dict[str, Any], place: Place) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum, StrEnum
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
@@ -87,14 +87,7 @@ class Repair:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; the risk is its name in lower case."""
-        return {
-            "code": self.code,
-            "risk": self.risk.name.lower(),
-            "path": self.path,
-            "span": list(self.span),
-            "before": self.before,
-            "after": self.after,
-        }
+        return asdict(self) | {"risk": self.risk.name.lower(), "span": list(self.span)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
     if close:
         sure = closed and only_near(name, known) == close[0]
         return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0], sure))
-    return Hint(f"; known: {', '.join(map(cut, known))}" if 0 < len(known) <= 12 else "")
+    return Hint(f"; known: {', '.join(map(clip, known))}" if 0 < len(known) <= 12 else "")
 
 
 def short(text: str) -> str:
@@ -67,12 +67,12 @@ def short(text: str) -> str:
     >>> short("x" * 100) == repr("x" * 60 + "…")
     True
     """
-    return repr(cut(text))
+    return repr(clip(text))
 
 
-def cut(text: str) -> str:
+def clip(text: str, most: int = _MAX_NAME) -> str:
     """A string, shortened for display."""
-    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _digits(name: str) -> list[str]:

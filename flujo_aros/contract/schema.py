@@ -560,7 +560,6 @@ _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _BEGIN: Final = "0123456789Pp+. -"
-BEGINS: Final = frozenset(_BEGIN)
 """How such a string begins."""
 
 

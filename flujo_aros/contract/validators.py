@@ -46,7 +46,6 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_
 from pydantic_core.core_schema import DecimalSchema, EnumSchema
 
 from flujo_aros.contract.schema import (
-    BEGINS,
     DECIMAL,
     TIMES,
     JsonSchema,
@@ -59,9 +58,9 @@ from flujo_aros.contract.schema import (
 )
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import ANNOTATING, CONSTRAINING, References, is_dict, is_list, objects_in
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, References, is_dict, is_list, objects_in, parts
 from flujo_aros.outcome import Issue
-from flujo_aros.spelling import only_near
+from flujo_aros.spelling import clip, only_near
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -160,20 +159,12 @@ def parse_json(text: str) -> Any:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
         return NOT_JSON
-    return NOT_JSON if any(huge.search(text) for huge in _HUGE) and not _all_finite(value) else value
+    huge = _HUGE[0].search(text) or _HUGE[1].search(text)
+    return NOT_JSON if huge and not _all_finite(value) else value
 
 
 def _all_finite(value: Any) -> bool:
-    pending = [value]
-    while pending:
-        here = pending.pop()
-        if is_list(here):
-            pending += here
-        elif is_dict(here):
-            pending += here.values()
-        elif isinstance(here, float) and not isfinite(here):
-            return False
-    return True
+    return all(isfinite(part) for _, part in parts(value) if isinstance(part, float))
 
 
 def _overflows(value: Any, data: str | bytes) -> bool:
@@ -191,23 +182,16 @@ def _overflows(value: Any, data: str | bytes) -> bool:
 
 def _is_misdated(value: object, shape: Shape) -> bool:
     """Whether pydantic would read some text in it as a date, time or duration that it does not state."""
-    if isinstance(value, str):
-        return any(is_misread(value, form) for form in shape.time_forms)
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
-        if is_dict(here):
-            for key, part in here.items():
-                if part.__class__ is str:
-                    if part[:1] in BEGINS and any(is_misread(part, form) for form in known.member(key).time_forms):
-                        return True
-                elif part.__class__ is dict or part.__class__ is list:
-                    pending.append((part, known.member(key)))
+        if isinstance(here, str):
+            if any(is_misread(here, form) for form in known.time_forms):
+                return True
+        elif is_dict(here):
+            pending += [(part, known.member(key)) for key, part in here.items()]
         elif is_list(here):
-            pending += [(part, known.element(at)) for at, part in enumerate(here) if part.__class__ in (dict, list)]
-            for at, part in enumerate(here):
-                if isinstance(part, str) and any(is_misread(part, form) for form in known.element(at).time_forms):
-                    return True
+            pending += [(part, known.element(at)) for at, part in enumerate(here)]
     return False
 
 
@@ -400,7 +384,7 @@ def _words(detail: ErrorDetails) -> str:
         return words
     if kind in _TIME_ERRORS and isinstance(found, str):
         return not_a_time(_TIME_ERRORS[kind], found)
-    shown = repr(_short(found, 40)) if isinstance(found, str) else str(found)
+    shown = repr(clip(found, 40)) if isinstance(found, str) else str(found)
     if kind == "decimal_parsing":
         return f"expected a number, found {shown}"
     return f"{words.replace('Input should be', 'must be', 1)}, found {shown}"
@@ -425,7 +409,7 @@ class SchemaValues:
         self._effort = Effort(self.shape)
 
     def __repr__(self) -> str:
-        return _short(json.dumps(self.json_schema), 60)
+        return clip(json.dumps(self.json_schema))
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
         """Validate a JSON text by the schema; None: it is not JSON."""
@@ -487,16 +471,10 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
     """The place of the first `$ref` within the document that points to nothing, and what is wrong with it."""
     references = References(schema)
-    pending: list[tuple[Steps, object]] = [((), schema)]
-    while pending:
-        path, here = pending.pop(0)
-        if is_dict(here):
-            ref = here.get("$ref")
-            if isinstance(ref, str) and ref.startswith("#") and references.resolve(ref) is None:
-                return path, Hint(f"its $ref {ref!r} points to nothing in this schema")
-            pending += [((*path, key), part) for key, part in here.items()]
-        elif is_list(here):
-            pending += [((*path, index), part) for index, part in enumerate(here)]
+    for path, here in parts(schema):
+        ref = here.get("$ref") if is_dict(here) else None
+        if isinstance(ref, str) and ref.startswith("#") and references.resolve(ref) is None:
+            return path, Hint(f"its $ref {ref!r} points to nothing in this schema")
     return None
 
 
@@ -507,7 +485,7 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
         sure = close == [_PYTHON_TYPES.get(given) or only_near(given, _TYPES)]
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0], sure)) if close else None
         return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"unknown type {given!r}")
-    return Hint(_short(error.message))
+    return Hint(clip(error.message, 300))
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:
@@ -515,11 +493,7 @@ def _schema_words(error: jsonschema_rs.ValidationError) -> str:
     form, found = getattr(error.kind, "format", None), error.instance
     if form in TIMES and isinstance(found, str):
         return not_a_time(form, found)
-    return _short(error.message)
-
-
-def _short(message: str, limit: int = 300) -> str:
-    return message if len(message) <= limit else f"{message[:limit]}…"
+    return clip(error.message, 300)
 
 
 Steps = tuple[str | int, ...]

@@ -110,21 +110,14 @@ ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]
 
 async def request_once(call: Call, /) -> ModelResponse:
     """Make one request to a model. Raises what the provider raises."""
+    asked = {
+        "model_settings": call.settings,
+        "model_request_parameters": call.parameters,
+        "instrument": call.instrument,
+    }
     if call.listen is None or not can_stream(call.model):
-        return await model_request(
-            call.model,
-            call.messages,
-            model_settings=call.settings,
-            model_request_parameters=call.parameters,
-            instrument=call.instrument,
-        )
-    async with model_request_stream(
-        call.model,
-        call.messages,
-        model_settings=call.settings,
-        model_request_parameters=call.parameters,
-        instrument=call.instrument,
-    ) as stream:
+        return await model_request(call.model, call.messages, **cast("Any", asked))
+    async with model_request_stream(call.model, call.messages, **cast("Any", asked)) as stream:
         return await call.listen(stream)
 
 

@@ -38,6 +38,7 @@ from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery import Reply, ends_by_itself, read_reply
 from flujo_aros.redaction import Vault
 from flujo_aros.settings import current_settings
+from flujo_aros.spelling import clip
 
 _ANYTHING: Final[Contract[Any]] = compile_contract({})
 
@@ -378,7 +379,6 @@ USED_UP: Final = (UsageLimitExceeded, LimitReached)
 
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
 """The wider class is newer than the oldest supported release."""
-_MAX_DETAIL: Final = 300
 _SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format", "output_format", "too many states")
 """Words found in every schema rejection seen so far, from eight providers; one of them is enough."""
 _CONTENT_WORDS: Final = ("image", "audio", "video", "multimodal", "multi-modal")
@@ -534,8 +534,7 @@ def detail_of(error: Exception) -> str:
     if isinstance(error, ContentFilterError):
         words = error.message  # what the host says beyond it is the whole response
     words = " ".join(words.split()) or type(error).__name__
-    words = Vault(words).hide(words)
-    return words if len(words) <= _MAX_DETAIL else f"{words[:_MAX_DETAIL]}…"
+    return clip(Vault(words).hide(words), 300)
 
 
 def _message_in(body: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flujo_aros.errors import Code, FilterError, Hint, TemplateError
-from flujo_aros.spelling import cut, nearest, short
+from flujo_aros.spelling import clip, nearest, short
 
 ROOTS: Final = ("input", "previous_step", "steps", "context")
 """The variables of every step."""
@@ -151,7 +151,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
 def no_such_data(name: str) -> str | None:
     """The error for Python's special names after a dot, which data does not have."""
     if name.startswith("__") and name.endswith("__"):
-        return f"{short(name)} is not a data key; write ['{cut(name)}'] if an object really has such a key"
+        return f"{short(name)} is not a data key; write ['{clip(name)}'] if an object really has such a key"
     return None
 
 

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import Block, Contract, Event, JsonSchema, fold, path_of
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import Place, is_dict, leaves, place_of, schema_at, value_at
+from flujo_aros.json_data import Place, is_dict, is_list, leaves, parts, place_of, schema_at, value_at
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
+from flujo_aros.spelling import clip
 
 T = TypeVar("T")
 
@@ -57,16 +58,18 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
         if any(_touch(place, other) for other in wrong) or schema_at(schema, place) is None:
             continue
         if not same(leaf, value_at(value, place, _NOWHERE)):
-            yield Issue(path_of(place), "changed", f"it was {_shown(leaf, _MAX_CHARS)}, which was right and must stay")
+            yield Issue(
+                path_of(place), "changed", f"it was {clip(repr(leaf), _MAX_CHARS)}, which was right and must stay"
+            )
     if not cut:
         yield from _shorter(draft, value, wrong)
 
 
 def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
     """Lists without an error that now have another length."""
-    for place, items in _lists(draft, ()):
+    for place, items in parts(draft):
         now = value_at(value, place, _NOWHERE)
-        other_length = isinstance(now, list) and len(cast("Sequence[Any]", now)) != len(items)
+        other_length = is_list(items) and is_list(now) and len(now) != len(items)
         if other_length and not any(_touch(place, other) for other in wrong):
             yield Issue(path_of(place), "changed", f"it had {len(items)} items, which must stay")
 
@@ -74,17 +77,6 @@ def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
 def _touch(one: Place, other: Place) -> bool:
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]
-
-
-def _lists(value: Any, place: Place) -> Iterator[tuple[Place, Sequence[Any]]]:
-    if is_dict(value):
-        for key, inner in value.items():
-            yield from _lists(inner, (*place, key))
-    elif isinstance(value, list):
-        items = cast("Sequence[Any]", value)
-        yield place, items
-        for index, inner in enumerate(items):
-            yield from _lists(inner, (*place, index))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -158,7 +150,7 @@ def grounded(
     found = [(place, leaf, text.risk_of(place, leaf)) for place, leaf in leaves(plain.value)]
     new = [(place, leaf, risk) for place, leaf, risk in found if risk is not None]
     made_up = tuple(
-        Issue(path_of(place), MADE_UP, f"nothing in the text says {_shown(leaf)}: it was made up")
+        Issue(path_of(place), MADE_UP, f"nothing in the text says {clip(repr(leaf), 80)}: it was made up")
         for place, leaf, risk in new
         if risk > _allowed(contract, place)
     )
@@ -179,11 +171,6 @@ def _allowed(contract: Contract[Any], place: Place) -> Risk:
     hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
     own: object = hints.get("risk") if is_dict(hints) else None
     return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
-
-
-def _shown(leaf: object, most: int = 80) -> str:
-    shown = repr(leaf)
-    return shown if len(shown) <= most else f"{shown[:most]}…"
 
 
 @dataclass
@@ -489,11 +476,11 @@ def _written(leaf: Any) -> str:
 
 def _without(text: str, places: list[tuple[int, int]]) -> str:
     """The text without these places, lowercased and with single spaces."""
-    parts, done = list[str](), 0
+    kept, done = list[str](), 0
     for start, end in places:
-        parts.append(text[done:start])
+        kept.append(text[done:start])
         done = end
-    return folded(" ".join([*parts, text[done:]]))
+    return folded(" ".join([*kept, text[done:]]))
 
 
 def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = None) -> Blanks | None:

@@ -15,6 +15,7 @@ from flujo_aros.contract import Contract, JsonSchema
 from flujo_aros.outcome import Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.redaction import Vault
+from flujo_aros.spelling import clip
 
 CANNOT_REPAIR: Final = "CANNOT_REPAIR"
 """The answer requested from a model if the failing output lacks what the schema requires."""
@@ -77,9 +78,7 @@ def patch_prompt(wanted: Contract[Any], failing: Rejected, vault: Vault) -> str:
 def retry_prompt(contract: Contract[Any], failing: Rejected) -> str:
     """Tell the model in the conversation what was wrong with its reply and what to do now."""
     feedback = failing.feedback(advice=contract.mode != "block")  # which requires prose too, as the format says
-    if len(feedback) > _MAX_FEEDBACK_CHARS:
-        feedback = f"{feedback[:_MAX_FEEDBACK_CHARS]}…"
-    return f"{feedback}\n\n{form_prompt(contract)}"
+    return f"{clip(feedback, _MAX_FEEDBACK_CHARS)}\n\n{form_prompt(contract)}"
 
 
 def form_prompt(contract: Contract[Any]) -> str:
@@ -155,8 +154,7 @@ def _form(contract: Contract[Any]) -> tuple[str, str]:
 
 
 def _issue_line(issue: Issue) -> str:
-    line = f"- {issue.path}: {issue.message}"
-    return line if len(line) <= _MAX_ISSUE_CHARS else f"{line[:_MAX_ISSUE_CHARS]}…"
+    return clip(f"- {issue.path}: {issue.message}", _MAX_ISSUE_CHARS)
 
 
 def _hash(text: str) -> str:

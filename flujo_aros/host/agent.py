@@ -386,13 +386,13 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
 
 
 def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
-    """The rejection of a response that the host could not use, such as an empty one, or None for other errors."""
+    """The rejection of a response that the host could not use, such as an empty text, or None for other errors.
+
+    One that was to be read has been rejected already, by `Aros.on_run_error`.
+    """
     response = exchange.response
-    if response is None or not isinstance(error, UnexpectedModelBehavior):
+    if response is None or type(error) is not UnexpectedModelBehavior:
         return None
-    silent = no_output_in(response, exchange.parameters) if exchange.is_read else None
-    if silent is not None or type(error) is not UnexpectedModelBehavior:
-        return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
     if called:
         words = f"the model called {', '.join(called)} instead of giving its output ({sentence(error)})"

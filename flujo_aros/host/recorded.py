@@ -21,7 +21,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 from pydantic_ai import Agent, exceptions
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
@@ -32,6 +32,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.configured import Configured
 from flujo_aros.errors import UsageError
 from flujo_aros.host.models import made_model
 from flujo_aros.host.request import Call, calls_made_by, request_once, size_of, usage_of
@@ -379,8 +380,7 @@ class Reserved:
     cost: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PerMinute:
+class PerMinute(Configured):
     """Limits on the use of one provider per minute; None means no limit. `cost` is in US dollars. `reply_tokens` is the
     estimate for a reply until its usage is known.
 
@@ -388,32 +388,23 @@ class PerMinute:
     ('openai', PerMinute(requests=500, tokens=200000, cost=None, reply_tokens=500))
     """
 
-    requests: int | None = None
-    tokens: int | None = None
-    cost: Decimal | None = None
+    requests: int | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+    cost: Decimal | None = Field(default=None, gt=0)
     reply_tokens: int = 500
-
-    def __post_init__(self) -> None:
-        for name in ("requests", "tokens", "cost"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise UsageError(f"a limit per minute must be more than 0; {name} is {value}")
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, PerMinute]:
         """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
-        provider, colon, rest = text.partition(":")
+        provider, _, rest = text.partition(":")
+        given = dict(part.partition("=")[::2] for part in rest.split(",") if part)
         try:
-            given = dict(part.split("=", 1) for part in rest.split(",") if part)
-            unknown = given.keys() - {"requests", "tokens", "cost"}
-            if not colon or not provider or not given or unknown:
+            if not provider or not given or "reply_tokens" in given:
                 raise ValueError(text)
-            cost = Decimal(given["cost"]) if "cost" in given else None
-            numbers = {name: int(given[name]) for name in ("requests", "tokens") if name in given}
-        except (ValueError, ArithmeticError) as error:
+            return provider, cls.model_validate(given)
+        except ValueError as error:  # of which pydantic's is one
             message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
             raise UsageError(message) from error
-        return provider, cls(cost=cost, **numbers)
 
     def tokens_for(self, size: int) -> int:
         """The amount to reserve for a call with a prompt of this many characters."""

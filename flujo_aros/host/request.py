@@ -8,7 +8,7 @@ it returns.
 A durable engine puts itself in between with `calls_made_by`. It gets each `Call` and answers with a `ModelResponse`:
 normally by `request_once(call)` inside one step of its own, on recovery with the response that it has recorded, which
 is plain data for pydantic-ai's `ModelMessagesTypeAdapter`. What a provider raises passes through and is to be
-recorded like a response. `call.label` says what a call is for and stays the same when the run is repeated. Where
+recorded like a response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. Where
 `call.listen` is set, the reply is streamed and shown while `request_once` runs; an engine that answers from its
 records does not call it, and the reply is shown whole.
 
@@ -97,11 +97,6 @@ class Call:
     agent: str = ""
     stage: str = "first"
     attempt: int = 1
-
-    @property
-    def label(self) -> str:
-        """What the call is for, as a label that is the same when a run is repeated: `extract first 1`."""
-        return f"{self.agent} {self.stage} {self.attempt}".strip()
 
 
 ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]

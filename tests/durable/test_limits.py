@@ -100,5 +100,5 @@ def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
 
 
 def test_a_limit_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="more than 0"):
+    with pytest.raises(UsageError, match="requests should be greater than 0"):
         PerMinute(requests=0)

@@ -228,7 +228,7 @@ async def test_every_request_of_a_run_goes_through_one_function(streamed):
     made = []
 
     async def around(call):
-        made.append((call.label, call.listen is not None))
+        made.append((f"{call.agent} {call.stage} {call.attempt}", call.listen is not None))
         return await request_once(call)
 
     async def live(event):

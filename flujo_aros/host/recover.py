@@ -610,7 +610,8 @@ def summary_of(outcome: Outcome[Any], run: Run) -> dict[str, Any]:
     summary: dict[str, Any] = {"outcome": outcome.kind}
     if isinstance(outcome, Accepted):
         repairs = [
-            {name: each for name, each in repair.to_dict().items() if run.capture or name not in ("before", "after")}
+            {"code": repair.code, "risk": repair.risk.name.lower(), "path": repair.path, "span": list(repair.span)}
+            | ({"before": repair.before, "after": repair.after} if run.capture else {})
             for repair in outcome.repairs
         ]
         summary |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}

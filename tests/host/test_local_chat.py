@@ -27,7 +27,8 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import override_allow_model_requests
 
-from flujo_aros.host.local import LocalModels, LocalSettings
+from flujo_aros.host.local import LocalModels
+from flujo_aros.host.local.engine import LocalSettings
 
 from .local_lab import needs_model, servers_of
 

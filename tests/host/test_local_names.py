@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from flujo_aros import LocalModelError, UsageError
-from flujo_aros.host.local import LocalModels, LocalSettings, find_weights, read_settings
+from flujo_aros.host.local import LocalModels, find_weights
+from flujo_aros.host.local.engine import LocalSettings, read_settings
 
 
 def test_a_path_to_a_gguf_file_is_found_relative_absolute_and_with_a_tilde(tmp_path, monkeypatch):

@@ -13,7 +13,8 @@ import urllib.request
 import pytest
 
 from flujo_aros import LocalModelError
-from flujo_aros.host.local import SERVER_FILE, LocalModels, LocalSettings, find_weights
+from flujo_aros.host.local import LocalModels, find_weights
+from flujo_aros.host.local.engine import SERVER_FILE, LocalSettings
 
 from .local_lab import needs_model, runs, servers_of, until
 

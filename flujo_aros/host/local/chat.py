@@ -23,7 +23,7 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 
-from flujo_aros.host.local import LocalServer, ServerFacts
+from flujo_aros.host.local.engine import LocalServer, ServerFacts
 
 READ_TIMEOUT = 3600.0  # a large model on one core may take long; the step's own timeout is the one to set
 

@@ -10,8 +10,8 @@ with every repair, or `Rejected` with the reason.
 3. Brackets are found by `scanner`, best place first: tags and fences, lines of their own, inline; never in reasoning.
    Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired by the fast path,
    the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
-4. `fit` sees what fits the schema as it is, or in a wrapper; `coerce` fits the rest: names, types, `scalars`. Every
-   conversion is a repair with a path (`node`). The validator of the contract judges the result.
+4. `fit` sees what fits the schema as it is, or in a wrapper; `coerce` fits the rest: names (`undeclared`), types,
+   `scalars`. Every conversion is a repair with a path (`node`). The validator of the contract judges the result.
 5. `Search` decides between the candidates that fit. `remainder` has the last word: what the value does not contain must
    be harmless, else the reading fails. The word lists are in `phrases`.
 6. `payload.TagReader` and `read_block` find a payload that is not the whole reply, `read_event` reads an event or the

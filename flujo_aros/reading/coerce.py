@@ -51,15 +51,6 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.remainder import (
-    Placement,
-    differs,
-    is_another_name,
-    is_elision,
-    is_specific,
-    place,
-    says_something,
-)
 from flujo_aros.reading.scalars import (
     Amount,
     Company,
@@ -72,6 +63,15 @@ from flujo_aros.reading.scalars import (
     read_amount,
     read_time,
     say_choices,
+)
+from flujo_aros.reading.undeclared import (
+    Placement,
+    differs,
+    is_another_name,
+    is_elision,
+    is_specific,
+    place,
+    says_something,
 )
 
 _NOTHING: Final = frozenset({"null"})

@@ -1,0 +1,702 @@
+"""Undeclared keys: which field a key was meant for, and what becomes of a member that no field takes.
+
+`likeness` compares two names by spelling, stem, containment and meaning. `place` decides for each undeclared member of
+an object: it is renamed to a field without a value, moved, refused because a field may have been meant, or ignored.
+The word lists are those of the names of many schemas; a missing word leaves a key unplaced, a wrong one refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import IntEnum
+from functools import lru_cache
+from itertools import islice
+from typing import Final, NamedTuple
+from unicodedata import combining, normalize
+
+from flujo_aros.contract import TIMES, Shape, fold
+from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
+from flujo_aros.reading.phrases import word_set
+from flujo_aros.spelling import distance
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+class Likeness(IntEnum):
+    """How likely it is that a key was meant for a field."""
+
+    NONE = 0
+    LIKE = 1
+    """Possible: enough to reject, not enough to rename."""
+    SAME = 2
+    """Another word for the same thing: enough to rename if the value fits, not enough to reject if it does not."""
+    SURE = 3
+
+
+WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+
+
+def _stem(word: str) -> str:
+    """A word without endings that do not change which field it names."""
+    for ending, kept in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
+            return word[: len(word) - len(ending)] + kept
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3 else word
+
+
+_ENDINGS: Final = (
+    ("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ions", ""), ("ion", ""), ("ings", ""),
+    ("ing", ""), ("ed", ""),
+)  # fmt: skip
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(map(_stem, words.split()))
+
+
+_NEUTRAL: Final = _stems(
+    "is has are the of a an in on at num number nr count list items array field value val attr code name date time"
+    " text str string my your current run data info details known full"
+    " der das ist hat anzahl nummer wert datum liste le la les de du nombre numero nom valeur el los es tiene fecha"
+    " valor lista cantidad il nome numero quantita"
+)
+"""Words that do not distinguish fields."""
+_LINKING: Final = _stems("on at in of the a an")
+_ASKING: Final = _stems("is has are have had was with needs use enabled included ist hat est es tiene")
+"""Words around the name of a boolean that ask whether it is true."""
+_GENERIC: Final = _stems(
+    "id name type date time value text number key code status data item list info title count kind"
+)
+"""Words that many fields share and that identify none of them alone."""
+_UNITS: Final = _stems(
+    "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
+    " percent pct cent eur usd gbp chf jpy cny kb mb gb tb bytes c f celsius fahrenheit kelvin w kw kwh mw hz khz mhz"
+    " ghz mph kmh psi bar px inch yd yard gal oz mmol mcg ug deg rad knots miles kilometer meter gram liter litre"
+)
+_ANTONYMS: Final = tuple(
+    (_stem(one), _stem(two))
+    for one, _, two in (
+        pair.partition("/")
+        for pair in word_set(
+            "min/max minimum/maximum start/end begin/end from/to first/last before/after old/new open/close"
+            " opened/closed source/target sender/recipient sender/receiver left/right up/down width/height lat/lon"
+            " latitude/longitude net/gross input/output origin/destination enable/disable enabled/disabled"
+            " allow/deny include/exclude lower/upper debit/credit birth/death low/high home/work billing/shipping"
+            " buyer/seller arrival/departure arrive/depart read/write in/out total/subtotal male/female"
+            " parent/child create/delete created/updated success/failure systolic/diastolic"
+        )
+    )
+)
+"""Pairs of words with opposite or contrasting meanings: names that differ by them are different fields."""
+_CONFUSED: Final = _stems(
+    "actor factor altitude attitude latitude band brand case cause clause phase phrase cast cost change charge charger"
+    " command comment content context contact contract count county country course curse currency current currently"
+    " defect detect effect affect even event form from gain indent intent leader lender lesson lessor level logic login"
+    " mean min man main maker marker market mode model native negative office officer older order origin original part"
+    " party path patch person plan plane plant position positive process processor procedure product producer"
+    " production published publisher quality quantity range rate region religion relation router route score store"
+    " story shift shirt skirt stage state start star site suite stack stock topic trail train trial unity unit value"
+    " valve verse version valuation variation weight height wind win device invoice"
+)
+"""Words that look like a typo of one another, although each names something in the same schemas."""
+_SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
+"""Suffixes appended to a name without a separator: `lineno`, `hostname`."""
+_OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
+_GROUPS: Final = (
+    "tag=label keyword category topic violation",
+    "location=venue place site address city room",
+    "assignee=assigned_to owner responsible assigned agent handler",
+    "variant option version model",
+    "attribute=property feature spec specification trait characteristic",
+    "participant=attendee member guest invitee people passenger pax traveller traveler",
+    "rating=star score review grade mark probability likelihood",
+    "note=comment=remark memo annotation hint",
+    "suggestion=recommendation=advice=fix proposal replacement solution",
+    "first_name=given_name=forename",
+    "last_name=surname=family_name",
+    "email=mail=email_address",
+    "phone=tel=telephone mobile=cell=mobile_phone=cell_phone",
+    "language=lang locale idiom",
+    "due_date=payment_due=due deadline expiry=expiration=expire=valid_until",
+    "price cost amount rate fee charge total=grand_total=total_amount=total_price sum",
+    "zip=postcode=postal=plz=zipcode",
+    "birth=dob=birthday=birthdate=born",
+    "summary abstract overview synopsis",
+    "description=desc detail body explanation",
+    "title subject headline heading",
+    "url=link=href=uri website=homepage web",
+    "image=picture=photo=img avatar",
+    "visit appointment follow_up=next_visit=next_appointment follow followup next checkup",
+    "start=begin from since",
+    "end=finish until till stop",
+    "quantity=qty count amount piece unit units",
+    "company employer business organization=organisation=org firm vendor supplier seller",
+    "role position job occupation=profession=job_title",
+    "shipping=delivery ship",
+    "billing invoice payment",
+    "duration length minute hour time elapsed",
+    "retry attempt try repeat",
+    "timeout deadline limit",
+    "region zone area country state province county",
+    "enabled active on",
+    "reason rationale why cause explanation",
+    "severity level priority urgency importance",
+    "message=msg text content",
+    "step instruction direction procedure method",
+    "ingredient component",
+    "allergy allergen intolerance",
+    "medication=medicine=drug prescription",
+    "skill ability competence competency expertise technology",
+    "author=writer=created_by=written_by creator by",
+    "sentiment tone mood polarity",
+    "source origin provenance reference",
+    "notification alert reminder",
+    "salary pay wage compensation income earning",
+    "manager supervisor boss lead report",
+    "coupon promo voucher discount code",
+    "rule code check lint",
+    "line row lineno",
+    "latency elapsed response duration",
+    "trace correlation request",
+    "recurr recurring repeat periodic",
+    "tls ssl https secure",
+    "unit=uom measure",
+    "host server hostname address",
+    "remote homeoffice wfh telework",
+    "file path filename filepath",
+    "account user login username",
+    "gender=sex",
+    "weight mass",
+    "symptom complaint sign",
+    "currency money",
+    "status state stage phase",
+    "stock inventory availability available",
+    "color=colour",
+    "size dimension",
+    "brand manufacturer maker make",
+    "doctor=physician provider",
+    "customer=client buyer",
+    "tracking shipment",
+    "balance remaining",
+    "tax vat gst",
+    "done completed complete finished",
+    "address=addr",
+    "latitude=lat",
+    "longitude=lon=lng=long",
+    "temperature=temp",
+    "maximum=max",
+    "minimum=min",
+    "average=avg",
+    "amount=amt",
+    "type=kind",
+    "second=sec=s",
+    "hour=hr=h",
+    "kg=kilogram",
+    "km=kilometer=kilometre",
+    "percent=pct",
+    "street=street_address",
+    "publication=published",
+    "headcount employee staff",
+    "id=identifier",
+    "limit max_result top_k page_size",
+    "argument=args=parameter=param",
+)
+"""Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
+
+
+def _stems_of(name: str) -> str:
+    return " ".join(map(_stem, name.split("_")))
+
+
+_SAME: Final = {
+    _stems_of(name): _stems_of(same.split("=")[0])
+    for group in _GROUPS for same in group.split() for name in same.split("=")
+}  # fmt: skip
+_SYNONYMS: Final = tuple(frozenset(_stems_of(same.split("=")[0]) for same in group.split()) for group in _GROUPS)
+
+
+def _meaning(words: Sequence[str]) -> frozenset[str]:
+    """The words of a name, with one word or phrase for all that mean the same: `surname`, `last_name`."""
+    found: set[str] = set()
+    at = 0
+    while at < len(words):
+        pair = " ".join(words[at : at + 2])
+        known = pair in _SAME
+        found.add(_SAME[pair] if known else _SAME.get(words[at], words[at]))
+        at += 2 if known and " " in pair else 1
+    return frozenset(found)
+
+
+_ELIDED: Final = expression(r"(?<![^\W_])[dlDL]['’]")
+"""An article of French or Italian before the word that it belongs to."""
+
+
+@lru_cache(maxsize=4_096)
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case and without their endings.
+
+    >>> words_of("numRetries")
+    ('num', 'retry')
+    """
+    if not name.isascii():
+        name = "".join(char for char in normalize("NFKD", name) if not combining(char))
+    return tuple(_stem(word.lower()) for word in WORD.findall(_ELIDED.sub("", name).replace("'", "")))
+
+
+@lru_cache(maxsize=8_192)
+def likeness(key: str, name: str) -> Likeness:
+    """How likely `key` was meant for the field `name`: by spelling, stem, containment or meaning.
+
+    >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_seconds", "timeout_ms", "id")]
+    ['SURE', 'SAME', 'LIKE', 'NONE']
+    """
+    mine, its = words_of(key), words_of(name)
+    found = _spelled_like(key, name, mine, its)
+    if found is not Likeness.SURE and mine and its:
+        one, two = _meaning(mine), _meaning(its)
+        units = one & _UNITS, two & _UNITS
+        if units[0] == units[1] and (one == two or _names_the_same(one, two)) and not _contrast(one - two, two - one):
+            return Likeness.SAME
+        if all(units) and units[0] != units[1] and (one - _UNITS) & two:
+            return Likeness.LIKE
+    return found
+
+
+def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
+    """Whether two names differ by words alone that tell no field from another: `phoneNumber` and `phone`."""
+    less, more = mine - its, its - mine
+    linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
+    if bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked:
+        return True
+    return mine == _NAME and its == _FULL_NAME
+
+
+_NAME: Final = frozenset(("name",))
+_FULL_NAME: Final = frozenset(("full", "name"))
+
+
+def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> Likeness:
+    written, named = fold(key), fold(name)
+    if written == named and written:
+        return Likeness.SURE
+    if not mine or not its or len(key) > 80:
+        return Likeness.NONE
+    if mine == its:
+        return Likeness.SURE
+    units = set(mine) & _UNITS, set(its) & _UNITS
+    if all(units) and units[0] != units[1]:
+        return Likeness.NONE
+    less, more = set(mine) - set(its), set(its) - set(mine)
+    if _contrast(less, more):
+        return Likeness.LIKE
+    if _is_typo(written, named, mine, its):
+        return Likeness.SURE
+    shared = set(mine) & set(its)
+    if shared and units[0] - shared and (units[1] - shared or not more):
+        return Likeness.LIKE  # another unit
+    if _names_the_same(set(mine), set(its)) or (len(name) > 3 and _added(written, named) in _COMPOUNDS):
+        return Likeness.SURE
+    if shared and not less and more.isdisjoint(_LIMITING) and shared - (_GENERIC | _UNITS - {"hour", "minute"}):
+        return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
+    if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
+        return Likeness.LIKE
+    akin = not _NEGATIONS.isdisjoint((_put_before(written, named), _put_before(named, written)))
+    akin = akin or _are_synonyms(_meaning(mine), _meaning(its))
+    akin = akin or any(_are_akin(one, two) or _slipped(one, two) for one in less for two in more)
+    akin = akin or _initials(mine) == named or written == _initials(its)
+    return Likeness.LIKE if akin else Likeness.NONE
+
+
+_VAGUE: Final = _GENERIC | _NEUTRAL | _UNITS
+_COUNTING: Final = _stems("num number nr count anzahl numero cantidad nombre quantita items list array")
+_NAMING: Final = _stems("name value val field text string my your full") | _LINKING
+
+
+def is_another_name(key: str, name: str, *, blank: bool) -> bool:
+    """Whether an undeclared key names a field that has a value: `hostname` beside `host`, `weight` beside `weight_kg`.
+
+    If the value is blank, the key may also be another word for it.
+    """
+    if blank:
+        return likeness(key, name) >= Likeness.SAME
+    if len(name) > _LEAST_ROOT - 1 and _added(fold(key), fold(name)) in _COMPOUNDS:
+        return True
+    mine, its = words_of(key), words_of(name)
+    less, more = set(mine) - set(its), set(its) - set(mine)
+    if _contrast(less, more) or not (less or more):
+        return bool(mine) and not (less or more)
+    if likeness(key, name) is not Likeness.SURE:
+        return bool(set(mine) & set(its) - _VAGUE) and not more and less <= _ASKING
+    idle = _NEUTRAL if name.endswith("s") else _NEUTRAL - _COUNTING  # `number_of_nights` beside `nights`
+    return (less <= idle and more <= idle | _UNITS) or _is_typo(fold(key), fold(name), mine, its)
+
+
+def differs(one: object, two: object, key: str, name: str) -> bool:
+    """Whether two values of a field contradict each other. A string may be part of the other: `Miller`, `A. Miller`."""
+    if one == two and isinstance(one, bool) == isinstance(two, bool):
+        return False
+    if not (isinstance(one, str) and isinstance(two, str) and two):
+        return True
+    added = set(words_of(key)) ^ set(words_of(name))
+    mine, its = one.casefold(), two.casefold()
+    is_free = added <= _NAMING or _added(fold(key), fold(name)) in _COMPOUNDS
+    return is_free and mine not in its and its not in mine
+
+
+_COMPOUNDS: Final = word_set("name no num nr number")
+"""What a name may end with and still be the same: `hostname`, `lineno`."""
+
+
+def _contrast(one: AbstractSet[str], two: AbstractSet[str]) -> bool:
+    """Whether two sets of words hold opposites."""
+    return any((a in one and b in two) or (b in one and a in two) for a, b in _ANTONYMS)
+
+
+def _initials(words: Sequence[str]) -> str:
+    """The first letters of at least three words: `bmi` for `body_mass_index`."""
+    return "".join(word[0] for word in words) if len(words) >= _LEAST_INITIALS else ""
+
+
+_LEAST_INITIALS: Final = 3
+
+
+def _added(long: str, short: str) -> str:
+    """What a name has after another one; empty if it does not begin with that."""
+    return long[len(short) :] if long.startswith(short) else ""
+
+
+def _put_before(long: str, short: str) -> str:
+    """What a name has before another one; empty if it does not end with that."""
+    return long[: len(long) - len(short)] if long.endswith(short) else ""
+
+
+_NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
+"""Before the name of a field they turn it into the opposite: `uninsured`, `not_insured`."""
+
+
+def _are_akin(one: str, two: str) -> bool:
+    """Whether two words share a prefix long enough to be forms of one word: `toxic`, `toxicity`."""
+    short, long = sorted((one, two), key=len)
+    if len(short) == _LEAST_ROOT - 1 and long.startswith(short):
+        return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
+    if len(short) >= _LEAST_ROOT and long.startswith(short):
+        return long[len(short) :] in _SUFFIXES or len(short) > _LEAST_ROOT
+    if _is_abbreviated(short, long):
+        return True
+    common = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(short))
+    return common > _LEAST_ROOT and 3 * common >= 2 * len(long)
+
+
+def _is_abbreviated(short: str, long: str) -> bool:
+    """Whether one word may be the other without its vowels: `mgr`, `manager`."""
+    if len(short) < 3 or len(long) < 5 or short[0] != long[0] or _abbreviation(short) != _abbreviation(long):
+        return False
+    letters = iter(long)
+    return _VOWELS.isdisjoint(short[1:]) and all(letter in letters for letter in short)
+
+
+def _abbreviation(word: str) -> tuple[str, str]:
+    """The first letter and the last consonant of a word, which its abbreviation shares."""
+    return word[0], next((letter for letter in reversed(word) if letter not in _VOWELS), "")
+
+
+_VOWELS: Final = frozenset("aeiou")
+_LEAST_ROOT: Final = 4
+
+
+def _are_synonyms(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
+    one, two = mine - _NEUTRAL or mine, its - _NEUTRAL or its
+    return any(one & group and two & group for group in _SYNONYMS)
+
+
+def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether a typo turns one name into the other, in one of the words or in the whole."""
+    if any(map(str.isdigit, set(mine) ^ set(its))):
+        return False  # `line_1`, `line_2`
+    if len(mine) == len(its):
+        odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
+        if any(_are_words(one, two) for one, two in odd):
+            return False
+        if len(odd) == 1 and _slipped(*odd[0]):
+            return True
+    return _slipped(written, named, least=5)
+
+
+def _are_words(one: str, two: str) -> bool:
+    """Whether two similar words both name something, so that neither is a typo: `latitude`, `altitude`."""
+    short, long = sorted((one, two), key=len)
+    if len(short) == 1 or len(long) == 2:
+        return sorted(short) != sorted(long)  # `created_at`, `created_by`
+    roles = long in (short + "er", short + "or") or {one[-2:], two[-2:]} in ({"er", "ee"}, {"or", "ee"})
+    return roles or (one in _CONFUSED and two in _CONFUSED)
+
+
+def _slipped(one: str, two: str, least: int = 3) -> bool:
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 2 or len(short) < least or _put_before(long, short) in _OPPOSITES:
+        return False
+    most = 1 if len(long) < _LONG else 2
+    if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two of the letters
+        return False
+    typos = distance(one, two)
+    swapped = len(one) == len(two) and sorted(one) == sorted(two)
+    if typos == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
+        return len(long) > 4 and one[0] == two[0]
+    if one[0] != two[0] and not swapped:  # a lost first letter, but not one more: `iphone`, `phone`
+        return len(long) > 5 and typos == 1 and len(one) < len(two)
+    return typos <= most
+
+
+_LONG: Final = 8
+"""Words of at least this length may have two typos."""
+
+
+# --- members that no field takes -------------------------------------------------------------------------------------
+
+
+class Placement(NamedTuple):
+    """Where an undeclared member belongs. `name` is the field; empty if the member is ignored."""
+
+    name: str = ""
+    unsure: str = ""
+    """The field that may have been meant, so that the reply is rejected."""
+
+
+def place(
+    member: Member,
+    empty: Mapping[str, Shape],
+    written: Mapping[str, Sequence[str]],
+    fits: Callable[[Node, str], bool],
+    own: Iterable[str] = (),
+) -> Placement:
+    """The field that an undeclared member was meant for.
+
+    `empty` are the declared fields without a value, `written` the keys that stand for each. `fits` says whether a value
+    can be read as that of a field, `own` are words for the object itself. The name decides first, then the contents of
+    the value.
+    """
+    if _is_blank(member.node) or member.key[:1] in _PRIVATE:
+        return Placement()
+    near: Iterable[str] = empty
+    if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
+        near = [name for name, shape in empty.items() if shape.allows("boolean")]
+    found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
+    core = _core(member, own)
+    for name in found if core else ():
+        if likeness(core, name) is Likeness.SURE and (
+            not isinstance(member.node.value, bool) or empty[name].allows("boolean")
+        ):
+            found[name] = Likeness.SURE
+    for name, how in found.items():
+        if how is Likeness.LIKE and _is_choice(member.node, empty[name]) and _says_which(member.key, name):
+            found[name] = Likeness.SURE
+    sure = [
+        name
+        for name, how in found.items()
+        if how is Likeness.SURE or (how is Likeness.SAME and fits(member.node, name))
+    ]
+    if sure:
+        fitting = [name for name in sure if fits(member.node, name)]
+        return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
+    brackets = member.node.kind in (ARRAY, OBJECT)
+    made_for = (name for name in empty if brackets and _is_made_for(member.node, empty[name]))
+    made_of = list(islice((name for name in made_for if fits(member.node, name)), 2))
+    words = set(words_of(member.key))
+    if len(made_of) == 1 and not words & _OTHER and not _contrast(words, set(words_of(made_of[0]))):
+        return Placement(made_of[0])
+    vague = words <= _GENERIC  # `id` says nothing of `trace_id` where it is of another type
+    like = [
+        name
+        for name, how in found.items()
+        if how in (Likeness.LIKE, Likeness.SAME)
+        and fits(member.node, name)
+        and not (vague and not _is_of_type(member.node, empty[name]))
+    ]
+    like = like or [
+        name
+        for name, how in found.items()
+        if how in (Likeness.LIKE, Likeness.SAME) and _holds_a_number(member.node, empty[name])
+    ]
+    like = like or [name for name, shape in empty.items() if _says(member.node, name) and shape.allows("boolean")]
+    if like or made_of:
+        return Placement(unsure=(like or made_of)[0])
+    if (words <= _BOOKKEEPING and not words <= _WHEN) or words <= _WORKING:
+        return Placement()
+    if member.node.kind == OBJECT and _holds_one_of(member.node, written):
+        return Placement()  # it groups declared fields
+    foreign = not member.key.isascii() and "".join(written).isascii()  # a translated key
+    distinctive = (
+        name
+        for name, shape in empty.items()
+        if _identifies_its_field(member.node, shape) or (foreign and _is_of_type(member.node, shape))
+    )
+    unsure = next((name for name in distinctive if fits(member.node, name)), "")
+    return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
+
+
+def _core(member: Member, own: Iterable[str]) -> str:
+    """The key of a member without words for the object that it is a part of (`song_title`) or, if it is true or false,
+    that ask whether it is; empty if it has none of these.
+    """
+    words = words_of(member.key)
+    idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING
+    if isinstance(member.node.value, bool):
+        idle |= _ASKING
+    kept = [word for word in words if word not in idle]
+    return " ".join(kept) if len(kept) < len(words) else ""
+
+
+def _is_choice(node: Node, shape: Shape) -> bool:
+    """Whether a string is one of the choices of a field as they are written."""
+    return node.kind == STRING and any(node.value in (part.choices or ()) for part in (shape, *shape.branches))
+
+
+def _says_which(key: str, name: str) -> bool:
+    """Whether a key names a field with choices, in short or with a word that only says so: `proto`, `room_type`."""
+    mine, its = set(words_of(key)), set(words_of(name))
+    if its <= mine:
+        return mine - its <= _SORTS
+    return len(mine) == len(its) == 1 and any(long.startswith(short) for short in mine for long in its)
+
+
+_SORTS: Final = _stems("type kind class category level choice option mode value name")
+
+
+def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
+    return any(part.key in names for part in node.value)
+
+
+def _holds_a_number(node: Node, shape: Shape) -> bool:
+    """Whether a string with digits is given for a number, date or time (`50k-60k`), or a year for a date."""
+    is_time = any(part.format in TIMES for part in (shape, *shape.branches))
+    if node.kind == STRING:
+        return (is_time or shape.allows("number") or shape.allows("integer")) and any(map(str.isdigit, node.value))
+    return is_time and isinstance(node.value, int) and not isinstance(node.value, bool)
+
+
+def _mentions(node: Node, name: str, shape: Shape) -> bool:
+    """Whether a list has an item, or an object a member, that could be the value of a field, or its name if it is a
+    boolean: `{"stay": {"from": "2024-05-03", "to": "2024-05-05"}}`.
+    """
+    parts: list[Node] = []
+    if node.kind == ARRAY and not shape.allows("array"):
+        parts = node.value
+    elif node.kind == OBJECT and not shape.allows("object"):
+        parts = [member.node for member in node.value if not _BOOKKEEPING.issuperset(words_of(member.key))]
+    said = shape.allows("boolean")
+    return any(
+        part.kind == STRING and (_identifies_its_field(part, shape) or (said and _says(part, name)))
+        for part in parts[:_MOST_NEAR]
+    )
+
+
+_MOST_NEAR: Final = 50
+
+
+def _says(node: Node, name: str) -> bool:
+    """Whether a string is the name of a field, as in `{"status": "delivered"}`."""
+    return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
+
+
+_WHETHER: Final = frozenset((word,) for word in _stems("is are has have had was with needs uses"))
+"""First words of keys that ask whether there is something, not for it: `has_email`."""
+_OTHER: Final = _stems(
+    "old previous former prior original draft example sample template before alternative other wrong"
+)
+"""Words of keys whose value is not the one asked for."""
+_LIMITING: Final = _OTHER | _stems("min max minimum maximum no not non without disable exclude deny")
+"""Words of fields for whose value a name without them does not stand."""
+_BOOKKEEPING: Final = _stems(
+    "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
+)
+"""Words of keys about the record itself, not about its content."""
+_WHEN: Final = _stems("date time")
+_WORKING: Final = _stems(
+    "reasoning thought thoughts thinking analysis step steps warning warnings citation citations evidence quote quotes"
+    " source sources confidence certainty explanation assumption assumptions key point points entity entities finding"
+    " findings debug log trace"
+)
+"""Words of keys under which a model comments on its own work."""
+
+
+_TYPES_OF_SCALARS: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def _is_of_type(node: Node, shape: Shape) -> bool:
+    """Whether a value has the type of a field without any conversion."""
+    kind = _TYPES_OF_SCALARS.get(node.value.__class__, node.kind)
+    return shape.allows(kind) or (kind == "integer" and shape.allows("number"))
+
+
+_PRIVATE: Final = frozenset("_$@#")
+"""First characters of keys that are not fields: `_comment`, `$schema`, `@type`."""
+
+
+def is_specific(key: str) -> bool:
+    """Whether a key says which field it names, as `email` does and `name` or `total_count` does not."""
+    return not _VAGUE.issuperset(words_of(key))
+
+
+def says_something(member: Member) -> bool:
+    """Whether an undeclared member has a value and is not a remark such as `_comment`."""
+    return not _is_blank(member.node) and member.key[:1] not in _PRIVATE
+
+
+def is_elision(node: Node) -> bool:
+    """Whether a value is dots alone: `{"etc": "..."}`."""
+    return node.kind == STRING and bool(node.value) and not node.value.strip(". …\t")
+
+
+def _is_blank(node: Node) -> bool:
+    """Whether a value is empty, so that nothing could be lost."""
+    return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
+
+
+def _objects_of(shape: Shape) -> Iterator[Shape]:
+    if shape.properties:
+        yield shape
+    for branch in shape.branches:
+        yield from _objects_of(branch)
+
+
+def _is_made_for(node: Node, shape: Shape) -> bool:
+    """Whether an object, or every object in a list, has exactly the keys of the objects that a field holds."""
+    if node.kind == ARRAY and node.value:
+        lists = [shape, *shape.branches]
+        return any(
+            part.items is not None and all(_is_made_for(item, part.items) for item in node.value) for part in lists
+        )
+    if node.kind != OBJECT:
+        return False
+    written = {fold(member.key) for member in node.value}
+    return any(
+        len(written) > 1 and written <= part.folded.keys() and {fold(name) for name in part.required} <= written
+        for part in _objects_of(shape)
+    )
+
+
+def _identifies_its_field(node: Node, shape: Shape) -> bool:
+    """Whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
+    if node.kind in (ARRAY, OBJECT):
+        kind = "array" if node.kind == ARRAY else "object"
+        return shape.allows(kind) and not shape.anything
+    if node.kind != STRING:
+        return False
+    parts = (shape, *shape.branches)
+    formats = [_SPECIAL[part.format] for part in parts if part.format in _SPECIAL]
+    return any(form.match(node.value) for form in formats) or any(node.value in (part.choices or ()) for part in parts)
+
+
+_DATE: Final = expression(r"\s*\d{4}-\d\d")
+_TIME: Final = expression(r"\s*\d{1,2}:\d\d")
+_SPECIAL: Final = {
+    "date": _DATE,
+    "date-time": _DATE,
+    "time": _TIME,
+    "duration": expression(r"\s*P(?:T?\d)"),
+    "email": expression(r"\S+@\S+\.\w"),
+    "uri": expression(r"\w+://"),
+    "uuid": expression(r"[0-9a-fA-F]{8}-"),
+}

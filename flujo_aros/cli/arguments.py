@@ -64,7 +64,7 @@ def _is_pair(model: str) -> bool:
 def stop_of(options: Limits) -> Stop:
     """The conditions that stop a batch."""
     cost = None if options.max_cost is None else Decimal(str(options.max_cost))
-    return Stop(cost, options.max_failures, options.max_same_failures or None)
+    return Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
 
 
 def per_minute(options: Limits) -> dict[str, PerMinute]:

@@ -344,8 +344,7 @@ class _Batch:
         say(f"{words}; results in {file}")
         left = total - tally.total()
         if left and self.stop.reason:
-            reason = without_secrets(self.stop.reason.replace("case", "row", 1))
-            say(f"stopped: {reason}", style="yellow")
+            say(f"stopped: {without_secrets(self.stop.reason)}", style="yellow")
             rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
             say(f"{rows} not run; the same command continues with {them}")
         again = self._bad() - tally[_WAITS]

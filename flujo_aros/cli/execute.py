@@ -32,7 +32,6 @@ from flujo_aros.cli.shown import new_mask, show_traceback, without_secrets
 from flujo_aros.ensemble.log import LogEvent
 from flujo_aros.ensemble.views import stage_line
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.human import was_refused
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
 from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
@@ -146,9 +145,11 @@ def finish(
 
     A run that does not accept the answer to the pause `answered` prints only why, and its question.
     """
+    paused = result.paused
+    asks_again = answered is not None and paused is not None and paused.refused and paused.step == answered.step
     if as_json:
         print_json(result.to_dict())
-    elif answered is None or not was_refused(answered, result.paused):
+    elif not asks_again:
         print_summary(result, stderr_console())
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
             show(result.to_dict()["output"])

@@ -29,7 +29,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, module_file, refuse_two, use_folder
 from flujo_aros.pipeline.pause import every_step, step_with_deps
-from flujo_aros.pipeline.step import Call, Step, is_agent_step
+from flujo_aros.pipeline.step import TYPE, Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 
@@ -184,13 +184,8 @@ def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Plac
     """The place of a step, or of the type that its schema names and that the error is about."""
     step = located.step
     named = step.facts.type_name if step is not None and is_agent_step(step) else None
-    if named is not None:
-        module, _, name = named.partition(":")
-        about = (f"{module} has no {name!r}", f"{module} cannot be imported", f"{named} is not a type")
-        if any(words in str(error) for words in about):
-            places = (node.place for node in inspected.root.walk() if node.value == named)
-            return next(places, located.node.place)
-    return located.node.place
+    places = (node.place for node in inspected.root.walk() if node.value == named) if error.key == TYPE else ()
+    return next(iter(places), located.node.place)
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:

@@ -67,8 +67,6 @@ def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
         return
     rejected = _rejection(outcome)
     lines = [line.strip() for line in rejected.explain().splitlines()]
-    if len(rejected.seen) == 1:  # of a single candidate, the lines above have said the same
-        lines = [line for line in lines if not line.startswith("candidate ")]
     complain("\n".join([*lines, _advice(rejected, truncated=truncated)]))
 
 

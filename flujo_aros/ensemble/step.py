@@ -663,7 +663,8 @@ class _Run:
                     events=[event.to_dict() for event in self.log] if self.log.url is None else [],
                 )
                 kept = work.model_copy(update={"pauses": self._pauses + 1, "state": turn.model_dump()})
-                raise PauseRun(f"{step.name}: {pause.message}", pause.input_schema, kept) from None
+                message = f"{step.name}: {pause.message}"
+                raise PauseRun(message, pause.input_schema, kept, refused=pause.refused) from None
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome

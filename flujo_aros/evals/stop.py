@@ -30,6 +30,8 @@ class Stop:
     max_cost: Decimal | None = None
     max_failures: int | None = None
     max_same_failures: int | None = SAME_FAILURES
+    case: str = "case"
+    """What a case is called in `reason`."""
     paid: Usage = field(default_factory=Usage)
     failures: int = 0
     reason: str | None = None
@@ -48,7 +50,8 @@ class Stop:
             spent = f"{self.paid.cost:.2f}" if self.paid.cost >= 1 else f"{self.paid.cost.normalize():f}"
             self.reason = self.reason or f"spent ${spent} (the limit is ${self.max_cost})"
         if self.max_failures is not None and self.failures >= self.max_failures:
-            words = "1 case has failed" if self.failures == 1 else f"{self.failures} cases have failed"
+            one = self.failures == 1
+            words = f"1 {self.case} has failed" if one else f"{self.failures} {self.case}s have failed"
             self.reason = self.reason or f"{words} (the limit is {self.max_failures})"
         if self.max_same_failures is not None and self._same >= self.max_same_failures:
-            self.reason = self.reason or f"{self._same} cases in a row failed for the same reason: {failure}"
+            self.reason = self.reason or f"{self._same} {self.case}s in a row failed for the same reason: {failure}"

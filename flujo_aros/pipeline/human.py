@@ -18,7 +18,7 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options
-from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork, PausedRun
+from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import judged_awaiting
@@ -27,7 +27,6 @@ from flujo_aros.reading.read import read
 if TYPE_CHECKING:
     from flujo_aros.host import Decision, Deferral
 
-_REFUSED: Final = "\nThe answer was not accepted:"
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
 
@@ -83,10 +82,11 @@ class Human(PipelineStep):
         outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
             return Settlement(outcome)
-        raise self._pause(refused_answer(message, outcome))
+        raise self._pause(refused_answer(message, outcome), refused=True)
 
-    def _pause(self, message: str) -> PauseRun:
-        return PauseRun(message, None if self.contract is None else self.contract.json_schema)
+    def _pause(self, message: str, *, refused: bool = False) -> PauseRun:
+        schema = None if self.contract is None else self.contract.json_schema
+        return PauseRun(message, schema, refused=refused)
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
@@ -116,14 +116,7 @@ def _no_answer(given: str, contract: Contract[Any]) -> Issue:
 
 def refused_answer(message: str, outcome: Outcome[Any]) -> str:
     """The question again, with the errors of the answer."""
-    return f"{message}{_REFUSED}{_refusal(cast('Rejected', outcome).issues)}"
-
-
-def was_refused(before: PausedRun, now: PausedRun | None) -> bool:
-    """Whether a run asks the question of `before` again because it did not accept the answer."""
-    if now is None or now.step != before.step or _REFUSED not in now.message:
-        return False
-    return now.message.partition(_REFUSED)[0] == before.message.partition(_REFUSED)[0]
+    return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
 
 
 def _refusal(issues: Sequence[Issue]) -> str:
@@ -185,7 +178,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
         raise _pause(work, question)
     outcome = judged_answer(context.answer.value, compile_contract(_schema(work.calls)))
     if not isinstance(outcome, Accepted):
-        raise _pause(work, refused_answer(question, outcome))
+        raise _pause(work, refused_answer(question, outcome), refused=True)
     said = _by_call(work.calls, outcome.value)
     decisions = {call.id: _decision(call, said[key]) for key, call in _keys(work.calls).items()}
     calls = tuple(
@@ -194,8 +187,8 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     return Deferral(calls, work.messages, work.before), decisions
 
 
-def _pause(work: DeferredWork, message: str) -> PauseRun:
-    return PauseRun(message, _schema(work.calls), work)
+def _pause(work: DeferredWork, message: str, *, refused: bool = False) -> PauseRun:
+    return PauseRun(message, _schema(work.calls), work, refused=refused)
 
 
 def _keys(calls: Sequence[DeferredToolCall]) -> dict[str, DeferredToolCall]:

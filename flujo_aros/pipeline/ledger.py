@@ -54,16 +54,23 @@ class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
     `input_schema` is the JSON Schema that the answer must satisfy, `deferred` is the state that the step needs to
-    continue. `step` is filled in by the run; `excused` is as in a `Settlement`.
+    continue, `refused` says that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
+    `Settlement`.
     """
 
     def __init__(
-        self, message: str, input_schema: Mapping[str, Any] | None = None, deferred: DeferredWork | None = None
+        self,
+        message: str,
+        input_schema: Mapping[str, Any] | None = None,
+        deferred: DeferredWork | None = None,
+        *,
+        refused: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.input_schema = input_schema
         self.deferred = deferred
+        self.refused = refused
         self.step: str | None = None
         self.excused: tuple[str, ...] = ()
 

@@ -199,16 +199,18 @@ FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 """A function, or where to import it from: "package.module:name"."""
 
 
-def imported(reference: str, *, step: str) -> object:
-    """The object named by "package.module:name". Raises `UsageError` if it cannot be imported."""
+def imported(reference: str, *, step: str, key: str | None = None) -> object:
+    """The object named by "package.module:name", in the option `key` of a step. Raises `UsageError` if it cannot be
+    imported."""
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         message = f"step {step!r}: {module_name} cannot be imported: {error}{_where(error)}"
-        raise UsageError(message, step=step) from error
+        raise UsageError(message, step=step, key=key) from error
     if not hasattr(module, name):
-        raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}", step=step)
+        message = f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}"
+        raise UsageError(message, step=step, key=key)
     found: object = getattr(module, name)
     return found
 

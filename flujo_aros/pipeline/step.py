@@ -392,12 +392,17 @@ def takes_mapping(function: object) -> bool:
     return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
+TYPE: Final = "output_schema.from"
+"""The `key` of errors about the type that a schema names."""
+
+
 def _imported_type(reference: str, step: str) -> Any:
-    found = imported(reference, step=step)
+    found = imported(reference, step=step, key=TYPE)
     try:
         compile_contract(found)
     except (ContractError, TypeError) as error:
-        raise UsageError(f"step {step!r}: {reference} is not a type for a value: {error}", step=step) from error
+        message = f"step {step!r}: {reference} is not a type for a value: {error}"
+        raise UsageError(message, step=step, key=TYPE) from error
     return found
 
 

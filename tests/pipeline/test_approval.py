@@ -128,6 +128,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_nothing_is_asked_
     again = resumed(pipeline, Runner(pipeline).run_sync("x"), {"approve": True, "args": {"amount": "lots"}})
     assert again.status is RunStatus.PAUSED
     assert again.paused is not None and "The answer was not accepted:" in again.paused.message
+    assert again.paused.refused
     assert (done, len(model.seen)) == ([], 1)
     assert resumed(pipeline, again, "approve").output == "refunded 40"
 

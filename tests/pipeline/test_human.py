@@ -68,6 +68,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
     assert again.status is RunStatus.PAUSED
     assert again.paused is not None
     assert again.paused.message.startswith("Send?\nThe answer was not accepted: ")
+    assert (run.paused is not None and run.paused.refused, again.paused.refused) == (False, True)
     assert answered(pipeline, again, "yes").status is RunStatus.COMPLETED
 
 

@@ -1,12 +1,12 @@
 """Agreement: several independent readings of the same thing, combined field by field, each field with its votes.
 
-A value wins because enough readings contain it, never because one of them sounds confident. Readings are aligned by
-path, and list items by their best match, so an item that one reading omits does not shift the others. Votes are
-typed: `3` and `3.0` are one number, and strings are equal if they differ only in case, spacing and typography. A
-rejected reading abstains, and so does one whose value the source does not state. A tie, or too few votes, leaves a
-field contested, and a contested field is never passed on as agreed. Everything here is pure: the same readings give the
-same agreement. A further reading never changes how the earlier ones were aligned, so it can be known in advance when it
-would change nothing.
+A value wins because enough readings contain it, never because one reading sounds confident. Readings are aligned by
+path, and list items by best match, so an item that one reading omits does not shift the others. Votes are typed: `3`
+and `3.0` are one number, and strings are equal if they differ only in case, spacing and typography. A rejected reading
+abstains, and so does one whose value the source does not state. A tie, or too few votes, leaves a field contested, and
+a contested field is never passed on as agreed. Everything here is pure: the same readings give the same agreement.
+Adding a reading never changes how the earlier ones were aligned, so it is known in advance when another reading would
+change nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Absent(Enum):
-    """The vote of a reading that has nothing at a place: an optional key left out, an item that only others have."""
+    """The vote of a reading without a value at a place: an optional key it left out, or an item that only others have."""
 
     ABSENT = "absent"
 
@@ -55,9 +55,9 @@ class Field:
     `votes` of the `of` readings that vote on this field gave `value` (`ABSENT` if the field should not exist).
     `dissent` has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected
     ones, readings still to come, and, inside a list item, readings without that item. Whether the item exists is a
-    field of its own, at the path of the item, unless all readings have it. `agreed` is whether there are enough votes.
-    `trust` is the lower of two: the agreement (`clean` if it is unanimous, `inferred` if enough readings agree,
-    `degraded` if the field is contested), and the repairs that the agreeing readings needed here. `open` is whether
+    field of its own, at the path of the item, unless all readings have it. `agreed` is true if there are enough votes.
+    `trust` combines the agreement (`clean` if unanimous, `inferred` if enough readings agree, `degraded` if the field
+    is contested) with the repairs that the agreeing readings needed here; the lower one counts. `open` is true if
     readings still to come could change the result.
     """
 
@@ -129,7 +129,7 @@ class Agreement(Generic[T]):
 
     @property
     def surely_contested(self) -> tuple[str, ...]:
-        """The contested fields that further readings cannot settle; if there is one, there will be no value."""
+        """The contested fields that further readings cannot settle. If there are any, there will be no value."""
         return tuple(path for path in self.contested if not self.fields[path].open)
 
     @property
@@ -188,12 +188,12 @@ def agree(
     """Combine several readings of the same thing, field by field.
 
     A reading is an outcome of `read`, or a value. A rejected or degraded reading abstains. `need` is how many readings
-    must agree on a field: as a float, a share of those that vote (1.0: all), but never fewer than two if there are two
-    or more readings; as an int, a number of readings. A tie is always contested. `of` is the total number of readings,
-    if more are to come: `Agreement.decided` is then True once the rest cannot change anything. `source` is the text
-    that was read: a string or number that it does not state, in any notation, does not count as a vote; booleans and
-    choices of the schema always count. Raises `UsageError` for an invalid `need` or `of`, and `ContractError` for an
-    invalid contract.
+    must agree on a field: a float is a share of the voting readings (1.0: all), but never fewer than two if there are
+    two or more readings; an int is a number of readings. A tie is always contested. `of` is the total number of
+    readings, if more are to come: `Agreement.decided` is then True once the rest cannot change anything. `source` is
+    the text that was read: a string or number that it does not state, in any notation, does not count as a vote;
+    booleans and choices of the schema always count. Raises `UsageError` for an invalid `need` or `of`, and
+    `ContractError` for an invalid contract.
 
     >>> from pydantic import BaseModel
     >>> class Order(BaseModel):

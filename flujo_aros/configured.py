@@ -1,7 +1,7 @@
-"""Options as pydantic models, and errors about them in plain sentences: the option, the wrong value, what was meant.
+"""Options as pydantic models, and their errors as plain sentences: the option, the wrong value, and a suggestion.
 
-`Configured` is the base class of the models that users construct; `option_errors` says the same about options that are
-data, such as the stages of a blueprint or the ladder of a file.
+`Configured` is the base class of the models that users construct; `option_errors` reports the same errors for options
+given as data, such as the stages of a blueprint or a ladder in a file.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def sentence(detail: ErrorDetails) -> str:
-    """An error of pydantic about an option, in plain words."""
+    """A pydantic error about an option, in plain words."""
     message = detail["msg"].removeprefix("Value error, ")
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)

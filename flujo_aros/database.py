@@ -61,7 +61,7 @@ def open_engine(
     """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits up to `wait` seconds for
     its turn.
 
-    With `missing`, the file must exist; if it does not, `missing` is the part of the error that says what to do.
+    With `missing`, the file must exist; `missing` is the part of the error message that says what to do if it does not.
     Otherwise it is created, readable by its owner only. `make_tables` is called with the engine. Raises `UsageError`,
     one sentence that calls the database `noun`, for a database that cannot be opened, and leaves no connection open.
     """
@@ -198,7 +198,7 @@ _OTHERS: Final = 0o077
 def make_folder_of(file: Path) -> None:
     """Create the folder of a file. `.aros` is private: readable by its owner only, and ignored by git.
 
-    An existing one that others can read is made private if the caller owns it.
+    An existing folder that others can read is made private if the caller owns it.
     """
     hidden = next((folder for folder in file.parents if folder.name == HIDDEN), None)
     new = hidden is not None and not hidden.exists()

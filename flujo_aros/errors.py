@@ -46,8 +46,9 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An unknown name, and the closest known name. `sure`: a word of the language, and no other word is near, so that
-    there is no second reading."""
+    """An unknown name, and the closest known name. `sure`: the known name is a word of the language and no other word
+    is close, so nothing else can be meant.
+    """
 
     written: str
     meant: str
@@ -129,9 +130,9 @@ class Place:
 class Problem:
     """One error or warning of a blueprint: its kind, message and location.
 
-    `place` is None if it concerns the whole file; `end` is the position just after the key or value, if known. If the
-    problem is in a blueprint that this one imports, `place` is that of the import, `file` names the imported
-    blueprint, and `cause` is the problem there, with its place in that file; it may have a cause in turn.
+    `place` is None if the problem concerns the whole file; `end` is the position just after the key or value, if known.
+    If the problem is in an imported blueprint, `place` is the position of the import, `file` names the imported
+    blueprint, and `cause` is the problem in that file, which may have a cause in turn.
     """
 
     message: str

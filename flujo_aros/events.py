@@ -28,7 +28,7 @@ from flujo_aros.usage import Usage
 class Scope:
     """Where an event was emitted: the enclosing operations, by ids that are unique in this process; 0 means none.
 
-    The two events of a pair have the same scope: that of the run, step, stage, agent run or model call itself.
+    The two events of a pair have the same scope: the scope of the run, step, stage, agent run or model call itself.
     """
 
     id: int = 0
@@ -107,7 +107,7 @@ class RunStarted(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(_Emitted):
-    """A pipeline ended; `status` is that of the `RunResult`, `output` its result if it completed."""
+    """A pipeline ended; `status` is the status of the `RunResult`, `output` its result if it completed."""
 
     run_id: str
     pipeline: str
@@ -260,7 +260,7 @@ class AskStarted(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskFinished(_Emitted):
-    """A model call returned, or failed with a `fault`. `usage` is that of this call alone."""
+    """A model call returned, or failed with a `fault`. `usage` covers this call alone."""
 
     stage: str
     attempt: int
@@ -291,7 +291,7 @@ class PartialValue(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReplaced(_Emitted):
-    """The text shown so far is replaced by this one."""
+    """The text shown so far is replaced by this text."""
 
     text: str
 

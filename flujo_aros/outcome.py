@@ -1,4 +1,4 @@
-"""The result of one reading: a value with its history, or the reason why there is none, and the error for that."""
+"""The result of one reading: a value with its history, or the reason why there is no value."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Reason(StrEnum):
 class Repair:
     """One named edit between the text and the value.
 
-    `path` is the place in the value (`$.items[2].price`), `span` the characters of the text that were edited,
-    `before` what the model wrote and `after` what it was read as (both cut at 80 characters).
+    `path` is the place in the value (`$.items[2].price`) and `span` the range of characters that were edited. `before`
+    is what the model wrote and `after` what it was read as (both cut at 80 characters).
     """
 
     code: str
@@ -300,8 +300,9 @@ class Rejected:
     """There is no value, for a stated reason. Accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
-    could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are those of the
-    ladder, if any. `retry_after` is the number of seconds after which the provider allows another call, if it said so.
+    could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are the attempts of
+    the ladder, if it ran. `retry_after` is the number of seconds after which the provider allows another call, if it
+    said so.
     """
 
     reason: Reason

@@ -1,4 +1,4 @@
-"""How near two names are: the distance in typos, the name of a list that a wrong one may mean, or must mean."""
+"""Spelling suggestions: the distance between two names in typos, and the valid name that a misspelt one may mean."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def distance(one: str, two: str) -> int:
 
 
 def only_near(name: str, words: Iterable[str]) -> str | None:
-    """The only word that a misspelt name can be; None if several are near, or none. Other digits are not a typo.
+    """The only word that a misspelt name can mean; None if several are close, or none. A different digit is not a typo.
 
     >>> only_near("propertys", ["properties", "propertyNames"]), only_near("loop2", ["loop"])
     ('properties', None)
@@ -47,7 +47,7 @@ def only_near(name: str, words: Iterable[str]) -> str | None:
 def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
     """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
     only those of similar length are compared, and a very long name has no nearest one. `closed`: the names are the
-    words of a language, which nobody adds to, so that a single near one is surely meant.
+    words of a language and nobody can add any, so a single close match is surely meant.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"

@@ -56,7 +56,7 @@ class Usage:
 
 
 class Allowance(Protocol):
-    """Decides before each model call whether it may be made, and receives its usage afterwards."""
+    """Decides before each model call whether the call may be made, and receives its usage afterwards."""
 
     async def reserve(self) -> Callable[[Usage], None]:
         """Wait until a call may be made; return the function to call once, at the end, with its usage.

@@ -71,17 +71,17 @@ class Agree(PipelineStep):
     """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
 
     The readings are your own steps (`readings`), or one step (`reading`, or a single one in `readings`) in several
-    wordings (`wordings`: how many, or a list of strings in which `{input}` is its input) or with several models
-    (`models`). Without such a step, `agent`, `contract` and `input` describe it. They default to the local model (or
-    the `models`, without instructions), any JSON, and the value of the previous step. `by_field` adds a
-    reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
-    there are fields. `need` is as in `agree()`. `evidence` is a template for the text that is read, such as
-    `{{ input }}`: a value that the text does not state does not count as a vote, however many readings give it. A
-    reading that fails abstains; readings that can no longer change the result are not made.
+    wordings (`wordings`: their number, or a list of strings in which `{input}` stands for the input) or with several
+    models (`models`). Without such a step, `agent`, `contract` and `input` describe it. They default to the local model
+    (or the `models`, without instructions), any JSON, and the value of the previous step. `by_field` adds a reading
+    that asks for each field of the output in a separate call: it makes different errors, and costs one call per field.
+    `need` is as in `agree()`. `evidence` is a template for the text that is read, such as `{{ input }}`: a value that
+    the text does not state does not count as a vote, however many readings give it. A reading that fails abstains;
+    readings that can no longer change the result are not made.
 
-    `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
-    soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
-    in a tie the first, at trust `degraded`; "person" pauses the run. `at_once` readings may run concurrently.
+    `contested` decides what happens to fields that are not agreed: "refuse" fails the step, naming them, as soon as one
+    of them can no longer be settled; "ask" shows them to one more reading; "accept" takes the value of most readings,
+    or in a tie the first, with trust `degraded`; "person" pauses the run. `at_once` readings may run concurrently.
 
     >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
     >>> list(Agree("order", reading=step, wordings=3).bodies)

@@ -39,10 +39,10 @@ class AsksInTurns(Protocol):
 class Bound:
     """The maximum that a pipeline or a step can use.
 
-    `calls` are model calls, repairs and retries included; `per_item` those that each element of the list of a `Map`
-    adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits. None means
-    that it is unknown, and `unpriced` says why and what to do. With `about` it comes from a limit, which one call may
-    exceed. `uncounted`: the price of some model is unknown, so no cost limit applies to its calls. `open` names the
+    `calls` counts model calls, repairs and retries included; `per_item` the calls that each element of a `Map` adds, by
+    the full name of that step. `cost` is in US dollars, from the published prices and the limits. None means that the
+    cost is unknown, and `unpriced` says why and what to do. With `about` the cost comes from a limit, which one call
+    may exceed. `uncounted`: the price of some model is unknown, so no cost limit applies to its calls. `open` names the
     steps whose agent has tools and therefore decides itself how often it calls its model: each counts here as one call.
     """
 

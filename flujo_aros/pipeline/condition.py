@@ -1,7 +1,7 @@
 """Conditions: small expressions over data, parsed with Python's grammar and never run as Python.
 
 `previous_step.status == 'done' and context.count >= 3`: names, keys, comparisons, arithmetic on numbers, a few
-functions and string methods. A missing name is an error that lists the existing ones, except where the expression
+functions and string methods. A missing name is an error that lists the existing names, except where the expression
 allows for it: before `or`, with `is None` and in `.get`.
 """
 
@@ -192,7 +192,7 @@ class Evaluation(ast.NodeVisitor):
         return self.value(node.body if self.value(node.test) else node.orelse)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """Comparisons, chained ones too."""
+        """Comparisons, including chained ones."""
         asks_for_null = any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators)
         before = _plain(self._maybe(node.left) if asks_for_null else self.value(node.left))
         for kind, operand in zip(node.ops, node.comparators, strict=True):

@@ -415,12 +415,12 @@ class Import(TakesInput):
     """Runs another pipeline as one step; its steps are named `NAME/STEP`.
 
     Its input is the value of this step's `input`, and it does not see the steps around it. Its context is its own:
-    empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
-    "import_artifacts" puts the members of the input into its `context.import_artifacts` (with those of this context),
-    "both" does both. `outputs` maps parts of its context to this one. With `updates_context` and no `outputs`,
-    everything that its steps have written is copied back. `on_failure`: "abort" fails the step; "skip" continues with
-    the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl=False`, a pause
-    inside is a failure.
+    empty, or with `inherit_context` a copy of this pipeline's. `input_to`: "initial_prompt" gives it the input,
+    "import_artifacts" puts the members of the input into its `context.import_artifacts` (in addition to this
+    context's), "both" does both. `outputs` copies parts of its context to this one. With `updates_context` and no
+    `outputs`, everything that its steps have written is copied back. `on_failure`: "abort" fails the step; "skip"
+    continues with the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With
+    `propagate_hitl=False`, a pause inside is a failure.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Import("sizes", Pipeline([Call("count", function=len)])).kind
@@ -581,9 +581,8 @@ class Cached(PipelineStep):
     The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
     a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
     A value from the cache has the origin "cache" and took no attempt. If another branch, element or run of the same
-    pipeline is computing the same entry, the step waits for it; if no value is cached in the end, the step runs
-    after all.
-    `cache` lives as long as the pipeline does, unless you give another one, which may be shared between steps.
+    pipeline is computing the same entry, the step waits for it; if no value is cached in the end, the step runs after
+    all. `cache` lives as long as the pipeline, unless you pass one of your own, which steps may share.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Cached("lengths", Call("length", function=len)).kind

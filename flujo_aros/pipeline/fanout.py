@@ -42,7 +42,7 @@ BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 
 @dataclass(slots=True)
 class FanOut:
-    """The results of concurrent bodies by their place; without one that paused, was cancelled or never started.
+    """The results of concurrent bodies by index, without any that paused, was cancelled or never started.
 
     `first_failed` is the index of the body that failed first in time, `pause` the pause of the first one that paused.
     """
@@ -73,7 +73,9 @@ class FanOut:
         return ended
 
     def unpaused(self) -> list[BodyResult]:
-        """The results of all bodies in order. Raises the pause of the first one that paused; it excuses failed ones."""
+        """The results of all bodies in order. Raises the pause of the first body that paused, which excuses failed
+        bodies.
+        """
         if self.pause is not None:
             self.pause.excused = tuple(body.scope for body in self.results.values() if not body.ok)
             raise self.pause
@@ -226,12 +228,12 @@ class Parallel(TakesInput):
 
     A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
     all; the writes of its steps are merged when all have ended, in the order of the branches. Two branches that write
-    different values to one path are an error, unless `merge_strategy` decides: "overwrite" (the later branch),
-    "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a `field_mapping` of the names
-    that each branch may write. With `on_branch_failure="ignore"` a failing branch has no value and does not fail the
-    run, unless a limit is used up; otherwise it cancels the others and fails the step. `reduce` is "keys", "values",
-    "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With `updates_context` and
-    `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
+    different values to one path are an error, unless `merge_strategy` decides: "overwrite" (the later branch wins),
+    "keep_first" (the earlier branch wins), "no_merge" (nothing is merged), or "context_update" with a `field_mapping`
+    of the names that each branch may write. With `on_branch_failure="ignore"` a failing branch has no value and does
+    not fail the run, unless a limit is used up; otherwise it cancels the others and fails the step. `reduce` is "keys",
+    "values", "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With
+    `updates_context` and `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> fan = Parallel("sizes", {"chars": Call("count", function=len), "words": Call("split", function=str.split)})

@@ -79,7 +79,7 @@ class PauseRun(Exception):
 class Settlement(Generic[T]):
     """What a step reports at its end: the outcome, the number of attempts, and the stages that ran.
 
-    For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
+    For steps with steps inside: `cause` is the nested step responsible for how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
     False if `updates_context` has already been applied through `writes`. `excused` names nested steps whose failure is
     accepted. `messages` is the conversation between an agent and its model.
@@ -170,7 +170,7 @@ class Slot:
 
     @property
     def work(self) -> Work:
-        """The usage and time of the step in this process; those from before a pause are added in the result."""
+        """The usage and time of the step in this process; the result adds the usage and time from before a pause."""
         return Work(self._spent, self.result.seconds - self._before.seconds)
 
     def consume(self, trust: Trust) -> None:
@@ -348,7 +348,9 @@ def _skipped(name: str, kind: str) -> StepResult[Any]:
 
 
 def sentence_of(raised: BaseException) -> str:
-    """An exception on one line, with its notes: our own errors are already sentences, others begin with their type."""
+    """An exception on one line, with its notes: errors of this package are already sentences, others begin with their
+    type.
+    """
     text = "; ".join((str(raised).strip(), *getattr(raised, "__notes__", ()))).removeprefix("; ")
     kind = type(raised).__name__
     if isinstance(raised, ArosError) and text:

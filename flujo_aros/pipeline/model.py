@@ -201,16 +201,16 @@ _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` m
 class PipelineStep(Generic[T]):
     """A step of any kind: the options that every kind has, and what a pipeline asks of it.
 
-    `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run continues
+    `on_degraded`: "accept" treats text in place of a value as success, "fail" as failure; otherwise the run continues
     with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step has
     succeeded; `mergeable_output` declares that it is a mapping. `sink_to` writes the value to a dotted path in the
     context. `checks` validate the value: functions, sync or async, that return None or True to accept it; if one fails,
-    an agent's reply goes through its ladder. `fallback` runs in place of a step that failed, or that has only text
-    which `on_degraded` does not accept. `retries` repeats the step after errors of the infrastructure (a rate limit, a
-    server error, a broken connection), never after bad data. `timeout` is in seconds, all retries included.
+    an agent's reply goes through its ladder. `fallback` runs in place of a step that failed, or whose text
+    `on_degraded` does not accept. `retries` repeats the step after infrastructure errors (a rate limit, a server error,
+    a broken connection), never after bad data. `timeout` is in seconds, all retries included.
 
-    `kind` is its name in a blueprint. A kind that defines `__post_init__` calls `super().__post_init__()` first, which
-    checks name and options.
+    `kind` is its name in a blueprint. A kind that defines `__post_init__` must call `super().__post_init__()` first,
+    which checks the name and the options.
     """
 
     name: str
@@ -294,7 +294,7 @@ class PipelineStep(Generic[T]):
             self.fallback.prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Run the step. Any exception settles it, so it need not catch anything; it emits events through
+        """Run the step. Any exception settles it, so nothing has to be caught here; events are emitted through
         `events.emit`, like every other part of a run.
         """
         raise NotImplementedError

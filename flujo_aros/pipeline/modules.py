@@ -1,7 +1,7 @@
 """Finds the modules that a pipeline names, without importing anything.
 
 What is installed, and whatever else is on Python's path, always comes first. A module next to a blueprint is used only
-if the user has named its file or its folder, and a name that exists in both places is refused: a downloaded folder
+if the user has named its file or its folder, and a name that exists in both places is rejected: a downloaded folder
 cannot replace an intended module.
 """
 

@@ -126,13 +126,13 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 
 
 def is_input(name: str) -> bool:
-    """Whether a name is a usual one for the input in other tools."""
+    """Whether other tools commonly use this name for the input."""
     return _SYNONYMS.get(name.lower()) == "input"
 
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
-    """A hint for a wrong variable of a template; common other names suggest the variable that is called so here. A
-    variable of only some steps is suggested with the place where it exists.
+    """A hint for a wrong variable of a template. Common names from other tools suggest their equivalent here, and a
+    variable that only some steps have is suggested with the place where it exists.
 
     >>> nearest_root("text", ["input", "context"]), nearest_root("itm", ["input", "context"])
     ("; did you mean 'input'?", "; did you mean 'item' (inside a map)?")

@@ -93,7 +93,7 @@ def has(*members: str) -> Callable[[Any], bool]:
 
 
 def is_a(*names: str) -> Callable[[Any], bool]:
-    """Whether a value is an instance of one of these classes, which are not imported for that."""
+    """Whether a value is an instance of one of these classes, without importing them."""
 
     def fits(value: Any) -> bool:
         kind = cast("type[object]", type(value))
@@ -103,12 +103,12 @@ def is_a(*names: str) -> Callable[[Any], bool]:
 
 
 def instance_of(*kinds: type, but: tuple[type, ...] = ()) -> Callable[[Any], bool]:
-    """Whether a value is an instance of one of these classes, and of none of others."""
+    """Whether a value is an instance of one of these classes, and of none of `others`."""
     return lambda value: isinstance(value, kinds) and not isinstance(value, but)
 
 
 def list_of(*kinds: type) -> Callable[[Any], bool]:
-    """Whether a value is a list, or another sequence but a string, of instances of these classes."""
+    """Whether a value is a list, or any other sequence except a string, of instances of these classes."""
 
     def fits(value: Any) -> bool:
         is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
@@ -123,7 +123,7 @@ def is_function(value: Any) -> bool:
 
 
 def known_options(cls: _C) -> _C:
-    """Reject unknown options of this class and suggest the nearest; goes above `@dataclass`.
+    """Reject unknown options of this class and suggest the nearest name. Place it above `@dataclass`.
 
     All options of such a class are checked; for a third-party kind, only the common ones.
     """

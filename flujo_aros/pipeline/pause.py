@@ -1,4 +1,4 @@
-"""Paused runs: their state as plain JSON while they wait for a person, sufficient to continue in another process."""
+"""Paused runs: their state as plain JSON while they wait for a person, enough to continue in another process."""
 
 from __future__ import annotations
 

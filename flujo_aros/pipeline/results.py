@@ -60,10 +60,10 @@ class RunStatus(StrEnum):
 class StepResult(Generic[T]):
     """The result of one step.
 
-    `usage` covers its own calls, without nested steps. `error` is one sentence whenever there is no
-    trusted value. `exception` is the original exception of the step. `degraded_accepted` is True if the step has
-    `on_degraded: accept`, so that its text counts as its value. `caused_by` names the nested step that decided how it
-    ended. `excused_by` names the step that continues despite this failure, which then does not count against the run.
+    `usage` covers its own calls, without nested steps. `error` is one sentence whenever there is no trusted value.
+    `exception` is the original exception of the step. `degraded_accepted` is True if the step has `on_degraded:
+    accept`, so that its text counts as its value. `caused_by` names the nested step responsible for its status.
+    `excused_by` names the step that continues despite this failure, which then does not count against the run.
     `replaced` says why the fallback ran in place of the step. `input_trust` is the lowest trust of all direct and
     indirect inputs, or None if the step never started.
     """
@@ -103,12 +103,12 @@ class StepResult(Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether the step is successful: success, or degraded if the step accepts that."""
+        """Whether the step succeeded, or degraded and accepts that."""
         return self.status is StepStatus.SUCCESS or (self.status is StepStatus.DEGRADED and self.degraded_accepted)
 
     @property
     def counts_against(self) -> bool:
-        """Whether the run cannot be completed because of how this step ended."""
+        """Whether the way this step ended keeps the run from completing."""
         return not self.ok and self.excused_by is None
 
     @property
@@ -349,8 +349,9 @@ class PausedRun(Strict):
 
     @property
     def work(self) -> dict[str, Work]:
-        """The usage and time before the pause, by the names of the steps that continue; those of the whole run under
-        the empty name."""
+        """The usage and time before the pause, by the names of the steps that continue; the empty name stands for the
+        whole run.
+        """
         return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
 
     def to_dict(self) -> dict[str, Any]:
@@ -393,7 +394,7 @@ class BodyResult:
 
     @property
     def value(self) -> Any:
-        """The value passed on: that of its last step, or the text of a degraded one."""
+        """The value passed on: the value of its last step, or the text of a degraded one."""
         return self.last.handed_on
 
     @property

@@ -59,8 +59,8 @@ class StreamEvent:
 
 
 class EventChannel:
-    """Takes events from a run and passes them to one consumer. It buffers at most `size` pieces of replies and starts
-    of steps; producers of more have to wait. The end of a step never waits, so that a run can always settle.
+    """Takes events from a run and passes them to one consumer. It buffers at most `size` chunks of replies and step
+    starts; further ones have to wait. The end of a step never waits, so that a run can always settle.
     """
 
     def __init__(self, size: int) -> None:
@@ -72,7 +72,7 @@ class EventChannel:
         self._room = asyncio.Semaphore(size)
 
     async def live(self, step: str, event: LiveEvent) -> None:
-        """Take a piece of a reply, as soon as there is room."""
+        """Take a chunk of a reply as soon as there is room."""
         await self.gate()
         self._put(StreamEvent(step, event), held=True)
 
@@ -279,9 +279,9 @@ class Runner(Generic[T]):
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
         to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays in this call, and no
-        journal, template or paused run stores it. `run_id` names the run; with a durable engine, a run with that id
-        continues, or returns its result again. Raises `UsageError` before anything starts, for errors that can be
-        detected then. Cancellation and Ctrl-C propagate after every open step has settled.
+        journal, template or paused run stores it. `run_id` names the run; with a durable engine, an existing run with
+        that id continues, or returns its result again. Raises `UsageError` before anything starts, for errors that can
+        be detected then. Cancellation and Ctrl-C propagate after every open step has settled.
         """
         return await self.engine.run(self, self._task(input, context, deps, run_id))
 
@@ -361,8 +361,8 @@ class Runner(Generic[T]):
     ) -> RunResult[T]:
         """Continue a paused run, in this process or another; the step that asked receives the answer.
 
-        Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, those of
-        steps with a contract as the contract's type; a typed context needs its `context_type`, and agents with `deps`
+        Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, or as
+        the contract's type if the step has a contract. A typed context needs its `context_type`, and agents with `deps`
         need them again. Raises `UsageError` if the pipeline is not the one that paused.
         """
         return await self.execute(self._resumed(paused, answer, context_type, deps))

@@ -1,7 +1,8 @@
-"""Steps that do work: `Step` (an agent) and `Call` (a function), and what holds for a step after all defaults.
+"""Steps that do work: `Step` (an agent) and `Call` (a function), and the effective options of a step after all
+defaults.
 
-`Processing` is the block of options for a reply: its schema, the allowed repairs, and the ladder. `effective` answers
-what they amount to once, for the runner, the linter and `aros plan`.
+`Processing` is the block of options for a reply: its schema, the allowed repairs, and the ladder. `effective` computes
+what they amount to, once, for the runner, the linter and `aros plan`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Coercion:
 
     `tolerant_level`: 0 allows only changes of the wrapping (risk LOSSLESS), 1 also unambiguous conversions (INFERRED,
     the default), 2 also truncation and rounding (LOSSY). `allow` lists the allowed conversions of strings by type
-    (`{"integer": ["str->int"]}`): with it, only those are made, at any level.
+    (`{"integer": ["str->int"]}`); if it is set, only these conversions are made, at any level.
     """
 
     tolerant_level: Literal[0, 1, 2] | None = None
@@ -146,8 +147,8 @@ class Processing:
     reads, validates and runs the ladder; "validate" reads and validates, without further model calls; "off" takes the
     text unchanged. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask for the provider's own schema
     or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema from being enforced. `risk` is
-    the highest risk of a repair; it defaults to `coercion.tolerant_level`, and that to `aop`. `stages` are the stages
-    of the ladder, by name or with their options. Raises `UsageError`.
+    the highest risk of a repair; it defaults to `coercion.tolerant_level`, which defaults to `aop`. `stages` are the
+    stages of the ladder, by name or with their options. Raises `UsageError`.
 
     >>> Processing(stages=("retry", {"stage": "llm_repair", "attempts": 1}), max_calls=3).max_calls
     3
@@ -324,11 +325,10 @@ def effective(step: Step, *, importing: bool = False) -> Facts:
     """The effective options of an agent step, after all defaults.
 
     With `importing` the type of a schema `{from: package.module:Type}` is imported, which raises `UsageError` if that
-    is not possible; otherwise such a schema counts as any JSON value.
-    The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
-    `output_schema`, unless `structured_output: off` disables that. A `structured_output` that asks for JSON without
-    any schema means any JSON value. `enforcement: off` requires nothing, and neither does a schema that is only
-    `type: string`.
+    is not possible; otherwise such a schema counts as any JSON value. The schema is the step's contract, else its
+    `processing.schema`, else (promotion) the agent's `output_schema`, unless `structured_output: off` disables that. A
+    `structured_output` that asks for JSON without any schema means any JSON value. `enforcement: off` requires nothing,
+    and neither does a schema that is only `type: string`.
     """
     like, source = _like(step)
     reference = type_reference(like)
@@ -866,11 +866,11 @@ class CallFunction(Protocol):
 class Call(TakesInput):
     """A step that calls `function(input, **params)`, sync or async.
 
-    `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also be that
-    of a pydantic-ai `Agent`, which is then run as a `Step` runs it. The input is the value of a single
-    `{{ expression }}`, else the rendered text; an object or list of templates becomes an object or list of their
-    values. A sync function runs in its own thread. It may return an `Outcome` (such as that of `read`): a rejection
-    then fails the step. An exception fails the step and is stored on the result.
+    `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also refer
+    to a pydantic-ai `Agent`, which then runs as it would in a `Step`. The input is the value of a single `{{ expression
+    }}`, else the rendered text; an object or list of templates becomes an object or list of their values. A sync
+    function runs in its own thread. It may return an `Outcome` (as `read` does): a rejection then fails the step. An
+    exception fails the step and is stored on the result.
 
     >>> Call("count", function=len).name
     'count'

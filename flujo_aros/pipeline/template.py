@@ -1,7 +1,7 @@
 """Input templates: Jinja2 in a sandbox, with data only. No calls, no assignments, bounded work, no silent blanks.
 
 A template sees `input`, `previous_step`, `steps.<name>.output`, `context` and, where they exist, the variables of a map
-or a loop. A missing name is an error that lists the existing ones. Text written by a model is data: it is never
+or a loop. A missing name is an error that lists the existing names. Text written by a model is data: it is never
 compiled as a template.
 """
 
@@ -447,7 +447,7 @@ class InputTemplate(Source):
         return self.text(names)
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The value for a callable: that of a single `{{ expression }}`, else the text."""
+        """The value for a callable: the value of a single `{{ expression }}`, else the text."""
         if self._parsed.expression is None:
             return self.text(names)
         return self._run(self._parsed.expression, names)[1].get("value")

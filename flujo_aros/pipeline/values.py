@@ -27,7 +27,7 @@ AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ i
 
 def as_plain(value: Any) -> Any:
     """A value as plain JSON: models by their aliases, dates and enums as strings, anything unknown by `str`. A
-    non-finite number is a string too, because JSON cannot express it.
+    non-finite number also becomes a string, because JSON cannot express it.
 
     >>> as_plain({"when": __import__("datetime").date(2026, 1, 2), 3: (1, None), "most": float("inf")})
     {'when': '2026-01-02', '3': [1, None], 'most': 'Infinity'}
@@ -119,8 +119,8 @@ _UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
 
 
 class SharedContext:
-    """The context of one sequence of steps, and their writes so far. Either a mapping that takes any key, or typed:
-    then the pydantic model validates each write.
+    """The context of one sequence of steps, and their writes so far. It is either a mapping that takes any key, or a
+    pydantic model, which then validates each write.
 
     >>> shared = SharedContext.of({"language": "de"})
     >>> shared.write([(("order", "total"), 12)])

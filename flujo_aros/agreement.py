@@ -37,7 +37,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Absent(Enum):
-    """The vote of a reading without a value at a place: an optional key it left out, or an item that only others have."""
+    """The vote of a reading without a value at a place: an omitted optional key, or an item that only others have."""
 
     ABSENT = "absent"
 

@@ -209,10 +209,10 @@ def agree(
     """
     judge: Contract[Any] = compile_contract(contract)
     if not readings and of is None:
-        raise UsageError("there are no readings: give the outcomes of `read`, or values")
+        raise UsageError("there are no readings: pass outcomes of `read`, or values")
     for number, reading in enumerate(readings):
         if isinstance(reading, str) and not judge.shape.allows("string"):
-            raise UsageError(f"reading {number} is text, not a value: give read(text, contract)")
+            raise UsageError(f"reading {number} is text, not a value: pass read(text, contract)")
     total = len(readings) if of is None else of
     text = None if source is None else Source(source, None, judge.json_schema, whole=True)
     ballots = [_Ballot.of(number, reading, text) for number, reading in enumerate(readings)]

@@ -57,7 +57,7 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
     if detail["type"] == "union_tag_invalid":
         what, tag = context["discriminator"].strip("'"), str(context["tag"])
         tags = re.findall(r"'([^']*)'", context["expected_tags"])
-        return f"there is no {what} {tag!r}{nearest(tag, tags)}"
+        return f"unknown {what} {tag!r}{nearest(tag, tags)}"
     if detail["type"] == "union_tag_not_found":
         what = context["discriminator"].strip("'")
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"

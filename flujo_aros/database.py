@@ -120,9 +120,9 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
     if "readonly" in said or "read-only" in said:
         return f"cannot be written ({said}): make the file and its folder writable, or name another"
     if "full" in said and url.get_backend_name() == "sqlite":
-        return f"cannot be written: the disk is full ({said}); nothing is lost: make room and run again"
+        return f"cannot be written: the disk is full ({said}); nothing is lost: free some space and run again"
     if "disk I/O error" in said:
-        return f"cannot be read or written ({said}): is the disk full? Nothing is lost: make room and run again"
+        return f"cannot be read or written ({said}): is the disk full? Nothing is lost: free some space and run again"
     if any(words in said for words in ("not a database", "malformed", "disk image")):
         # It is never deleted or overwritten.
         return f"cannot be opened: {said}; move it away to start a new one (mv {url.database} {url.database}.bad)"

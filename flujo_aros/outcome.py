@@ -349,7 +349,8 @@ class Rejected:
         Known kinds of secrets are masked, and so are values that the reply itself calls a password, a key or a token.
         """
         contested = any(issue.code == "contested" for issue in self.issues)
-        why = "its readings do not agree, or the input does not say so" if contested else _REASON_WORDS[self.reason]
+        disagreement = "the readings do not agree, or the input does not state the value"
+        why = disagreement if contested else _REASON_WORDS[self.reason]
         lines = [f"rejected, {self.reason.value}: {why}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
         repeated = len(self.seen) == 1 and self.issues and self.seen[0].endswith(self.issues[0].message)
@@ -429,7 +430,7 @@ _WHAT_TO_DO = {
     Reason.NO_JSON: "Answer with the output that was asked for, without comments or prose around it.",
     Reason.MALFORMED: f'{_CORRECT_IT} Write valid JSON: quotes inside a string as \\", nothing left out.',
     Reason.AMBIGUOUS: "Give exactly one answer, as valid JSON in which every key occurs once, and nothing else.",
-    Reason.TRUNCATED: "Answer again from the beginning, and shorter, so that the answer is complete.",
+    Reason.TRUNCATED: "Answer again from the beginning, and keep the answer short enough to finish.",
     Reason.ECHOED_SCHEMA: "Do not repeat the schema: answer with the values that it asks for.",
     Reason.REFUSED: "If you can answer, give the output that was asked for and nothing else.",
 }

@@ -127,7 +127,7 @@ def _refuse_misspelt(variables: Iterable[str]) -> None:
     known = [_variable(name) for name in _known()]
     for name in variables:
         if name.upper() not in known and ("__" in name or only_near(name, known) is not None):
-            raise UsageError(f"there is no setting {name}{nearest(name, known)}")
+            raise UsageError(f"unknown setting {name}{nearest(name, known)}")
 
 
 @lru_cache(maxsize=1)
@@ -169,7 +169,7 @@ def _sentence(error: ValidationError, folder: Path) -> str:
         name = ".".join(str(part) for part in detail["loc"])
         words = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
-            lines.append(f"{folder}: there is no setting {name!r}{nearest(name, _known())}")
+            lines.append(f"{folder}: unknown setting {name!r}{nearest(name, _known())}")
         else:
             lines.append(f"the setting {name} is {detail['input']!r}: {words} ({_variable(name)}, or in {folder})")
     return "; ".join(lines)

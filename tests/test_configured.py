@@ -37,14 +37,14 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_name(kind: Any, opti
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (Ladder, {"stages": ("retri",)}, "Ladder: there is no stage 'retri'; did you mean 'retry'?"),
+        (Ladder, {"stages": ("retri",)}, "Ladder: unknown stage 'retri'; did you mean 'retry'?"),
         (Ladder, {"max_calls": -1}, "Ladder: max_calls should be greater than or equal to 0, not -1"),
         (
             Ladder,
             {"stages": [{"stage": "retry", "atempts": 1}]},
             "Ladder: stages.0.retry.atempts: unknown option; did you mean 'attempts'?",
         ),
-        (Processing, {"stages": ["retri"]}, "there is no stage 'retri'; did you mean 'retry'?"),
+        (Processing, {"stages": ["retri"]}, "unknown stage 'retri'; did you mean 'retry'?"),
         (AgentSpec, {"model": "m", "output_mode": "nativ"}, "'tool', not 'nativ'; did you mean 'native'?"),
         (AgentSpec, {}, "AgentSpec: model is missing"),
         (

@@ -76,9 +76,9 @@ def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
     [
         ("AROS_REPAIR__MAX_ATTEMPTS", "many", "repair.max_attempts is 'many'"),
         ("AROS_FALLBACK__MAX_STAGES", "-1", "AROS_FALLBACK__MAX_STAGES"),
-        ("AROS_REPAIR__ATTEMPTS", "1", "there is no setting AROS_REPAIR__ATTEMPTS"),
+        ("AROS_REPAIR__ATTEMPTS", "1", "unknown setting AROS_REPAIR__ATTEMPTS"),
         ("AROS_REPAR__MAX_ATTEMPTS", "1", "did you mean 'AROS_REPAIR__MAX_ATTEMPTS'"),
-        ("AROS_ENABLD", "false", "there is no setting AROS_ENABLD; did you mean 'AROS_ENABLED'"),
+        ("AROS_ENABLD", "false", "unknown setting AROS_ENABLD; did you mean 'AROS_ENABLED'"),
     ],
 )
 def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):

@@ -110,7 +110,7 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
         loading.warn(node.place, f"not a valid step name: {name!r}; it is called {plain['name']!r} here")
     if kind == "hitl" and not plain.get("message"):
         plain["message"] = str(plain.get("name"))
-        loading.warn(node.place, f"step {name!r} asks nothing; write a `message`")
+        loading.warn(node.place, f"step {name!r} has no question; write a `message`")
 
 
 def no_such_kind(kind: str) -> Hint:
@@ -123,7 +123,7 @@ def no_such_kind(kind: str) -> Hint:
         return Hint(f"`kind: {kind}` is not supported; {REFUSED[kind]}")
     meant = OTHER_KINDS.get(kind.lower())
     near = nearest(kind, blocks.BLOCKS, closed=True) if meant is None else meant.of(kind)
-    return near.after(f"there is no kind of step {kind!r}")
+    return near.after(f"unknown kind of step {kind!r}")
 
 
 def operation_nodes(making: Making, node: Node) -> Node:

@@ -28,7 +28,7 @@ _COLON: Final = (
     "an extra `:`, or a line that is indented too far: put a string that contains `: ` in quotes, and "
     "indent a key exactly like its neighbours"
 )
-_LIST: Final = "the lines above are a list, but this is a key: begin it with `- ` too, or remove that above"
+_LIST: Final = "the lines above are a list, but this is a key: begin it with `- ` as well, or remove the `- ` above"
 _BEHIND: Final = "nothing can follow a value in quotes, brackets or braces: put the whole string in quotes"
 _DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported; remove this one"
 

@@ -62,9 +62,9 @@ def _inside(folder: Path) -> str:
     if not found:
         return "there is no .yaml file in it"
     if len(found) == 1:
-        return f"name the blueprint in it: {found[0]}"
+        return f"pass the blueprint in it: {found[0]}"
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"name one of the blueprints in it: {', '.join(found[:_SHOWN])}{more}"
+    return f"pass one of the blueprints in it: {', '.join(found[:_SHOWN])}{more}"
 
 
 def _beside(file: Path) -> str:

@@ -241,7 +241,7 @@ def _check_profiles(loading: Loading, profiles: Node) -> None:
         for name, model in profile.members.items():
             loading.model(model)
             if name != "*" and name not in loading.agents:
-                loading.note(profile.keys[name], nearest(name, loading.agents).after(f"there is no agent {name!r}"))
+                loading.note(profile.keys[name], nearest(name, loading.agents).after(f"unknown agent {name!r}"))
 
 
 def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:

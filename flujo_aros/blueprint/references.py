@@ -176,7 +176,7 @@ def _builtin(loading: Loading, node: Node, name: str) -> Target | None:
         why = f"{name} is not supported; write your own function and `uses: package.module:function`"
         loading.cannot_run(node.place, why)
         return None
-    loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in {name!r}"))
+    loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in {name!r}"))
     return None
 
 
@@ -188,7 +188,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
     short = name.rpartition(".")[2]
     found = BUILTINS.get(short)
     if found is None or found.function is None:
-        loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in function {name!r}"))
+        loading.doubt(node.place, nearest(short, BUILTINS).after(f"unknown built-in function {name!r}"))
         return None
     return f"{found.function.__module__}:{short}"
 
@@ -241,7 +241,7 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
 def _agent(loading: Loading, node: Node, name: str) -> Target | None:
     if name not in loading.agents:
         hint = nearest(name, loading.agents) or Hint("; describe it under `agents:` at the top of the blueprint")
-        loading.note(node.place, hint.after(f"there is no agent {name!r}"))
+        loading.note(node.place, hint.after(f"unknown agent {name!r}"))
         return None
     if name in loading.hindered:
         loading.doubts.append(loading.hindered[name])
@@ -251,7 +251,7 @@ def _agent(loading: Loading, node: Node, name: str) -> Target | None:
 def _import(loading: Loading, node: Node, alias: str) -> Target | None:
     if alias not in loading.imports:
         hint = nearest(alias, loading.imports) or Hint("; name the file under `imports:` at the top of the blueprint")
-        loading.note(node.place, hint.after(f"there is no import {alias!r}"))
+        loading.note(node.place, hint.after(f"unknown import {alias!r}"))
         return None
     return Target(alias=alias)
 

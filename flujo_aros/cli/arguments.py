@@ -49,7 +49,7 @@ def chosen_models(options: Models) -> dict[str, Any]:
     """
     models = options.models
     if len(models) > 1 and not all(map(_is_pair, models)):
-        words = "give one model for all agents, or OLD=NEW for each that is to be replaced"
+        words = "pass one model for all agents, or OLD=NEW for each model to replace"
         raise typer.BadParameter(words, param_hint="'--model'")
     if models and not _is_pair(models[0]):
         return {"models": models[0], "profile": options.profile}
@@ -123,8 +123,8 @@ def given_content(sources: Sequence[str]) -> Any:
     parts = [_text_or_content(source) for source in sources]
     if sources.count("-") > 1 or not has_content(parts):
         raise UsageError(
-            f"--input is given {len(sources)} times: together they are one prompt of text and images, audio, video or "
-            "documents; plain text takes one --input, and - may be given only once"
+            f"--input is given {len(sources)} times: several inputs form one prompt of text and images, audio, video "
+            "or documents; pass plain text in one --input, and - only once"
         )
     return parts
 
@@ -250,7 +250,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
     """
     if where is None:
         if schema is None:
-            raise UsageError("--schema is missing: give a JSON Schema file, or a type as module:Type")
+            raise UsageError("--schema is missing: pass a JSON Schema file, or a type as module:Type")
         return compile_contract(_given_schema(schema, folders))
     try:
         written = written_contract(_mapping(where) if where.startswith("{") else where)
@@ -282,7 +282,7 @@ def given_deps(options: Deps) -> Any:
         return None
     module, _, name = reference.rpartition(":")
     if not _is_reference(module, name):
-        raise UsageError(f"--deps {reference!r}: give it as module:name, or as FILE.py:name")
+        raise UsageError(f"--deps {reference!r}: write module:name, or FILE.py:name")
     if not is_allowed(allowed_name(module), options.allow):
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
     files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
@@ -296,11 +296,11 @@ def _made(found: Any, reference: str) -> Any:
     if not (inspect.isclass(found) or inspect.isroutine(found)):
         return found
     if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
-        raise UsageError(f"--deps {reference}: it is async; name a plain function or class, or the value itself")
+        raise UsageError(f"--deps {reference} is async; name a plain function or class, or the value itself")
     try:
         inspect.signature(found).bind()
     except TypeError as error:
-        raise UsageError(f"--deps {reference}: it is called without arguments, but {error}") from error
+        raise UsageError(f"--deps {reference} is called without arguments, but {error}") from error
     except ValueError:  # a builtin without a signature
         pass
     return found()
@@ -319,7 +319,7 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
     if _is_reference(module, name):
         return _imported("--schema", module, name, folders)
     message = (
-        f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type or FILE.py:Type"
+        f"--schema {schema!r}: there is no such file; pass a JSON Schema file, or a type as module:Type or FILE.py:Type"
     )
     raise UsageError(message)
 

@@ -157,7 +157,7 @@ class ResultsFile:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            message = f"--output: another process writes to {str(self.path)!r}; wait for it, or give another file"
+            message = f"--output: another process writes to {str(self.path)!r}; wait for it, or use another file"
             raise UsageError(message) from None
         except OSError:  # a file system without locks
             return
@@ -167,7 +167,7 @@ class ResultsFile:
             row = cast("dict[str, Any]", json.loads(line))
             return json.dumps(row["row"], sort_keys=True), Done(row["status"], row.get("mark", ""), row.get("run_id"))
         except (ValueError, KeyError, TypeError) as error:
-            message = f"--output: line {number} of {str(self.path)!r} is not a result of a batch; give another file"
+            message = f"--output: line {number} of {str(self.path)!r} is not a result of a batch; use another file"
             raise UsageError(message) from error
 
     def _unusable(self, error: OSError) -> UsageError:

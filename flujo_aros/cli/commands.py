@@ -99,9 +99,9 @@ ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
 BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
 INPUT: Final = several(
     "--input -i TEXT|@FILE|@URL|-",
-    "The input of the run: a string, @FILE for the content of a file (an image, audio or a PDF goes to the model as "
-    "such), @URL for an image or document there, - for stdin. Write @@… for a string that begins with @. Repeatable: "
-    "a question and images are one prompt.",
+    "The input of the run: a string, @FILE for the content of a file (an image, audio file or PDF is sent as "
+    "such), @URL for an image or document at a URL, - for stdin. Write @@… for a string that begins with @. "
+    "Repeatable: a question and images form one prompt.",
 )
 INPUTS: Final = option(
     "--inputs --input-jsonl FILE|-",
@@ -127,7 +127,7 @@ DB: Final = option(
     DEFAULT_DB,
     envvar="AROS_DB",
 )
-NEWEST: Final = option("--limit -n N", "How many runs, newest first.", 20, min=1)
+NEWEST: Final = option("--limit -n N", "The number of runs to list, newest first.", 20, min=1)
 
 
 class Modules(Options):
@@ -147,8 +147,8 @@ class Models(Options):
 
     models: list[str] = several(
         "--model NAME|OLD=NEW",
-        "Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of the "
-        "model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
+        "Another model for all agents, e.g. --model local:smollm2, or for one agent: OLD is its name, or the model "
+        "to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
         section=MODELS,
     )
     profile: str | None = option(
@@ -170,7 +170,7 @@ class Deps(Modules):
     deps: str | None = option(
         "--deps MODULE:NAME",
         "What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
-        "shop.deps:shop, or a function or class, which is called for it once.",
+        "shop.deps:shop, or a function or class that returns it.",
         section=MODELS,
     )
 
@@ -226,7 +226,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
         "Where to write the results of --inputs. Rows that have a result there are not run again.",
         section=ROWS,
     )
-    concurrency: int = option("--concurrency N", "How many rows of --inputs run at the same time.", 4, ROWS, min=1)
+    concurrency: int = option("--concurrency N", "The number of rows of --inputs to run at once.", 4, ROWS, min=1)
     retry_failed: bool = flag(
         "--retry-failed",
         "Run the rows of --inputs again that did not complete, and replace their results.",
@@ -248,7 +248,7 @@ class Ensemble(Command, Blueprint, module="run"):
     """
 
     sources: list[str] = INPUT
-    turns: int | None = option("--turns -t N", "How many turns. Default: the number in the blueprint.", min=1)
+    turns: int | None = option("--turns -t N", "The number of turns. Default: the number in the blueprint.", min=1)
     log: str | None = option("--log FILE|URL", "Store the events here; a run that was stopped resumes from them.")
     reflection: bool = option("--reflection/--no-reflection", "Whether agents form beliefs from their memories.", True)
     as_json: bool = AS_JSON
@@ -322,7 +322,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     save: Path | None = option("--save-dataset FILE", "Write the rows as a dataset of pydantic-evals.")
     first: int | None = option("--first N", "Only the first N rows.", min=1)
     pairs: list[str] = PAIRS
-    concurrency: int = option("--concurrency N", "How many rows run at once.", 4, min=1)
+    concurrency: int = option("--concurrency N", "The number of rows to run at once.", 4, min=1)
     cache: bool = CACHE
 
 
@@ -365,14 +365,14 @@ class Lint(Command, module="lint"):
     fix: bool = flag("--fix", "Apply safe fixes.")
     unsafe_fixes: bool = flag("--unsafe-fixes", "Also apply fixes that need a review.")
     diff: bool = flag("--diff --fix-dry-run", "Print the fixes as a patch instead of applying them.")
-    form: Literal["text", "json", "sarif", "github"] = option("--format", "How to write the findings.", "text")
-    select: list[str] = several("--select CODES", "Only these rules: V-A8,V-C1 or V-A.")
-    ignore: list[str] = several("--ignore CODES", "All but these rules.")
+    form: Literal["text", "json", "sarif", "github"] = option("--format", "The output format.", "text")
+    select: list[str] = several("--select CODES", "Check only these rules, e.g. V-A8,V-C1 or V-A.")
+    ignore: list[str] = several("--ignore CODES", "Skip these rules.")
     baseline: Path | None = option("--baseline FILE", "Report only what is not in this file.")
     update_baseline: bool = flag("--update-baseline", "Write the current findings into the baseline.")
-    imports: bool = option("--imports/--no-imports", "Lint the blueprints that a blueprint imports, too.", True)
+    imports: bool = option("--imports/--no-imports", "Also lint imported blueprints.", True)
     fail_on: Literal["info", "warning", "error"] = option("--fail-on", "The lowest severity that counts.", "warning")
-    strict: bool = flag("--strict", "Count infos, too, like --fail-on info.")
+    strict: bool = flag("--strict", "Also count infos, like --fail-on info.")
 
 
 class Rule(Command, module="lint"):
@@ -414,7 +414,7 @@ class Schema(Command, module="lint"):
     Example: aros schema -o blueprint.schema.json
     """
 
-    output: Path | None = option("--output -o FILE", "Write to this file, not to stdout.")
+    output: Path | None = option("--output -o FILE", "Write to this file instead of stdout.")
 
 
 class Lsp(Command, module="lint"):
@@ -455,7 +455,7 @@ class Show(Command, module="runs"):
 
     run: str = RUN
     steps_only: bool = flag("--steps", "Only the steps, without calls and stages.")
-    as_json: bool = flag("--json", "Print everything that the journal holds about the run.")
+    as_json: bool = flag("--json", "Print everything in the journal about the run.")
 
 
 class Explain(Command, module="runs"):
@@ -481,7 +481,7 @@ class Review(Command, module="runs"):
     Example: aros review last
     """
 
-    run: str | None = argument("RUN", "Its id, the beginning of one, or last. By default all runs.", None)
+    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`. [default: all runs]", None)
     limit: int = option("--limit -n N", "Show at most this many fields.", 50, min=1)
     everything: bool = flag("--all", "Include fields that all readings agree on.")
     as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")
@@ -502,7 +502,7 @@ class Health(Command, module="health"):
     step: str | None = option("--step STEP", "Only this step and the steps inside it.")
     model: str | None = option("--model MODEL", "Only replies of this model.")
     trend: int = option("--trend N", "Divide the time into this many intervals.", 0, min=0, max=100)
-    form: Literal["text", "json"] = option("--format", "How to write the report.", "text")
+    form: Literal["text", "json"] = option("--format", "The output format.", "text")
     fail_over: list[str] = several(
         "--fail-over RATE=SHARE",
         "Exit with 1 when a rate is above a share: fallback=0.1. "
@@ -576,13 +576,14 @@ class Submit(Command, Blueprint, module="durable"):
     sources: list[str] = INPUT
     rows: str | None = INPUTS
     db: str = DB
-    queue: str = option("--queue NAME", "The queue from which workers take it.", "default")
+    queue: str = option("--queue NAME", "The queue to submit to.", "default")
     priority: int | None = option(
         "--priority N", "1 is the highest; a run without a priority comes before all others.", min=1
     )
     partition: str | None = option("--partition KEY", "The partition that --per-partition limits, such as a customer.")
     run_id: str | None = option(
-        "--run-id ID", "The id of the run, or the prefix of the id of each row: the same id submitted twice is one run."
+        "--run-id ID",
+        "The id of the run, or the prefix of the id of each row. Submitting the same id twice creates one run.",
     )
     pairs: list[str] = PAIRS
 
@@ -599,10 +600,10 @@ class Worker(Command, Deps, module="durable"):
 
     db: str = DB
     queues: str = option("--queues Q,…", "The queues to take runs from.", "default")
-    concurrency: int = option("--concurrency N", "How many runs of a queue at once.", 8, min=1)
+    concurrency: int = option("--concurrency N", "The maximum number of runs of a queue at once.", 8, min=1)
     per_partition: int | None = option(
         "--per-partition N",
-        "How many runs of one --partition at once, of all workers together. Kept with the queue.",
+        "The maximum number of runs of one --partition at once, across all workers. Stored with the queue.",
         min=1,
     )
     limits: list[str] = several(
@@ -626,7 +627,7 @@ class Status(Command, module="durable"):
     run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
     db: str = DB
     follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits.")
-    offset: int = option("--offset N", "With --follow: print only what comes after it.", 0, min=0)
+    offset: int = option("--offset N", "With --follow: print only events after this offset.", 0, min=0)
     as_json: bool = AS_JSON
     limit: int = NEWEST
 

@@ -89,7 +89,7 @@ def submit_command(options: Submit) -> None:
     """Submit one run, or one for each row, and print their ids."""
     rows, run_id = options.rows, options.run_id
     if (not options.sources) == (rows is None):
-        raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
+        raise typer.BadParameter("use either --input or --inputs", param_hint="'--input'")
     pipeline, context = load_to_run(options), args.given_pairs(options.pairs)
     if rows is None:
         given = [(args.given_content(options.sources), context, run_id)]
@@ -246,7 +246,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
         worker = f"aros worker{_named(engine.url)}{_needed(engine, row)}"
-        return f"its process has ended; a worker takes it over{again}; start one with: {worker}"
+        return f"its process died; the next worker will pick it up{again}; start one with: {worker}"
     asks = _asks(row)
     if asks is None:
         return None

@@ -129,7 +129,7 @@ def rule_command(options: Rule) -> None:
     known = {rule.code.upper(): rule for rule in sorted(RULES, key=lambda each: each.code)}
     rule = known.get((code or "").upper())
     if code is not None and rule is None:
-        raise UsageError(f"there is no rule {code!r}{nearest(code.upper(), known)} (`aros rule` lists them)")
+        raise UsageError(f"unknown rule {code!r}{nearest(code.upper(), known)} (`aros rule` lists them)")
     if options.as_json:
         print_json([*map(rule_to_json, known.values())] if rule is None else rule_to_json(rule))
     elif rule is not None:
@@ -161,7 +161,7 @@ def init_command(options: Init) -> None:
     if file.suffix not in (".yaml", ".yml"):
         raise typer.BadParameter(f"a blueprint ends in .yaml, not {str(file)!r}", param_hint="'FILE'")
     if file.exists():
-        raise UsageError(f"{str(file)!r} already exists; give another name")
+        raise UsageError(f"{str(file)!r} already exists; choose another name")
     text = files("flujo_aros.cli").joinpath(_FIRST).read_text(encoding="utf-8").replace("local:smollm2", model)
     text = text.replace(_FIRST, str(file)).replace("name: first", f"name: {file.stem}")
     if model.startswith("anthropic:"):  # its schema mode drops them, and only small models need them

@@ -74,7 +74,7 @@ class _Commands(TyperGroup):
         name = args[0]
         if name not in COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             near = get_close_matches(name, COMMANDS, 1)
-            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(f"unknown command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)

@@ -55,7 +55,7 @@ def run_command(options: Run) -> None:
     check_deps(pipeline, options)
     if options.rows is not None and options.output is not None:
         if options.sources:
-            raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
+            raise typer.BadParameter("replaces --input; pass only one of them", param_hint="'--inputs'")
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
     only_batches = {
         "--output": options.output is not None,
@@ -196,7 +196,7 @@ def resume_command(options: Resume) -> None:
         state, db = found or state, None if found is not None else known
         if db is None and not state.exists() and not state.suffix:
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
-            raise UsageError(f"STATE: {missing} in {PAUSED}; give its state file, or --db for a database")
+            raise UsageError(f"STATE: {missing} in {PAUSED}; pass its state file, or --db for a database")
     if db is not None:
         result, question, asking = _resume_durably(options, str(state), db)
         allow = options.allow_degraded
@@ -253,7 +253,7 @@ def _refuse_two(state: Path, db: str) -> None:
         waiting = engine.store.runs(statuses=["paused"], limit=1)
     if waiting:
         one, two = state.stem, waiting[0].run_id
-        raise UsageError(f"STATE: `last` may be {one}, in {PAUSED}, or {two}, in the database; give one of these ids")
+        raise UsageError(f"STATE: `last` may be {one}, in {PAUSED}, or {two}, in the database; use one of these ids")
 
 
 def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str, PausedRun]:

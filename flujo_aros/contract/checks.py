@@ -117,14 +117,14 @@ def winner_in(cast: Collection[str] | None) -> Check:
     """Require `winner` to be one of the cast, or null; without a cast any winner is accepted.
 
     >>> winner_in(["p1", "p2"])({"winner": "nobody"}).message
-    "winner is 'nobody'; it must be one of: p1, p2, or null"
+    "winner must be one of p1, p2 or null, not 'nobody'"
     """
 
     def winner(value: Any) -> Issue | None:
         named = _member(value, "winner")
         if cast is None or named is None or (isinstance(named, str) and named in cast):
             return None
-        return Issue("$.winner", "winner", f"winner is {named!r}; it must be one of: {', '.join(cast)}, or null")
+        return Issue("$.winner", "winner", f"winner must be one of {', '.join(cast)} or null, not {named!r}")
 
     return winner
 

@@ -474,7 +474,7 @@ class Output:
         of at least 0.
         """
         if not isinstance(cast("object", strict), bool):
-            raise ContractError(f"strict={strict!r}: it must be true or false")
+            raise ContractError(f"strict must be true or false, not {strict!r}")
         return TaggedContract(
             Output.json(like).values,
             "tagged",
@@ -501,7 +501,7 @@ class Output:
         reply satisfies the contract, as `Block({}, text)`.
         """
         if not isinstance(cast("object", block_key), str):
-            raise ContractError(f"block_key={block_key!r}: it must be a name, a string")
+            raise ContractError(f"block_key must be a name, a string, not {block_key!r}")
         key = block_key.strip()
         required = _names(required, "required")
         others = tuple(dict.fromkeys(name.strip() for name in required if name.strip() and name.strip() != key))
@@ -536,7 +536,7 @@ class Output:
         asked = tuple(name for name in further if name not in WELL_KNOWN)
         needed = asked if required is True else _required(required or (), further)
         if not example.strip():
-            raise ContractError(f"example={example!r}: it must be the text of the example in the prompt, a string")
+            raise ContractError(f"example must be the text of the example, a string, not {example!r}")
         # The reply is first read as the loose event; `read` turns that into the event.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         judges = (*([fields_in(needed)] if needed else []), *_functions(checks))
@@ -594,18 +594,18 @@ def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
 
 def _whole(number: object, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ContractError(f"{what}={number!r}: it must be a whole number, 0 or more")
+        raise ContractError(f"{what} must be a whole number, 0 or more, not {number!r}")
     return number
 
 
 def _named(name: object, what: str) -> str:
     if not isinstance(name, str):
-        raise ContractError(f"{what}={name!r}: it must be a name, a string")
+        raise ContractError(f"{what} must be a name, a string, not {name!r}")
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:
         raise ContractError(f"the {what} must not be blank")
     if _NO_NAME.search(trimmed):
-        raise ContractError(f"{what}={name!r}: it must be one name, without spaces, < and >")
+        raise ContractError(f"{what} must be one name, without spaces, < and >, not {name!r}")
     return trimmed
 
 
@@ -705,16 +705,16 @@ def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     """An event. With a `cast`, its winner and scores are checked against it."""
     cast_names = options.get("cast")
     if cast_names is not None and not _are_texts(cast_names):
-        raise ContractError(f"cast={cast_names!r}: it must be a list of names")
+        raise ContractError(f"cast must be a list of names, not {cast_names!r}")
     checks = () if cast_names is None else (winner_in(tuple(cast_names)), scores_of(tuple(cast_names)))
     fields, fallback = _listed(options.get("fields")), options.get("fallback")
     required = options.get("required", False)
     needed = required if isinstance(required, bool) else _listed(required)
     if not isinstance(needed, bool) and not _are_texts(needed):
-        raise ContractError(f"required={required!r}: it must be true, or a list of names from `fields`")
+        raise ContractError(f"required must be true, or a list of names from `fields`, not {required!r}")
     example = options.get("example", EXAMPLE)
     if not isinstance(example, str) or not example.strip():
-        raise ContractError(f"example={example!r}: it must be the text of the example in the prompt, a string")
+        raise ContractError(f"example must be the text of the example, a string, not {example!r}")
     return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
 
 

@@ -100,7 +100,7 @@ _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "the whole number
 _NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "the value can be validated in too many ways"),))
 _REFUSED: Final = Invalid(())
-_NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it matches none of the alternatives"),))
+_NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "the value matches none of the alternatives"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid
 
 
@@ -474,7 +474,7 @@ def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
     for path, here in parts(schema):
         ref = here.get("$ref") if is_dict(here) else None
         if isinstance(ref, str) and ref.startswith("#") and references.resolve(ref) is None:
-            return path, Hint(f"its $ref {ref!r} points to nothing in this schema")
+            return path, Hint(f"$ref {ref!r} points to nothing in this schema")
     return None
 
 

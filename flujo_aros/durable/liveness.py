@@ -187,8 +187,7 @@ def listen_to(queues: Sequence[str], dbos: object) -> None:
     """
     if not isinstance(getattr(dbos, "_listening_queues", None), list):
         raise UsageError(
-            "this release of dbos listens to queues in another way; install one that is known: "
-            "pip install 'dbos>=3.4,<4'"
+            "this release of dbos manages its queues differently; install a supported one: pip install 'dbos>=3.4,<4'"
         )
     setattr(dbos, "_listening_queues", list(queues))  # noqa: B010
 

@@ -110,7 +110,7 @@ class Manifest(_Strict):
     @model_validator(mode="after")
     def _can_take_turns(self) -> Self:
         if not self.subscribes_to and self.schedule.tick_every is None:
-            message = "it would never speak: it needs `subscribes_to` or `schedule.tick_every`"
+            message = "the agent would never speak: set `subscribes_to` or `schedule.tick_every`"
             raise ValueError(message)
         try:
             Output.event(self.may_emit, self.output_extra_fields)

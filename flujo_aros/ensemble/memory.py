@@ -139,12 +139,12 @@ class Beliefs:
             gone = (delta.id,) if isinstance(delta, Retire) else delta.ids if isinstance(delta, Merge) else ()
             unknown = [each for each in gone if each not in held]
             if unknown:
-                return held, f"there is no belief {', '.join(unknown)}"
+                return held, f"unknown belief {', '.join(unknown)}"
             for each in gone:
                 held.pop(each, None)
             if not isinstance(delta, Retire):
                 if delta.id in held:
-                    return held, f"there is a belief {delta.id} already"
+                    return held, f"belief {delta.id} already exists"
                 held[delta.id] = delta.text
         return held, None
 

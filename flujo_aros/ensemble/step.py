@@ -718,7 +718,7 @@ class _Run:
         if event.kind in ("turn.skipped", "turn.failed"):
             agent = str(event.payload.get("agent"))
             self.mute, self.mute_turns = agent, self.mute_turns + 1 if agent == self.mute else 1
-            self.why = f"the last turn was that of {agent!r}: {event.payload.get('reason')}"
+            self.why = f"{agent!r} had the last turn: {event.payload.get('reason')}"
             self._pass_on(agent)
         else:
             self.mute, self.mute_turns = "", 0

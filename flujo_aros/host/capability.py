@@ -106,7 +106,7 @@ class Aros(AbstractCapability[Any]):
     def __post_init__(self) -> None:
         current_settings()  # load it now: during a run the file access would block the event loop
         if not isinstance(cast("object", self.ladder), Ladder | None):
-            raise UsageError(f"ladder={self.ladder!r}: it must be a Ladder, such as Ladder(stages=(Retry(),))")
+            raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}")
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 
@@ -132,7 +132,7 @@ class Aros(AbstractCapability[Any]):
         flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
         for name, value in flags.items():
             if not isinstance(cast("object", value), bool):
-                raise UsageError(f"Aros: {name} is {value!r}; it must be true or false")
+                raise UsageError(f"Aros: {name} must be true or false, not {value!r}")
         try:
             wanted = None if contract is None else compile_contract(contract)
             climb = None if ladder is None else Ladder.model_validate(ladder)

@@ -221,7 +221,7 @@ class Options:
         for pattern in (*self.select, *self.ignore):
             if not any(matches(rule.code, pattern) for rule in RULES):
                 codes = [rule.code for rule in RULES]
-                raise UsageError(f"there is no rule {pattern!r}{nearest(pattern, codes)} (`aros rule` lists them)")
+                raise UsageError(f"unknown rule {pattern!r}{nearest(pattern, codes)} (`aros rule` lists them)")
 
     def wants(self, code: str) -> bool:
         """Whether findings with this code are reported."""

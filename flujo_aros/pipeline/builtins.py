@@ -209,7 +209,7 @@ def built_in(name: str) -> Builtin | None:
         short = short.removeprefix(prefix)
     found = BUILTINS.get(short)
     if found is None and name.startswith(_PREFIXES):
-        raise UsageError(f"there is no built-in {name!r}{nearest(short, BUILTINS)}")
+        raise UsageError(f"unknown built-in {name!r}{nearest(short, BUILTINS)}")
     return found
 
 
@@ -223,7 +223,7 @@ def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = No
     """
     found = built_in(builtin)
     if found is None:
-        raise UsageError(f"there is no built-in {builtin!r}{nearest(builtin, BUILTINS)}")
+        raise UsageError(f"unknown built-in {builtin!r}{nearest(builtin, BUILTINS)}")
     given = dict(params or {})
     found.check(given)
     if found.function is not None:

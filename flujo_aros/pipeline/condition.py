@@ -476,16 +476,12 @@ def _call_error(node: ast.Call) -> str | None:
     if isinstance(node.func, ast.Name):
         known = node.func.id in FUNCTIONS
         return (
-            None
-            if known
-            else nearest(node.func.id, FUNCTIONS, closed=True).after(f"there is no function {node.func.id!r}")
+            None if known else nearest(node.func.id, FUNCTIONS, closed=True).after(f"unknown function {node.func.id!r}")
         )
     if isinstance(node.func, ast.Attribute):
         known = node.func.attr in METHODS
         return (
-            None
-            if known
-            else nearest(node.func.attr, METHODS, closed=True).after(f"there is no method {node.func.attr!r}")
+            None if known else nearest(node.func.attr, METHODS, closed=True).after(f"unknown method {node.func.attr!r}")
         )
     return "only built-in functions and methods can be called, by name"
 

@@ -151,7 +151,7 @@ class Budget:
         await self._settled.wait()
 
     def _used_up(self, limit: str, key: str) -> str:
-        return f"no further model call: {self.what} may use {limit}, all of which are used; raise usage_limits.{key}"
+        return f"no further model call: {self.what} has used up its limit of {limit}; raise usage_limits.{key}"
 
 
 @dataclass(slots=True)

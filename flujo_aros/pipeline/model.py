@@ -192,9 +192,9 @@ class StepLimits:
 STEP: Final = Option("step", "a step", fits=has("name", "kind", "run"))
 """An option that is a step."""
 _CHECKS: Final = Option(
-    "special", "a list of functions", "`checks=[function]`, even for a single one", fits=instance_of(list, tuple)
+    "special", "a list of functions", "`checks=[function]`, even for a single function", fits=instance_of(list, tuple)
 )
-_LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` makes them", fits=is_a("StepLimits"))
+_LIMITS: Final = Option("special", "StepLimits", "use `StepLimits(max_requests=3)`", fits=is_a("StepLimits"))
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ def _problems(step: PipelineStep) -> Iterator[tuple[str, str]]:
         yield "sink_to", f"sink_to is a dotted path in the context, such as result.text, not {step.sink_to!r}"
     for check in cast("Sequence[object]", step.checks):
         if not callable(check):
-            words = f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
+            words = f'a check is a function of the value, not {check!r}; use `check("output.total > 0")`'
             yield "checks", words
 
 

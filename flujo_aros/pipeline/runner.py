@@ -191,17 +191,17 @@ def _are_observers(value: Any) -> bool:
 _OPTIONS: Final = {
     "journal": Option(
         words="a Journal, or any function of an event, or None",
-        hint='`Journal("runs.sqlite")` opens one in a file',
+        hint='use `Journal("runs.sqlite")`',
         fits=_or_none(callable),
     ),
     "observers": Option(
         words="a list of functions of an event",
-        hint="`observers=[function]`, even for a single one",
+        hint="`observers=[function]`, even for a single function",
         fits=_are_observers,
     ),
     "on_result": Option(words="a function of a RunResult, or None", fits=_or_none(callable)),
     "usage_limits": Option(
-        words="StepLimits, or None", hint="`StepLimits(max_requests=3)` makes them", fits=_or_none(is_a("StepLimits"))
+        words="StepLimits, or None", hint="use `StepLimits(max_requests=3)`", fits=_or_none(is_a("StepLimits"))
     ),
     "models": Option(words="a source of models, which has `model(name)`, or None", fits=_or_none(has("model"))),
     "engine": Option(

@@ -130,7 +130,7 @@ def _are_stages(value: Any) -> bool:
     return stages is not None and all(isinstance(each, (str, Mapping)) or hasattr(each, "stage") for each in stages)
 
 
-_COERCION: Final = Option(words="a Coercion", hint="`Coercion(tolerant_level=1)` makes one", fits=is_a("Coercion"))
+_COERCION: Final = Option(words="a Coercion", hint="use `Coercion(tolerant_level=1)`", fits=is_a("Coercion"))
 _STAGES: Final = Option(
     words="a list of stages, each a name or a mapping",
     hint='`stages=["retry"]`, even for a single one',
@@ -643,7 +643,7 @@ REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<
 
 _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
 _AGENT: Final = Option("special", "an AgentSpec or an Agent", fits=lambda value: any(fits(value) for fits in _IS_AGENT))
-_PROCESSING: Final = Option("special", "a Processing", "`Processing(stages=[…])` makes one", fits=is_a("Processing"))
+_PROCESSING: Final = Option("special", "a Processing", "use `Processing(stages=[…])`", fits=is_a("Processing"))
 _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstance(value, str) and value.strip() != "")
 
 _IS_TOOL: Final = has("function", "tool_def")

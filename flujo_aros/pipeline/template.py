@@ -561,7 +561,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
     for node, _, _ in every:
         for name in _filters(node):
             if name not in FILTERS:
-                message = nearest(name, FILTERS, closed=True).after(f"there is no filter {short(name)}")
+                message = nearest(name, FILTERS, closed=True).after(f"unknown filter {short(name)}")
                 raise _WrongError(translated.origin(node.lineno - 1), message, FilterError)
 
 
@@ -661,7 +661,7 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
         never = f"{short(node.attr)} is not data; templates cannot access it" if node.attr.startswith("__") else None
         return no_such_data(node.attr) or never or _step_value(node, bound)
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
-        return nearest(node.name, ENVIRONMENT.tests, closed=True).after(f"there is no test {short(node.name)}")
+        return nearest(node.name, ENVIRONMENT.tests, closed=True).after(f"unknown test {short(node.name)}")
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
         return nearest_root(node.name, ROOTS).after(f"there is no {short(node.name)}")
     return None

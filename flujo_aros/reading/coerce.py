@@ -228,7 +228,7 @@ class Coercion:
                 return found[0]
             schema_frame = any(member.key == "properties" for member in members)  # its inside may be data all the same
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
-                words = "it is a tool call or an envelope, and its content does not fit the contract"
+                words = "the value is a tool call or an envelope whose content does not fit the contract"
                 return self._issue(path, "ambiguous", words, node)
             if (framed := self._framed(node, shape)) is not None:
                 return framed[0]
@@ -478,7 +478,7 @@ class Coercion:
         if not fitting:
             return None
         if len(fitting) > 1:
-            words = "several members of it could be the answer: " + ", ".join(repr(m.key) for m in fitting)
+            words = "several members could be the answer: " + ", ".join(repr(m.key) for m in fitting)
             return (self._issue(None, "ambiguous", words, node),)
         chosen = fitting[0]
         against = contradiction(members, chosen, shape)
@@ -789,7 +789,7 @@ class Coercion:
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
         moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative
         if tied or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1))):
-            return self._issue(path, "ambiguous", "it can be read as more than one of the alternatives", node)
+            return self._issue(path, "ambiguous", "the value can be read as more than one of the alternatives", node)
         self.edits += edits
         self.issues += issues
         self.names.update(names)

@@ -570,7 +570,7 @@ class Parser:
         self._note_string(end)
         key = self._decode(end, ANY)
         if end.edits and '"' in key and JSON_MARK.search(key):
-            raise self._stop("a key that has swallowed what follows it", "unsure-quotes")
+            raise self._stop("a key that runs into the text after it", "unsure-quotes")
         self.pos = end.after
         return self._colon(key)
 
@@ -1167,7 +1167,7 @@ class Parser:
             self._log("extra-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
             return self._separator("}" if self.stack[-1].kind == OBJECT else "]")
-        raise self._stop(f"{char!r} closes nothing that is open here", "wrong-closer")
+        raise self._stop(f"{char!r} closes no open bracket", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
         """How many closers from here on have no opener; brackets in strings do not count.

@@ -287,7 +287,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return Rejected(Reason.TRUNCATED, (Issue("$", "unterminated_tag", words),), text, text[open_at:])
     pairs = _meant(masked, reader.pairs, contract)
     if not pairs:
-        words = f"it has no <{contract.tag}>…</{contract.tag}>"
+        words = f"the reply has no <{contract.tag}>…</{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
     _, start, end, _ = pairs[-1]
     raw = text[start:end]
@@ -296,7 +296,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         words = f"there is nothing between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
     if contract.mode == "text" and _is_blurred(masked, pairs, contract):
-        words = f"it mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
+        words = f"the reply mentions its own tags, so the beginning and end of <{contract.tag}> are unclear"
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
     if (rest := _left_over(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
@@ -526,7 +526,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
         repairs = RepairLog(edits, text, lambda: (node, ()))
         return _with_prose(fields, text, (node.start, node.end), repairs)
     if first is None:
-        return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
+        return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "the reply contains no JSON object"),), text)
     value, start, end = first
     if not is_dict(value):
         words = "the first JSON value is not an object"
@@ -712,7 +712,7 @@ def is_slot(said: str, example: str) -> bool:
 
 
 def _echoed(text: str) -> Rejected:
-    words = "it repeats the example of the prompt, or leaves its dots in place"
+    words = "the reply repeats the example from the prompt, or leaves its dots in place"
     return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
 
 

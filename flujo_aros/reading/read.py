@@ -159,13 +159,13 @@ def check_options(text: object, options: Mapping[str, object]) -> None:
         if name == "risk" and value is not None and not isinstance(value, Risk):
             raise UsageError(f"risk={value!r} is not a Risk: use Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
         if name == "truncated" and not isinstance(value, bool | None):
-            raise UsageError(f"truncated={value!r}: it must be True, False or None, for unknown")
+            raise UsageError(f"truncated must be True, False or None (unknown), not {value!r}")
         if name == "pick" and value not in ("last", "first", "error"):
-            raise UsageError(f"pick={value!r}: it must be 'last', 'first' or 'error'")
+            raise UsageError(f"pick must be 'last', 'first' or 'error', not {value!r}")
         if name == "limits" and not isinstance(value, Limits):
-            raise UsageError(f"limits={value!r}: it must be Limits(max_chars=…, max_depth=…, max_candidates=…)")
+            raise UsageError(f"limits must be Limits(max_chars=…, max_depth=…, max_candidates=…), not {value!r}")
         if name not in ReadOptions.__annotations__:
-            raise UsageError(f"there is no option {name!r}; known: {', '.join(ReadOptions.__annotations__)}")
+            raise UsageError(f"unknown option {name!r}; known: {', '.join(ReadOptions.__annotations__)}")
 
 
 def _read_json(text: str, contract: JsonContract[T], options: Options) -> Reading[T]:

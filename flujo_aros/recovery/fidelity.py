@@ -568,12 +568,12 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
         return outcome
     blanks = blanks_in(outcome.value, contract, examples) if contract.mode in ("json", "tagged") else None
     if blanks == "left" or (blanks and ask):
-        words = "it is the unfilled template itself"
+        words = "the value is the unfilled template itself"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)
     if not blanks and (examples is None or not examples.hold(outcome.value, contract)):
         return outcome
     if ask or isinstance(outcome.value, Event):
-        words = "it is the example of the prompt, word for word; answer for the case at hand"
+        words = "the value is the example from the prompt, word for word; answer for the actual input"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_example", words),), outcome.text)
     repeats = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")
     trust = Trust.INFERRED if outcome.trust in (Trust.CLEAN, Trust.LOSSLESS) else outcome.trust

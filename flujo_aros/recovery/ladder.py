@@ -114,7 +114,7 @@ def _counted(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outcome[T]:
     event = outcome.value if isinstance(outcome, Accepted) else None
     if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
         return outcome
-    issue = Issue("$.text", SAYS_NOTHING, "nothing in it is part of the answer")
+    issue = Issue("$.text", SAYS_NOTHING, "nothing in the reply is part of the answer")
     return Rejected(Reason.NO_JSON, (issue,), outcome.text)
 
 

@@ -162,7 +162,7 @@ class ScriptedModels:
         """Return the model with this name."""
         if name not in self._models:
             known = ", ".join(self._models)
-            raise UsageError(f"there is no scripted model {name!r}; known: {known}")
+            raise UsageError(f"unknown scripted model {name!r}; known: {known}")
         return self._models[name]
 
 

@@ -156,9 +156,9 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ("  - {kind: tree_search, name: s}", "`kind: tree_search` is not supported; write"),
         (
             "  - {name: s, uses: flujo.builtins.wrapdict}",
-            "there is no built-in 'flujo.builtins.wrapdict'; did you mean",
+            "unknown built-in 'flujo.builtins.wrapdict'; did you mean",
         ),
-        ("  - {name: s, uses: imports.kid}", "there is no import 'kid'; name the file under `imports:`"),
+        ("  - {name: s, uses: imports.kid}", "unknown import 'kid'; name the file under `imports:`"),
         (
             "  - {name: s, uses: agents.a, body: []}",
             "unknown key 'body' here; in a step of kind: loop or map it belongs under `loop:` or `map:`",
@@ -176,7 +176,7 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ),
         ("  - {kind: loop, name: s, loop: {body: text}}", "t.yaml:3:40: loop.body should be a list of steps"),
         ("  - {kind: , name: s}", "t.yaml:3:12: `kind` is empty; write one of agree, cache, "),
-        ("  - {kind: loop, name: s, loop: {body: [{name: b, uses: agents.b}]}}", "there is no agent 'b'"),
+        ("  - {kind: loop, name: s, loop: {body: [{name: b, uses: agents.b}]}}", "unknown agent 'b'"),
         ("  - {kind: loop, name: s, loop: {bdy: []}}", "t.yaml:3:34: unknown key 'bdy'; did you mean 'body'?"),
         ("  - {kind: parallel, name: s, branches: {x: [3]}}", "a step is a mapping"),
         (
@@ -195,11 +195,11 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ("  - {kind: hitl, name: s}", "'message' is missing"),
         ("  - {name: s, uses: agents.a, config: {timeout: soon}}", "config.timeout should be a number, not 'soon'"),
         ("  - {name: s, uses: agents.a, checks: ['output.n >']}", "t.yaml:3:40: check 'output.n >'"),
-        ("  - {name: s, uses: agents.a, fallback: {name: f, uses: agents.x}}", "there is no agent 'x'"),
+        ("  - {name: s, uses: agents.a, fallback: {name: f, uses: agents.x}}", "unknown agent 'x'"),
         ("  - {name: s, uses: agents.a, contract: 'taged:x'}", "t.yaml:3:41: a contract is json, tagged:TAG"),
         (
             "  - {name: s, uses: agents.a, processing: {stages: [rety]}}",
-            "there is no stage 'rety'; did you mean 'retry'?",
+            "unknown stage 'rety'; did you mean 'retry'?",
         ),
         (
             "  - {kind: cache, name: s, wrapped_step: {name: b, uses: agents.a, input: '{{ steps.z.output }}'}}",
@@ -237,7 +237,7 @@ def test_keys_of_flujo_without_effect_are_warnings_and_unknown_ones_errors():
             "{name: s, uses: flujo.builtins.web_search}",
             "flujo.builtins.web_search is not supported; write your own function",
         ),
-        ("{name: s, uses: agents.a, input: '{{ input | shout }}'}", "there is no filter 'shout'"),
+        ("{name: s, uses: agents.a, input: '{{ input | shout }}'}", "unknown filter 'shout'"),
     ],
 )
 def test_what_may_come_from_elsewhere_loads_with_a_warning_and_is_refused_before_anything_runs(lines: str, words: str):

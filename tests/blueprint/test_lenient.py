@@ -62,7 +62,7 @@ def test_a_key_that_must_be_there_is_missing_without_a_value():
 
 
 WRONG = [
-    ("{name: s, uses: flujo.builtins.nope}", "there is no built-in 'flujo.builtins.nope'"),
+    ("{name: s, uses: flujo.builtins.nope}", "unknown built-in 'flujo.builtins.nope'"),
     ("{name: s, agent: plain_name}", "not 'plain_name'"),
     ("{name: s, uses: flujo.builtins.stringify, params: {x: 1}}", "no parameter 'x'"),
     ("{name: s, uses: agents.a, input: '{{ steps.gone.output }}'}", "there is no step 'gone'"),
@@ -89,7 +89,7 @@ def test_a_wrong_step_inside_of_another_is_the_one_that_is_refused():
     pipeline = lenient(text)
     refused = [line for line in pipeline.warnings if "cannot run" in line]
     assert len(refused) == 1
-    assert refused[0].startswith("t.yaml:3:79: step 'in' cannot run: there is no built-in")
+    assert refused[0].startswith("t.yaml:3:79: step 'in' cannot run: unknown built-in")
     with pytest.raises(BlueprintError, match="step 'in' cannot run"):
         Runner(pipeline).run_sync("x", context={"items": []})
 
@@ -132,7 +132,7 @@ def test_a_name_that_is_taken_loads_under_another_and_is_refused():
 def test_a_name_that_can_be_none_is_put_right():
     pipeline = lenient(f"  - {{name: 'yes/no', {ECHO}}}\n  - {{kind: hitl, name: ask}}")
     assert [step.name for step in pipeline.steps] == ["yes no", "ask"]
-    assert "asks nothing; write a `message`" in pipeline.warnings[1]
+    assert "has no question; write a `message`" in pipeline.warnings[1]
 
 
 def test_what_may_not_be_imported_remains_an_error():

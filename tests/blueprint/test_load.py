@@ -107,11 +107,11 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
     ("lines", "message"),
     [
         ("uses: agents.a\n    inptu: x", "5:5: unknown key 'inptu'; did you mean 'input'?"),
-        ("uses: agents.b", "4:11: there is no agent 'b'; known: a"),
+        ("uses: agents.b", "4:11: unknown agent 'b'; known: a"),
         ("uses: a", "4:11: `uses` takes agents.NAME or package.module:name, not 'a'"),
         ("uses: os:path.join", "4:11: `uses` takes agents.NAME or package.module:name, not 'os:path.join'"),
         ("uses: agents.a\n    agent: {model: m}", "3:5: step 's' needs either `uses` or `agent`, but not both"),
-        ("kind: lop", "4:11: there is no kind of step 'lop'; did you mean 'loop'?"),
+        ("kind: lop", "4:11: unknown kind of step 'lop'; did you mean 'loop'?"),
         (
             "uses: agents.a\n    input: 3",
             "5:12: input of step 's' must be a template, or an object or list of templates, not 3",
@@ -162,7 +162,7 @@ def test_all_errors_of_a_file_are_reported_at_once_in_order():
         ("steps: []", "t.yaml:1:8: steps should have at least one element"),
         (
             "steps: [{name: s, uses: agents.a}]",
-            "t.yaml:1:25: there is no agent 'a'; describe it under `agents:` at the top of the blueprint",
+            "t.yaml:1:25: unknown agent 'a'; describe it under `agents:` at the top of the blueprint",
         ),
         ("steps: [3]", "t.yaml:1:9: steps.0 should be a mapping, not 3"),
         ("steps: {a: 1}", "t.yaml:1:8: steps should be a list"),
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path):
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
     for name, words in [
         ("none.yaml", "does not exist"),
-        (".", r"is a folder; name the blueprint in it: .*latin\.yaml"),
+        (".", r"is a folder; pass the blueprint in it: .*latin\.yaml"),
         ("latin.yaml", "UTF-8"),
     ]:
         with pytest.raises(BlueprintError, match=words):
@@ -312,7 +312,7 @@ def test_an_agent_described_in_a_step_has_the_name_of_the_step() -> None:
     ],
 )
 def test_what_other_tools_call_a_kind_is_answered_with_its_name_here(kind: str, hint: str) -> None:
-    with pytest.raises(BlueprintError, match=re.escape(f"there is no kind of step '{kind}'; {hint}")):
+    with pytest.raises(BlueprintError, match=re.escape(f"unknown kind of step '{kind}'; {hint}")):
         parse_blueprint(f"steps: [{{name: s, kind: {kind}}}]")
 
 

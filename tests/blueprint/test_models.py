@@ -200,7 +200,7 @@ def test_yaml_in_the_place_of_a_path_is_a_short_error() -> None:
     ("profile", "error"),
     [
         ("gpt-4o-mini", "did you mean 'openai:gpt-4o-mini'"),
-        ("{b: local:smollm2}", "there is no agent 'b'; known: a"),
+        ("{b: local:smollm2}", "unknown agent 'b'; known: a"),
         ("openai:qwen@https://evil.example/v1", "evil.example of the model is written"),
     ],
 )

@@ -221,7 +221,7 @@ def test_one_process_at_a_time_writes_to_an_output(aros: Aros, shop: Path) -> No
         fcntl.flock(held, fcntl.LOCK_EX)
         ended = batch(aros, '"a"')
     assert ended.exit_code == 2
-    assert "another process writes to 'out.jsonl'; wait for it, or give another file" in ended.stderr
+    assert "another process writes to 'out.jsonl'; wait for it, or use another file" in ended.stderr
     assert batch(aros, '"a"').exit_code == 0
 
 

@@ -81,9 +81,9 @@ def test_tools_see_the_value_or_what_the_function_or_class_returns(aros: Aros, d
     [
         ("os:environ", "--deps os:environ: this module may not be imported; if you trust it, pass --allow os"),
         ("shop:shopp", "'shop' has no attribute 'shopp'; did you mean 'shop'?"),
-        ("shop:later", "--deps shop:later: it is async"),
-        ("shop:of", "--deps shop:of: it is called without arguments, but missing a required argument: 'number'"),
-        ("shop", "--deps 'shop': give it as module:name, or as FILE.py:name"),
+        ("shop:later", "--deps shop:later is async"),
+        ("shop:of", "--deps shop:of is called without arguments, but missing a required argument: 'number'"),
+        ("shop", "--deps 'shop': write module:name, or FILE.py:name"),
     ],
 )
 def test_what_cannot_be_the_deps_is_an_error_before_the_run(aros: Aros, deps: str, words: str) -> None:

@@ -96,7 +96,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run_loses_nothing(tmp_path: Path
     shop = Shop(tmp_path, f"sqlite:///{small_disk / 'runs.sqlite'}")
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
     (tmp_path / "full").touch()
-    assert_one_sentence(shop.run(), "the disk is full", "nothing is lost: make room and run again")
+    assert_one_sentence(shop.run(), "the disk is full", "nothing is lost: free some space and run again")
     (small_disk / "filler").unlink()
     (tmp_path / "full").unlink()
     ended = shop.run()

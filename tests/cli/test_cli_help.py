@@ -136,7 +136,7 @@ def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, com
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("plna", "x.yaml"), "there is no command 'plna'; did you mean 'plan'?\n"),
+        (("plna", "x.yaml"), "unknown command 'plna'; did you mean 'plan'?\n"),
         (("plan", "x.yaml", "--ouput", "y"), "No such option: --ouput\n"),
         (("run", "x.yaml", "--ouput", "y"), "No such option: --ouput (Possible options: --output)\n"),
         (("read", "--risk", "losy"), "Invalid value for '--risk': 'losy' is not one of"),

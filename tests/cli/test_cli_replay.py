@@ -60,7 +60,7 @@ def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_pat
 @pytest.mark.parametrize(
     ("ladder", "words"),
     [
-        ("stages: [nothing]", "there is no stage 'nothing'"),
+        ("stages: [nothing]", "unknown stage 'nothing'"),
         ("max_calls: many", "max_calls should be an integer"),
         ("a: [", "ladder.yaml:"),
     ],

@@ -292,8 +292,8 @@ def test_a_step_that_cannot_run_is_reported_once_before_anything_starts(aros: Ar
     asking = {"kind": "conditional", "name": "r", "condition_expression": "input", "branches": {"x": [step]}}
     (tmp_path / "typo.yaml").write_text(json.dumps({"steps": [asking]}))
     ended = aros("run", "typo.yaml", "--input", "x")
-    assert (ended.exit_code, ended.stderr.count("there is no filter 'uper'")) == (4, 1)
-    assert "step 'b' cannot run: input: there is no filter" in ended.stderr
+    assert (ended.exit_code, ended.stderr.count("unknown filter 'uper'")) == (4, 1)
+    assert "step 'b' cannot run: input: unknown filter" in ended.stderr
 
 
 def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
@@ -377,7 +377,7 @@ def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_p
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("steps: []", encoding="utf-8")
     said = {
-        "flows": "'flows' is a folder; name one of the blueprints in it: flows/invoices.yml, flows/tickets.yaml",
+        "flows": "'flows' is a folder; pass one of the blueprints in it: flows/invoices.yml, flows/tickets.yaml",
         "empty": "'empty' is a folder; there is no .yaml file in it",
         "flows/ticket.yaml": "'flows/ticket.yaml' does not exist; did you mean 'flows/tickets.yaml'?",
         "flow/tickets.yaml": "'flow/tickets.yaml' does not exist: there is no folder 'flow'",
@@ -415,8 +415,8 @@ def test_local_models_that_nobody_has_are_told_with_their_places_before_any_step
     ended = aros("run", "b.yaml", "-i", "x")
     assert (ended.exit_code, ended.stdout) == (4, "")
     first, *excerpt, second, _, line, carets = ended.stderr.splitlines()
-    assert first.startswith("error: b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'; did you mean")
-    assert second.startswith("  b.yaml:5:40: there is no local model 'local:smolm'; did you mean 'local:smollm2'?")
+    assert first.startswith("error: b.yaml:2:21: unknown local model 'local:smollm2-135-instruct'; did you mean")
+    assert second.startswith("  b.yaml:5:40: unknown local model 'local:smolm'; did you mean 'local:smollm2'?")
     assert len(excerpt) == 3
     assert line[carets.index("^") : carets.rindex("^") + 1] == '"local:smolm"'
 
@@ -450,8 +450,8 @@ def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
     assert planned.exit_code == 0
     warnings = json.loads(planned.stdout)["warnings"]
     assert [warning.split(";")[0] for warning in warnings] == [
-        "b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'",
-        "b.yaml:5:40: there is no local model 'local:smolm'",
+        "b.yaml:2:21: unknown local model 'local:smollm2-135-instruct'",
+        "b.yaml:5:40: unknown local model 'local:smolm'",
     ]
 
 

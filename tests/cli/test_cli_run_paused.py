@@ -79,7 +79,7 @@ def test_a_run_that_does_not_wait_is_said_not_to(aros: Aros) -> None:
     ended = aros("resume", "last", "--answer", "yes")
     assert (ended.exit_code, ended.stderr) == (
         2,
-        "error: STATE: no run is paused in .aros/paused; give its state file, or --db for a database\n",
+        "error: STATE: no run is paused in .aros/paused; pass its state file, or --db for a database\n",
     )
 
 

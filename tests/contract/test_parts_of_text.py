@@ -51,7 +51,7 @@ def test_retries_are_not_part_of_what_is_read():
         (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
         (lambda: CompletionSignal(" "), "the completion signal must not be blank"),
         (lambda: Output.text("<>"), "the tag must not be blank"),
-        (lambda: Output.tagged("final answer", int), "it must be one name, without spaces"),
+        (lambda: Output.tagged("final answer", int), "must be one name, without spaces"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(make, words):
@@ -172,7 +172,7 @@ def ruled(**more):
 def test_a_check_rejects_with_its_words_and_place():
     outcome = read(ruled(winner="nobody"), replace(RULED, checks=(winner_in(["p1", "p2"]),)))
     assert isinstance(outcome, Rejected)
-    assert outcome.issues == (Issue("$.winner", "winner", "winner is 'nobody'; it must be one of: p1, p2, or null"),)
+    assert outcome.issues == (Issue("$.winner", "winner", "winner must be one of p1, p2 or null, not 'nobody'"),)
     assert "p1, p2" in outcome.feedback()
 
 

@@ -303,9 +303,7 @@ def test_a_run_in_which_no_agent_has_said_anything_is_not_a_success() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
-    assert str(result.step("wood").error).startswith(
-        "every agent in the cast failed; the last turn was that of 'alone'"
-    )
+    assert str(result.step("wood").error).startswith("every agent in the cast failed; 'alone' had the last turn")
     nobody = manifest("nobody", ["critic.noted"], ["agent.spoke"])
     result, _ = played([nobody], Talker(), turns=50)
     assert result.step("wood").error == "no agent said anything; the run ended with 'quiet'; no agent was ever due"

@@ -492,5 +492,5 @@ def test_an_agent_spec_may_name_it():
 
 
 def test_what_is_not_a_ladder_is_refused_where_it_is_written():
-    with pytest.raises(UsageError, match="it must be a Ladder"):
+    with pytest.raises(UsageError, match="must be a Ladder"):
         Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -235,7 +235,7 @@ def test_aros_is_inside_of_instrumentation_wherever_it_is_written():
         ({"ladder": {"max_calls": -1}}, r"ladder\.max_calls"),
         ({"ladder": "strict"}, "ladder"),
         ({"contract": {"type": "nonsense"}}, "contract must be a JSON Schema"),
-        ({"buffer_stream": "yes"}, "buffer_stream is 'yes'; it must be true or false"),
+        ({"buffer_stream": "yes"}, "buffer_stream must be true or false, not 'yes'"),
         ({"clean_history": 1}, "clean_history"),
         ({"bufer_stream": True}, "bufer_stream"),
     ],

@@ -131,7 +131,7 @@ def test_what_is_not_installed_is_one_sentence_with_the_command(tmp_path, missin
     [
         ("local:smollm2-135-instruct", "; did you mean 'local:smollm2'? A file is local:PATH.gguf"),
         ("local:SmolLM2", "; did you mean 'local:smollm2'?"),
-        ("local:qwen", "there is no local model 'local:qwen'; known: local:smollm2. A file is"),
+        ("local:qwen", "unknown local model 'local:qwen'; known: local:smollm2. A file is"),
     ],
 )
 def test_an_unknown_name_is_reported_with_the_nearest_one(tmp_path, monkeypatch, name, words):

@@ -88,8 +88,8 @@ def test_extract_from_text_is_an_agent_step_with_the_schema():
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("flujo.builtins.wrap_dct", {}, "there is no built-in 'flujo.builtins.wrap_dct'; did you mean 'wrap_dict'?"),
-        ("nope", {}, "there is no built-in 'nope'"),
+        ("flujo.builtins.wrap_dct", {}, "unknown built-in 'flujo.builtins.wrap_dct'; did you mean 'wrap_dict'?"),
+        ("nope", {}, "unknown built-in 'nope'"),
         ("wrap_dict", {"kee": "x"}, "the built-in wrap_dict has no parameter 'kee'; did you mean 'key'?"),
         ("wrap_dict", {"key": 3}, "the built-in wrap_dict: key: input should be a valid string"),
         ("stringify", {"key": "x"}, "the built-in stringify has no parameter 'key'; it takes none"),

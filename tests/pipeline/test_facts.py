@@ -236,7 +236,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Processing(stages=("rety",)), "there is no stage 'rety'; did you mean 'retry'?"),
+        (lambda: Processing(stages=("rety",)), "unknown stage 'rety'; did you mean 'retry'?"),
         (lambda: Processing(stages=({"stage": "llm_repair", "attemps": 1},)), "attemps: unknown option"),
         (lambda: Processing(stages=({"attempts": 1},)), "a stage is a name, or a mapping with `stage: NAME`"),
         (lambda: Processing(stages=({"stage": "llm_repair", "attempts": 0},)), "greater than or equal to 1"),

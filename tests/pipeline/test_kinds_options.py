@@ -330,7 +330,7 @@ def test_a_refused_call_is_a_failed_step_with_a_sentence():
     result = run(pipeline, usage_limits=StepLimits(max_requests=2))
     assert [step.status.value for step in result.steps] == ["success", "success", "failed"]
     assert result.steps[2].error == (
-        "no further model call: the run may use 2 model calls, all of which are used; raise usage_limits.max_requests"
+        "no further model call: the run has used up its limit of 2 model calls; raise usage_limits.max_requests"
     )
     assert (provider.calls, result.usage.requests) == (2, 2)
 

@@ -65,7 +65,7 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(sink_to=("a", "b")), "sink_to must be a dotted path in the context, such as result.text, or None, not"),
     (agent_step(checks=len), "checks must be a list of functions, not <built-in function len>; `checks=[function]`"),
     (agent_step(fallback=Step), "fallback must be a step, or None, not Step"),
-    (agent_step(usage_limits={"max_requests": 3}), "`StepLimits(max_requests=3)` makes them"),
+    (agent_step(usage_limits={"max_requests": 3}), "use `StepLimits(max_requests=3)`"),
     (agent_step(meta="x"), "meta must be a mapping, not 'x'"),
     (agent_step(processing={"stages": []}), "processing must be a Processing, not {'stages': []}; `Processing(stages"),
     (agent_step(model=""), "model must be the name of a model, or None, not ''"),

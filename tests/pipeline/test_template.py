@@ -82,7 +82,7 @@ def test_it_renders(source: str, text: str):
         ("{{ steps.a.output.itmes }}", "there is no 'itmes'; did you mean 'items'?"),
         ("{{ context.usr }}", "there is no 'usr'; did you mean 'user'?"),
         ("{{ input.name }}", "there is no 'name' in a string"),
-        ("{{ input | uper }}", "there is no filter 'uper'; did you mean 'upper'?"),
+        ("{{ input | uper }}", "unknown filter 'uper'; did you mean 'upper'?"),
         ("{{ steps.a.output.items[9] }}", "index 9 is out of range: the list has 2 elements"),
         ("a\nb {{ context.usr }}", ", line 2: there is no 'usr'; did you mean 'user'?"),
         ("a\n\n{{ imput }}", ", line 3: there is no 'imput'; did you mean 'input'?"),

@@ -19,8 +19,8 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
         (b"{}", {}, "bytes"),
         ("{}", {"risk": "high"}, "'high'"),
         ("{}", {"pick": "any"}, "'any'"),
-        ("{}", {"truncated": "length"}, "truncated='length': it must be True, False or None"),
-        ("{}", {"limits": {"max_chars": 3}}, "it must be Limits"),
+        ("{}", {"truncated": "length"}, "truncated must be True, False or None (unknown), not 'length'"),
+        ("{}", {"limits": {"max_chars": 3}}, "limits must be Limits"),
     ],
 )
 def test_an_option_that_is_none_is_named(text: Any, options: dict[str, Any], named: str) -> None:
@@ -31,7 +31,7 @@ def test_an_option_that_is_none_is_named(text: Any, options: dict[str, Any], nam
 
 
 def test_an_unknown_option_of_a_stream_is_an_error_before_the_reply_begins() -> None:
-    with pytest.raises(UsageError, match="there is no option 'rsk'; known: risk, truncated, pick, limits"):
+    with pytest.raises(UsageError, match="unknown option 'rsk'; known: risk, truncated, pick, limits"):
         StreamReader(SCHEMA, rsk=1, limits=Limits())  # type: ignore[call-overload]  # as a user might
 
 

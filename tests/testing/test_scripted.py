@@ -83,7 +83,7 @@ def test_a_cut_stream_says_so():
 
 def test_models_by_name_name_the_known_ones():
     models = ScriptedModels({"local:a": ScriptedModel("x")})
-    with pytest.raises(UsageError, match="there is no scripted model 'local:b'; known: local:a"):
+    with pytest.raises(UsageError, match="unknown scripted model 'local:b'; known: local:a"):
         asyncio.run(models.model("local:b"))
 
 

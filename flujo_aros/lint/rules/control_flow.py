@@ -129,7 +129,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
                 continue
             for name in step.branches:
                 if name not in can and name in node.keys:
-                    gives = f"the condition gives {_listed(can)}"
+                    gives = f"the condition yields only {_listed(can)}"
                     message = f"branch {name!r} of step {located.name!r} can never be taken: {gives}"
                     yield self.finding(message, key_span(node, name), step=located.name)
             missing = [each for each in can if each not in step.branches]

@@ -316,7 +316,7 @@ def test_what_may_still_turn_from_absent_into_null_is_not_decided(votes: str, de
 
 
 def test_texts_that_were_not_read_and_no_readings_at_all_are_errors() -> None:
-    with pytest.raises(UsageError, match=r"reading 1 is text, not a value: give read\(text, contract\)"):
+    with pytest.raises(UsageError, match=r"reading 1 is text, not a value: pass read\(text, contract\)"):
         agree([order(), '{"customer": "Ada"}'], Order)
     with pytest.raises(UsageError, match="there are no readings"):
         agree([], Order)

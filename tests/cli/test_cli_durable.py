@@ -203,7 +203,7 @@ def test_a_second_signal_leaves_the_runs_in_progress_to_other_workers(shop: Path
     assert worker.returncode == 0
     assert "left for other workers  run order-1" in said
     assert "cancelled" not in said
-    note = "a worker takes it over; start one with: aros worker --allow shop.py\n"
+    note = "the next worker will pick it up; start one with: aros worker --allow shop.py\n"
     assert note in aros(shop, "status", "order-1").stdout
     (shop / "go").touch()
     with subprocess.Popen(command, cwd=shop, stderr=subprocess.DEVNULL) as other:

@@ -721,7 +721,7 @@ def test_the_belief_that_is_retired_is_never_one_that_shrinks_memory_too_much() 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"name": "a", "persona": "x", "may_emit": ["agent.spoke"]}, "it would never speak"),
+        ({"name": "a", "persona": "x", "may_emit": ["agent.spoke"]}, "the agent would never speak"),
         ({"name": "a", "persona": "x", "subscribes_to": ["run.started"], "may_emit": []}, "may_emit"),
         (
             {"name": "a", "persona": "x", "subscribes_to": ["run.started"], "may_emit": ["agent.reflected"]},

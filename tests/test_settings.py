@@ -93,7 +93,7 @@ def test_an_error_in_the_environment_is_one_sentence_that_names_the_place(monkey
         (
             "aros.toml",
             "[repair]\nmax_atempts = 1\n",
-            "no setting 'repair.max_atempts'; did you mean 'repair.max_attempts'",
+            "unknown setting 'repair.max_atempts'; did you mean 'repair.max_attempts'",
         ),
         ("aros.toml", "repair = [", "aros.toml cannot be read"),
         ("pyproject.toml", "[tool]\naros = 3\n", "must be a table"),

@@ -283,7 +283,7 @@ def test_an_imported_blueprint_has_agents_of_its_own(folder: Path):
 def test_an_error_in_an_imported_blueprint_names_both_places(folder: Path):
     (folder / "kid.yaml").write_text("steps:\n  - {name: in, uses: agents.none}\n")
     with pytest.raises(
-        BlueprintError, match=r"main\.yaml:1:16: in the imported blueprint .*kid\.yaml:2:22: there is no"
+        BlueprintError, match=r"main\.yaml:1:16: in the imported blueprint .*kid\.yaml:2:22: unknown agent"
     ):
         load_blueprint(parent(folder, "{kid: ./kid.yaml}"))
 

@@ -240,9 +240,7 @@ def test_the_options_of_a_contract_name_a_risk_that_is_not_its_default() -> None
 
 def test_a_reference_that_points_to_nothing_is_reported_at_its_place() -> None:
     schema = {"type": "object", "properties": {"a": {"items": {"$ref": "#/$defs/nope"}}}}
-    with pytest.raises(
-        ContractError, match=r"at \$\.properties\.a\.items: \$ref '#/\$defs/nope' points to nothing"
-    ):
+    with pytest.raises(ContractError, match=r"at \$\.properties\.a\.items: \$ref '#/\$defs/nope' points to nothing"):
         read("{}", schema)
 
 

@@ -34,7 +34,7 @@ RULED = Output.event(["judge.ruled"], ["mood", "winner", "scores"])
 
 @pytest.mark.parametrize("retries", [-1, 1.5, "2", True, None])
 def test_retries_are_a_whole_number(retries):
-    with pytest.raises(ContractError, match="max_retries="):
+    with pytest.raises(ContractError, match="max_retries must"):
         Output.tagged("result", Item, max_retries=retries)
 
 

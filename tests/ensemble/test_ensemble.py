@@ -513,7 +513,7 @@ def test_beliefs_change_by_deltas_and_a_shrinking_one_is_refused() -> None:
         is None
     )
     assert held.texts == ["Trees gossip at night about the tin coins of owls."]
-    assert held.apply([Retire(id="b9")]) == "there is no belief b9"
+    assert held.apply([Retire(id="b9")]) == "unknown belief b9"
 
 
 def test_a_reflection_that_forgets_too_much_is_refused_and_recorded() -> None:

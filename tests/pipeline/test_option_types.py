@@ -67,7 +67,10 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(fallback=Step), "fallback must be a step, or None, not Step"),
     (agent_step(usage_limits={"max_requests": 3}), "use `StepLimits(max_requests=3)`"),
     (agent_step(meta="x"), "meta must be a mapping, not 'x'"),
-    (agent_step(processing={"stages": []}), "processing must be a Processing, not {'stages': []}; `Processing(stages"),
+    (
+        agent_step(processing={"stages": []}),
+        "processing must be a Processing, not {'stages': []}; use `Processing(stages",
+    ),
     (agent_step(model=""), "model must be the name of a model, or None, not ''"),
     (agent_step(model_settings=[1]), "model_settings must be a mapping with strings as keys, not [1]"),
     (agent_step(model_settings={"temprature": 0}), "unknown setting 'temprature'; did you mean 'temperature'?"),
@@ -108,7 +111,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: StepLimits(max_cost=-1), "usage_limits.max_cost must be a number of US dollars of 0 or more, or None"),  # type: ignore[arg-type]  # as above
     (
         lambda: Runner(CALL, journal="runs.sqlite"),  # type: ignore[arg-type]  # as above
-        "Runner: journal must be a Journal, or any function of an event, or None, not 'runs.sqlite'; `Journal(",
+        "Runner: journal must be a Journal, or any function of an event, or None, not 'runs.sqlite'; use `Journal(",
     ),
     (lambda: Runner(CALL, observers=print), "Runner: observers must be a list of functions of an event, not <built-in"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above

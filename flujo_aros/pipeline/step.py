@@ -42,7 +42,7 @@ from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, T_co, Trust
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
@@ -853,17 +853,17 @@ def _driver() -> tuple[Callable[..., Awaitable[AgentRun[Any]]], type[CallsDeferr
     return run_agent, CallsDeferred
 
 
-class CallFunction(Protocol):
-    """The function of a `Call`: the input comes first. Unlike `Callable[..., Any]`, it types a lambda's parameter."""
+class CallFunction(Protocol[T_co]):
+    """The function of a `Call`: the input comes first. Unlike `Callable[..., T]`, it types a lambda's parameter."""
 
-    def __call__(self, value: Any, /, *args: Any, **params: Any) -> Any:
-        """The value of the step, or an awaitable of it."""
+    def __call__(self, value: Any, /, *args: Any, **params: Any) -> T_co:
+        """The value of the step, its outcome, or an awaitable of either."""
         ...
 
 
 @known_options
 @dataclass(frozen=True)
-class Call(TakesInput):
+class Call(TakesInput[T]):
     """A step that calls `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also refer
@@ -876,7 +876,9 @@ class Call(TakesInput):
     'count'
     """
 
-    function: Annotated[CallFunction | str, Option("special", fits=anything)]
+    function: Annotated[
+        CallFunction[T | Outcome[T] | Awaitable[T | Outcome[T]]] | str, Option("special", fits=anything)
+    ]
     params: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
     kind: str = field(default="step", init=False, repr=False)

@@ -196,6 +196,11 @@ def count_words(text: str, *, least: int = 0) -> int:
     return max(least, len(text.split()))
 
 
+async def wait_for_words(text: str) -> list[str]:
+    """An async step of one's own."""
+    return text.split()
+
+
 def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
     """Steps chain with `>>`, or stand in a list."""
     spec = AgentSpec(model="local:smollm2", system_prompt="Be brief.", model_settings={"temperature": 0})
@@ -203,7 +208,12 @@ def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
     again = Step("again", agent=mine, input="{{ previous_step }}", on_degraded="accept")
     count = Call("count", function=count_words, params={"least": 1})
     assert_type(ask >> again, Pipeline[Invoice])
-    assert_type(ask >> again >> count, Pipeline[Any])
+    assert_type(ask >> again >> count, Pipeline[int])
+    assert_type(ask >> Call("length", len), Pipeline[int])
+    assert_type(Call("words", str.split), Call[list[str]])
+    assert_type(ask >> Call("named", "shop.steps:letter"), Pipeline[Any])
+    Call("later", wait_for_words, timeout=3)
+    Call("read", lambda text: read(text, Invoice))
     return Pipeline([ask, again, count], name="invoices")
 
 

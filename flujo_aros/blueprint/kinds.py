@@ -117,6 +117,8 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         loading.note(word.place, no_such_kind("" if kind is None else str(kind)))
         return None
     node = with_meta(loading, node, kind)
+    for key in ("input", "message"):
+        loading.single_braces(node.members.get(key))
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
     plain = prepared(loading, node, kind)

@@ -111,6 +111,13 @@ _AGENT_KEYS: Final[Mapping[str, Hint]] = {
     "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
 }
 """The same for agents."""
+_BODY_KEYS: Final[Mapping[str, Hint]] = {
+    **dict.fromkeys(("steps", "do"), _key("body")),
+    **dict.fromkeys(("until", "exit", "exit_when", "stop_when"), _key("exit_expression")),
+    "while": Hint("; write `exit_expression`, which ends the loop when it is true"),
+    **dict.fromkeys(("over", "items", "for_each", "foreach"), _key("iterable_input")),
+}
+"""The same under `loop:` and `map:`."""
 _IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
     "branches": {"steps": Hint("; write `branches:` with a list of steps under each name")},
     "map": {"steps": Hint("; write `body` under `map:`")},
@@ -143,6 +150,10 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
         if key not in others and (elsewhere := _elsewhere(key)) is not None:
             return elsewhere.after(start)
         others = {**OTHER_KEYS, **others}
+    elif "body" in keys:
+        others = {
+            name: hint for name, hint in _BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys
+        }
     near = nearest(key, keys, closed=True)
     alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
     other = alike.meant if alike is not None and alike.sure else key
@@ -150,13 +161,14 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     return (others[other].of(key) if other in others else known).after(start)
 
 
-def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Whether a key is only missing because it is misspelt, which is already reported."""
+def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Whether a key is only missing because it is misspelt or has another name, which is already reported."""
     if missing["type"] != "missing":
         return False
     *around, name = missing["loc"]
-    beside = [str(each["loc"][-1]) for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
-    return bool(get_close_matches(str(name), beside, 1))
+    beside = [each["loc"] for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
+    meant = [found.meant for path in beside if (found := unknown_key(kind, path).suggestion) is not None]
+    return name in meant or bool(get_close_matches(str(name), [str(path[-1]) for path in beside], 1))
 
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
@@ -392,6 +404,9 @@ _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATED: Final = re.compile(
     r"\{\{-?\s*(?:[#/](?:if|each|unless)\b|(?:context|previous_step|steps|resume_input|input|this|item)\b[^{}]*\}\})|\{%-?\s*\w"
 )
+_SINGLE_BRACES: Final = re.compile(
+    r"(?<![{$%])\{((?:input|previous_step|item|context\.\w+|steps\.\w+\.output)(?:\.\w+)*)\}(?!\})"
+)
 _COUNTS: Final = (("max_retries",), ("timeout",))
 _SCHEMAS: Final = ("output_schema", "input_schema")
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
@@ -486,7 +501,7 @@ class Loading:
                 return made
             wrong = [detail for detail in details if not self._mended(kind, node, data, detail)]
             for detail in wrong:
-                if not is_misspelt(detail, wrong):
+                if not is_misspelt(kind, detail, wrong):
                     self._note_detail(kind, node, detail)
             if not all(self._left_out(kind, data, detail) for detail in wrong):
                 return None
@@ -730,6 +745,15 @@ class Loading:
             self.warn(place, f"{what}: the model sees it literally")
         return filled
 
+    def single_braces(self, node: Node | None) -> None:
+        """Warn about `{input}`, which is not a template."""
+        for each in node.walk() if node is not None else ():
+            found = _SINGLE_BRACES.search(each.value) if isinstance(each.value, str) else None
+            if found is not None:
+                meant = f"{{{{ {found[1]} }}}}"
+                said = f"{found[0]} is not a template: the model sees it literally; write {meant}"
+                self.warn(each.place, Hint(said, Suggestion(found[0], meant)), Code.INVALID_TEMPLATE)
+
     def _literal(self, node: Node | None, prompt: object) -> None:
         """Warn about a prompt that looks like a template, since prompts are not templates."""
         found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
@@ -766,7 +790,7 @@ class Loading:
     def _note_detail(self, kind: type[Any], node: Node, detail: ErrorDetails) -> None:
         path = detail["loc"]
         if detail["type"] in UNKNOWN:
-            self.note(node.key_at(path), unknown_key(kind, path))
+            self.note(node.key_at(path), unknown_key(kind, path), Code.INVALID)
         elif detail["type"] == "missing":
             self.note(node.at(path), f"{path[-1]!r} is missing")
         else:

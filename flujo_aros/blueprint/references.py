@@ -200,12 +200,12 @@ _FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)"
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     """The `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
     text = node.value
-    found = _DOTTED.fullmatch(text) if isinstance(text, str) else None
+    path = _FILE.fullmatch(text) if isinstance(text, str) else None
+    found = _DOTTED.fullmatch(text) if isinstance(text, str) and path is None else None
     if found is None:
         key = node.place.path.rpartition(".")[2].partition("[")[0]
         words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
         hint = Hint("")
-        path = _FILE.fullmatch(text) if isinstance(text, str) else None
         if path is not None:
             hint = Hint(f"; write {path['module']}:{path['name']}, and allow its file: --allow {path['file']}")
         elif isinstance(text, str) and key in ("uses", "agent"):

@@ -324,14 +324,27 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
     raise UsageError(message)
 
 
+def _of_json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
+
+
+def _of_yaml(text: str, name: str) -> Any:
+    from flujo_aros.blueprint.document import parse_document  # here: `aros read` of a JSON Schema needs no yaml
+
+    try:
+        return parse_document(text, name).plain()
+    except BlueprintError as error:
+        raise UsageError(f"--schema {error}") from error
+
+
 def _schema_file(name: str) -> dict[str, Any] | bool:
     if name.endswith(SUFFIX):
         raise UsageError(f"--schema {name!r} is a Python file: name the type in it, as {name}:Type")
     text = file_text(name, "--schema")
-    try:
-        schema = json.loads(text.removeprefix("\ufeff"))
-    except ValueError as error:
-        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
+    schema = _of_yaml(text, name) if name.endswith((".yaml", ".yml")) else _of_json(text, name)
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):

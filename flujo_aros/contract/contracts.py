@@ -577,6 +577,8 @@ def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
+    if callable(checks):
+        raise ContractError("checks must be a list of functions; write [check] for a single one")
     judges = tuple(checks)
     for check in judges:
         if not callable(check):
@@ -586,9 +588,9 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
     return judges
 
 
-def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
-    """Return the contract with further checks on its values; without checks, the contract itself."""
-    further = _functions(checks)
+def with_checks(like: Contract[T] | type[T], checks: Iterable[Check]) -> Contract[T]:
+    """Return a contract, or that of a type, with further checks on its values; without checks, the contract itself."""
+    contract, further = compile_contract(like), _functions(checks)
     return replace(contract, checks=(*contract.checks, *further)) if further else contract
 
 

@@ -466,10 +466,8 @@ def contract_of(step: Step) -> Contract[Any] | None:
 
 def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
     """The keys of a step's `processing` that have no effect, each with a sentence that says why."""
-    like, source = _like(step)
+    like, _ = _like(step)
     yield from step.processing.warnings
-    if step.processing.enforcement == "off" and source == "agent" and not isinstance(step.agent, AgentSpec):
-        yield "enforcement", "has no effect on an agent with an output type, which always validates its output"
     if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
         yield (
@@ -704,7 +702,10 @@ class Step(TakesInput[T]):
         for schema in (self.contract, self.processing.schema, own):
             if isinstance(schema, Mapping) and type_reference(schema) is None:
                 require_keywords(schema)
-        _ = self._given, _like(self)  # so that an invalid template fails now, and `processing` without effect
+        _ = self._given  # so that an invalid template fails now
+        _, source = _like(self)  # raises for `processing` without effect
+        if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):
+            self.refuse("`enforcement: off` has no effect on an agent with an output type; give it output_type=str")
         self._check_iterations()
 
     def _check_iterations(self) -> None:

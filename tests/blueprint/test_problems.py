@@ -133,3 +133,20 @@ def test_errors_of_an_agent_are_reported_together() -> None:
 def test_a_misspelt_name_is_not_followed_by_what_its_absence_causes() -> None:
     found = inspect_blueprint(f"{AGENT}  - {{nmae: s, uses: agents.reader}}\n").findings
     assert [each.message for each in found] == ["unknown key 'nmae'; did you mean 'name'?"]
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            "{kind: loop, name: s, loop: {max_loops: 2, exit_expression: 'true', steps: [{name: b, uses: 'm:f'}]}}",
+            "write `body`",
+        ),
+        ("{kind: loop, name: s, loop: {until: 'true', body: [{name: b, uses: agents.reader}]}}", "`exit_expression`"),
+        ("{kind: map, name: s, map: {over: input, body: [{name: b, uses: agents.reader}]}}", "`iterable_input`"),
+        ("{name: s, uses: 'steps.py:fn'}", "write steps:fn, and allow its file: --allow steps.py"),
+    ],
+)
+def test_other_names_and_forms_say_what_to_write_and_nothing_else(step: str, said: str) -> None:
+    (found,) = inspect_blueprint(f"{AGENT}  - {step}\n", allow=["m"]).findings
+    assert said in found.message

@@ -225,3 +225,11 @@ def test_contract_that_cannot_be_had_is_one_sentence(aros: Aros, arguments: tupl
     result = aros("read", *arguments, text="{}")
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_a_schema_may_be_written_in_yaml(aros: Aros, tmp_path: Path) -> None:
+    file = tmp_path / "schema.yaml"
+    file.write_text("type: object\nrequired: [a]\nproperties: {a: {type: integer}}\n")
+    assert aros("read", "--schema", str(file), text='{"a": 1}').stdout == '{\n  "a": 1\n}\n'
+    file.write_text("type: [")
+    assert f"--schema {file}:2:1: not valid YAML" in aros("read", "--schema", str(file), text="{}").stderr

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent
 
-from flujo_aros import Accepted, Aros, Output, Rejected, Risk, Runner, Step, StreamReader, Trust, read
+from flujo_aros import Accepted, Aros, ContractError, Output, Rejected, Risk, Runner, Step, StreamReader, Trust, read
 from flujo_aros.contract import scores_of, winner_in, with_checks
 from flujo_aros.testing import ScriptedModel
 
@@ -171,3 +171,9 @@ def _at(value: Any, path: str) -> Any:
     for name in path.removeprefix("$").strip(".").split("."):
         here = here[name] if name else here
     return here
+
+
+def test_a_type_can_be_given_checks_and_a_check_alone_is_an_error() -> None:
+    assert read("3", with_checks(int, [lambda value: "small" if value < 5 else None])).issues[0].message == "small"
+    with pytest.raises(ContractError, match=r"write \[check\] for a single one"):
+        with_checks(int, lambda value: None)  # type: ignore[arg-type]  # the mistake

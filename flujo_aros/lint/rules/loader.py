@@ -286,7 +286,7 @@ class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, sugge
     ## What it does
 
     Finds templates and expressions with an error: an unknown name, a call, an unclosed bracket. The check is the same
-    as the runner's.
+    as the runner's. A warning names `{input}` with single braces, which is not a template: the model sees it literally.
 
     ## Why is this bad
 

@@ -1,6 +1,6 @@
 """The script `aros`, and `python -m flujo_aros.cli`.
 
-An installation of the reader alone has the script, too: it then says which extra the command needs.
+An installation of the reader alone also has the script, which then says which extra the command needs.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class _Blueprints:
         self._publish(params.text_document.uri)
 
     def saved(self, params: types.DidSaveTextDocumentParams) -> None:
-        """Lint again: an imported file or a prompt may have changed, too."""
+        """Lint again, because an imported file or a prompt may also have changed."""
         self._publish(params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:

@@ -63,7 +63,7 @@ class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`--debug` works after the command, too, because people append it to the line that they have just run."""
+        """`--debug` also works after the command, because people append it to the line that they have just run."""
         typed = args[: args.index("--")] if "--" in args else args
         if "--debug" in typed:
             args = ["--debug", *(word for word in typed if word != "--debug"), *args[len(typed) :]]

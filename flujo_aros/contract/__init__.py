@@ -1,7 +1,7 @@
 """What a step promises to return: where the payload is in a reply, and what its value must satisfy.
 
-What comes in is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the
-same written in a blueprint. What comes out is a frozen `Contract`, compiled once for each content:
+The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the same
+written in a blueprint. The output is a frozen `Contract`, compiled once for each content:
 
 - its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.

@@ -469,9 +469,9 @@ class Output:
         """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
         One fence around the payload is allowed; `strict=False` also allows lossless repairs. `max_retries` is how often
-        the model is told what was wrong and asked again, in the same conversation. The prompt must name the opening
-        tag. `like` is as in `json`. Raises `ContractError` for a blank tag, and unless `max_retries` is a whole number
-        of at least 0.
+        the model is shown its errors and asked again, in the same conversation. The prompt must name the opening tag.
+        `like` is as in `json`. Raises `ContractError` for a blank tag, and unless `max_retries` is a whole number of at
+        least 0.
         """
         if not isinstance(cast("object", strict), bool):
             raise ContractError(f"strict must be true or false, not {strict!r}")

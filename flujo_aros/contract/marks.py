@@ -67,7 +67,7 @@ def closing_mark(opening: str) -> re.Pattern[str]:
 def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     """Replace reasoning blocks by spaces, so that all positions stay the same.
 
-    With `unopened`, all text before a closing tag without an opening tag counts as reasoning, too.
+    With `unopened`, all text before a closing tag without an opening tag also counts as reasoning.
 
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'

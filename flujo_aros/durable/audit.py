@@ -11,7 +11,7 @@ from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """The laws that the rows of a run violate, one sentence each; empty if it violates none."""
+    """The laws that the rows of a run violate, one sentence each; empty if there are no violations."""
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]

@@ -52,8 +52,9 @@ class Rows(Protocol):
     """Where the rows of a run are stored: a `Store`, or an engine's substitute."""
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
-        """Record that steps start, once more for those that had not settled, how steps have settled, and pieces of
-        replies: all or none."""
+        """Record that steps start, again for steps that had not settled, how steps have settled, and chunks of replies:
+        all or none.
+        """
         ...
 
     def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:

@@ -437,8 +437,9 @@ class Store:
             raise Superseded(run_id)
 
     def write(self, run_id: str, epoch: int, starts: Rows, settled: Rows = (), texts: Rows = ()) -> None:
-        """Record that steps start, once more for those that had not settled, how steps have settled, and pieces of
-        replies, in one transaction."""
+        """Record that steps start, again for steps that had not settled, how steps have settled, and chunks of replies,
+        in one transaction.
+        """
         with self.connection() as connection:
             if not (self.is_sqlite or settled):  # the next commit writes it, too
                 connection.execute(_LAZY_COMMIT)

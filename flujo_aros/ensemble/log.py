@@ -177,8 +177,8 @@ def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start:
 def fold(log: Iterable[LogEvent], projection: Callable[[Any, LogEvent], Any], start: Any = _OWN) -> Any:
     """Apply a projection to a log: `projection(what came before, event)` for each event.
 
-    `start` is what came before the first event. By default it is the `start` of the projection, if it has one, as
-    those of `flujo_aros.ensemble.views` do, and otherwise None.
+    `start` is what came before the first event. By default it is the `start` of the projection, if it has one (the
+    projections in `flujo_aros.ensemble.views` do), and otherwise None.
 
     >>> log = EventLog()
     >>> _ = log.append([("user.injected", "user", {"text": "It rains."})], turn=1)

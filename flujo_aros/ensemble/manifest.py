@@ -20,7 +20,7 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
 def wrong_kind(text: str) -> str | None:
-    """The error in the name of a kind of events; None if it is valid."""
+    """The error in the name of an event kind; None if the name is valid."""
     if _KIND.fullmatch(text) is None:
         return f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
     return None

@@ -1,4 +1,4 @@
-"""How much an agent repeats itself, and how far it has drifted from its persona: from 0 to 1, by words alone."""
+"""How much an agent repeats itself, and how far it has drifted from its persona: from 0 to 1, judged by words alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _MOST_LOOKED_AT: Final = 2_000
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
-    """How much of a line its speaker has said in an earlier line, or repeats within this one: 1 means all of it.
+    """How much of a line its speaker has already said in an earlier line, or repeats within this line: 1 means all of
+    it.
 
     >>> repetition("The bell rings again.", ["The bell rings again!"]), repetition("A lamp.", ["The bell rings."])
     (1.0, 0.0)

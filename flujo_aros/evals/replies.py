@@ -76,7 +76,7 @@ class ReplyCache:
         return None if row is None else CallMade(json.loads(row[0]), _usage(json.loads(row[1])))
 
     def put(self, question: str, number: int, model: str, made: CallMade) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         usage = json.dumps({} if made.usage is None else made.usage.to_dict())
         row = (question, number, model, json.dumps(made.record), usage, time.time())
         with closing(self._connection.cursor()) as cursor:

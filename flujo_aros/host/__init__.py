@@ -2,10 +2,10 @@
 
 It is the only importer of pydantic-ai, and of the local model (`local`).
 
-What comes in is an agent, a prompt and a contract (`run_agent`); or a pydantic-ai agent with `Aros` as a capability.
-What comes out is an `Outcome` with the stages, the calls and their usage.
+The input is an agent, a prompt and a contract (`run_agent`), or a pydantic-ai agent with `Aros` as a capability. The
+output is an `Outcome` with the stages, the calls and their usage.
 
-There are two paths, and one place where they part (`agent.run_agent`):
+There are two paths, chosen in one place (`agent.run_agent`):
 
 1. An `AgentSpec` without tools and capabilities needs no agent graph. `agent.DirectRun` makes one request by
    `request.request_once` and reads the reply.
@@ -13,17 +13,19 @@ There are two paths, and one place where they part (`agent.run_agent`):
    before it is validated.
 
 Both share one object, `run.Run`: its options, its conversation, its calls, and the `Exchange`, which is the latest
-request with everything that came of it; `run` says who changes what. `recover.recover` reads the reply; if it cannot
-be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct request
-(`recover.ask_model`).
+request and everything that resulted from it; `run` says who changes what. `recover.recover` reads the reply; if it
+cannot be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct
+request (`recover.ask_model`).
 
 Around a request: `request` decides in which form the schema is sent (enforced by the provider, in the prompt, or as a
-tool), refuses what cannot work, reports the call, opens its spans and reserves it from the caller's allowance; `stream`
-shows a reply that streams and ends it when the rest is worthless; `models` makes a model by its name and knows its
-profile and its prices. `spec` describes an agent and judges the name of its model without importing pydantic-ai: a
-blueprint is loaded and linted without.
-Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
-error, or says why there is none; `output` converts between the user's value and the JSON that pydantic-ai validates.
+tool), rejects configurations that cannot work, reports the call, opens its spans and reserves it from the caller's
+allowance. `stream` shows a streamed reply and ends the stream when the rest is useless. `models` creates a model by its
+name and knows its profile and prices. `spec` describes an agent and checks the name of its model without importing
+pydantic-ai, so blueprints are loaded and linted without it.
+
+Around a reply: `faults` says which errors are data;
+`response` finds the answer in a response, in its thinking or in an error, or says why there is none; `output` converts
+between the user's value and the JSON that pydantic-ai validates.
 
 Laws, and where they hold:
 

@@ -94,7 +94,8 @@ async def direct_agent(
     *,
     repeated: bool = False,
 ) -> DirectAgent[T]:
-    """The agent of a spec, which needs no agent graph: it has no tools. The same one each time in an event loop.
+    """The agent of a spec without tools, which needs no agent graph. Within one event loop it is always the same
+    object.
 
     `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
     """
@@ -212,17 +213,17 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
-    `prompt` is a string, or a list of strings and content such as images, which is sent unchanged. `deps` is what
-    the agent's own tools and instructions see as `ctx.deps`.
-    Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
-    agent's own output, plain text for a spec. `usage_sink` receives the usage, even if the run raises or is
-    cancelled. With `live` the reply is streamed and each chunk awaited; otherwise nothing is streamed. `limits` are
-    those of this run; `allowance` is consulted before each model call. `settings` are model settings for this run,
-    which override the agent's. `history` is the conversation before the prompt. `secrets` are masked in repair prompts.
-    `evidence` is the statistics for an adaptive ladder. `repeated`: the caller retries after provider errors, so the
-    client of the provider does not. `refusals` are the schemas that models refused earlier: they are
-    requested in the prompt, and new ones are added. `tools` are the functions that a spec names. `resumed` is what an
-    earlier run has left to be decided, and the decision on each call: the run continues from there.
+    `prompt` is a string, or a list of strings and content such as images, which is sent unchanged. `deps` is what the
+    agent's own tools and instructions see as `ctx.deps`. Bad data and a failing provider are outcomes (`Rejected`),
+    never exceptions. Without a contract the outcome is the agent's own output, plain text for a spec. `usage_sink`
+    receives the usage, even if the run raises or is cancelled. With `live` the reply is streamed and each chunk
+    awaited; otherwise nothing is streamed. `limits` apply to this run; `allowance` is consulted before each model call.
+    `settings` are model settings for this run, which override the agent's. `history` is the conversation before the
+    prompt. `secrets` are masked in repair prompts. `evidence` is the statistics for an adaptive ladder. `repeated`: the
+    caller retries after provider errors, so the client of the provider does not. `refusals` are the schemas that models
+    refused earlier: they are requested in the prompt, and new ones are added. `tools` are the functions that a spec
+    names. `resumed` holds the calls that an earlier run left undecided, and the decision on each: the run continues
+    from there.
 
     Raises `UsageError` before any model call if the agent cannot be run as described, and `CallsDeferred` if it waits
     for a decision on tool calls. `UsageLimitExceeded`,
@@ -416,9 +417,9 @@ _DONE: Final = "Final result processed."
 
 @dataclass(frozen=True, slots=True)
 class DirectAgent(Generic[T]):
-    """An agent without tools, as its requests go out.
+    """An agent without tools, prepared for its requests.
 
-    `parameters` are those of each request; a value that is not an object is asked for under `key`.
+    `parameters` are sent with each request; a value that is not an object is requested under `key`.
     """
 
     name: str
@@ -645,7 +646,7 @@ class Result:
 class DeferredCall:
     """One deferred tool call, waiting for an approval or for a result from elsewhere.
 
-    `schema` is that of the arguments, where the tool is known; `metadata` is what the tool says about the call.
+    `schema` is the schema of the arguments, if the tool is known; `metadata` is what the tool says about the call.
     """
 
     id: str

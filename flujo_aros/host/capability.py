@@ -80,8 +80,8 @@ class Aros(AbstractCapability[Any]):
     with the reason, the issues, the stages tried, all texts and the usage. A valid output passes unchanged and costs no
     further call. `buffer_stream` holds a streamed reply back until it is complete, so that nothing is shown that is
     repaired later. `capture_content` includes the texts of replies in events and metadata. `clean_history` replaces a
-    repaired reply by the accepted JSON, so that the model does not imitate its own error. `evidence` is the statistics
-    for a ladder with `adaptive=True`, such as those of a journal (`journal.evidence()`).
+    repaired reply by the accepted JSON, so that the model does not imitate its own error. `evidence` supplies the
+    statistics for a ladder with `adaptive=True`, for example `journal.evidence()`.
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
@@ -214,7 +214,7 @@ class Aros(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Find an output tool call in disguise: written as text, or with a wrong name."""
+        """Find an output tool call that was written as text or under a wrong name."""
         run = self._run(ctx)
         exchange = run.exchange
         if exchange.request is None:

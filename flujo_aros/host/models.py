@@ -1,4 +1,4 @@
-"""Models by name: made once and kept, what they support, what a call of them can cost."""
+"""Models by name: each is created once and cached, with what it supports and what a call can cost."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _made_once(name: str) -> Model:
 
 
 class Once:
-    """What was made for the very same objects, which are kept beside it so that their identities stay valid."""
+    """A cache keyed by the identity of objects, which it keeps alive so that their identities stay valid."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -131,7 +131,8 @@ _of_loop: Final[dict[asyncio.AbstractEventLoop, Once]] = {}
 
 
 def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
-    """The result of `make` for these very objects, made once in an event loop: its connections work in no other.
+    """The result of `make` for exactly these objects, made once per event loop, because its connections work in no
+    other loop.
 
     A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
     """
@@ -170,7 +171,7 @@ def counted(name: str) -> bool:
 
 
 def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
-    """The maximum cost of one call of this model in US dollars, or a string that says why it is unknown and what to do.
+    """The maximum cost of one call to this model in US dollars, or a string that says why it is unknown and what to do.
 
     The prompt is assumed to fill the model's whole context window, because its length is not known beforehand.
     `caches` means that prompts may be written to the provider's cache, which may cost more. A model on this machine

@@ -1,6 +1,7 @@
-"""Between a contract and pydantic-ai: contracts as output types, and the text that it expects back from `Aros`.
+"""The link between contracts and pydantic-ai: contracts as output types, and the text that pydantic-ai expects back
+from `Aros`.
 
-pydantic-ai may wrap a value in an object, validates by itself, and returns a value of its own for what it was given.
+pydantic-ai may wrap a value in an object, validates it again, and returns its own version of the value.
 """
 
 from __future__ import annotations
@@ -120,9 +121,9 @@ class PlainValues:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What a text between host and model must contain (`contract`), and how it becomes a value.
+    """The text between host and model: what it must contain (`contract`), and how it becomes a value.
 
-    `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is that of
+    `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is the key of
     the envelope that the host has put around it, if any. A contract of JSON gives plain JSON on the wire; one whose
     payload is text, a block or an event gives its value there, and so does the contract itself (`contract is wanted`)
     where the host asks for no more than the text of a reply.

@@ -1,9 +1,9 @@
 """A request to a model: how it is made without an agent graph, counted and reported, and the form of its output.
 
-An agent of a blueprint has no tools, and neither has an ask of a ladder. Neither needs an agent graph: one request and
-one reading suffice. `request_once` makes the request through pydantic-ai's own direct interface: deadlines, formats of
-the providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what
-it returns.
+An agent of a blueprint without tools, like an ask of a ladder, needs no agent graph: one request and one reading
+suffice. `request_once` makes the request through pydantic-ai's own direct interface: deadlines, formats of the
+providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what it
+returns.
 
 A durable engine puts itself in between with `calls_made_by`. It gets each `Call` and answers with a `ModelResponse`:
 normally by `request_once(call)` inside one step of its own, on recovery with the response that it has recorded, which
@@ -197,9 +197,9 @@ FIRST: Final = "first"
 class ReportedCall:
     """One model call of a run, which happens inside it: its events, and what it has used.
 
-    The agent's own call also waits until the caller's allowance lets it. `response` is what came of the call, as far as
-    it came, and `first_seconds` how long the first piece of a stream took: who makes the call puts them there. A class
-    and not a generator, for speed: there is one for each step, and usually no observer.
+    The agent's own call also waits until the caller's allowance lets it. `response` is the result of the call, as far
+    as it arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. This is a class
+    and not a generator for speed: there is one for each step, and usually no observer.
     """
 
     run: Run
@@ -414,8 +414,8 @@ class SpanResult(AgentRunResult[Any]):
 class AgentSpan:
     """The `invoke_agent` span of a run on the direct path.
 
-    `messages` are those before the run; the runner appends to the same list. `usage` is the run's usage, and `own` that
-    of its own requests, without nested runs, which have their own spans.
+    `messages` are those before the run; the runner appends to the same list. `usage` is the run's usage, and `own` the
+    usage of its own requests, without nested runs, which have their own spans.
     """
 
     settings: InstrumentationSettings
@@ -467,7 +467,7 @@ TOOL: Final = "final_result"
 def schema_request(
     contract: Contract[Any], mode: Literal["native", "prompted", "tool"]
 ) -> tuple[ModelRequestParameters, str | None] | None:
-    """The request parameters that ask for a value of a contract, equal to those of pydantic-ai's own output modes.
+    """The request parameters that ask for a value of a contract, the same as in pydantic-ai's own output modes.
 
     With the key of the envelope around a value that is not an object, because providers require an object. None for a
     schema that no provider accepts.

@@ -221,8 +221,8 @@ def thought_in(
 ) -> ModelResponse | None:
     """The response with the answer found only in its thinking, or None if there is none.
 
-    Some servers put it there, if their reasoning parser finds no end or treats a whole constrained reply as reasoning.
-    Only JSON that satisfies the contract counts, because prose is normal in thinking.
+        Some servers put the answer there if their reasoning parser finds no end or treats a whole constrained reply as
+    reasoning. Only JSON that satisfies the contract counts, because prose is normal in thinking.
     """
     if not response.thinking:
         return None
@@ -486,7 +486,7 @@ def reason_of(error: Exception) -> Reason:
 def retry_after_of(error: Exception) -> float | None:
     """How many seconds to wait according to the provider (`Retry-After`), or None if it does not say.
 
-    If several models failed, it is the shortest wait.
+    If several models failed, the shortest wait counts.
     """
     if isinstance(error, FallbackExceptionGroup):
         waits = [retry_after_of(inner) for inner in error.exceptions]

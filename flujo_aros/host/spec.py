@@ -180,7 +180,7 @@ _FAMILIES: Final = (
 
 
 def mistaken(name: str) -> Hint | None:
-    """What is wrong with the name of a model and what it should be, or None if no error is known.
+    """The error in the name of a model, with the name that was probably meant, or None if no error is known.
 
     >>> mistaken("gpt-4o-mini")
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
@@ -269,7 +269,7 @@ LOCAL_MODEL: Final = "local:smollm2"
 
 
 def mistaken_local(name: str) -> str | None:
-    """What is wrong with the name of a local model, or None if no error is known, as with a path to a file.
+    """The error in the name of a local model, or None if no error is known, as for a path to a file.
 
     A program may serve any name from its own source; the command line cannot.
 

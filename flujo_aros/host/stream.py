@@ -126,7 +126,7 @@ class WatchedModel(WrapperModel):
 
 
 class WatchedStream(StreamedResponse):
-    """The stream of a call, which ends normally where the provider breaks it off.
+    """The stream of a call. It ends normally even if the provider breaks it off.
 
     If the error carries the reply, the part is started again, which for the host replaces what was shown of it. With
     any other error, the reply ends where it is. `final` is the complete reply if it differs from what the provider
@@ -152,7 +152,7 @@ class WatchedStream(StreamedResponse):
         call.run.exchange.stream = self
 
     def conclude(self) -> None:
-        """Nobody reads it any more: what has arrived is the result of its call."""
+        """Stop reading: what has arrived is the result of the call."""
         so_far = self.so_far()
         if self.final is None and self._broken_off:
             self._call.run.broken_off += bool(so_far.parts)  # the host counts no other

@@ -44,7 +44,7 @@ _NO_FIX: Final = "There is no fix: only you know what was meant."
 
 
 class Rule(ABC):
-    """One thing that can be wrong in a blueprint. The docstring of a rule is its documentation.
+    """A kind of problem in a blueprint. The docstring of a rule is its documentation.
 
     Its first line is the summary; then come the sections of `SECTIONS`, each as `## Heading`. A rule is named after the
     pattern that it finds, never after the fix.
@@ -176,7 +176,7 @@ class _Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class Outline:
-    """All steps of one blueprint, nested ones too, in the order of the text."""
+    """All steps of one blueprint, including nested ones, in the order of the text."""
 
     steps: tuple[Located, ...]
 
@@ -270,7 +270,7 @@ class Subject:
 
     @cached_property
     def steps(self) -> tuple[Located, ...]:
-        """Every step, nested ones too, in the order of the text.
+        """Every step, including nested ones, in the order of the text.
 
         One whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is reported.
         """

@@ -1,7 +1,7 @@
 """From the text of a reply to a typed value, without I/O.
 
-What comes in: a text (`read`) or its pieces (`StreamReader`), and a compiled contract. What goes out: `Accepted`
-with every repair, or `Rejected` with the reason.
+The input is a text (`read`) or its chunks (`StreamReader`), and a compiled contract. The output is `Accepted` with
+every repair, or `Rejected` with the reason.
 
 1. `read` takes valid JSON that satisfies the contract as it is: one call of the validator, no search.
 2. `select.Search` reads everything else. It asks its sources in turn, and the first that has an outcome decides: the

@@ -1,4 +1,4 @@
-"""Convert what was written to what the schema wants: each conversion has a name, a risk and a path.
+"""Converts values as written to the types of the schema; each conversion has a name, a risk and a path.
 
 Never at the default risk: rounding, picking the first of many, dropping an item, filling a required field. What does
 not fit becomes an issue; the validator has the last word in any case.

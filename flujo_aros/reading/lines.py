@@ -1,4 +1,4 @@
-"""Read a reply of lines in place of JSON: `key: value` lines, flat or nested as in YAML, or one Markdown list.
+"""Reads replies that are lines instead of JSON: `key: value` lines, flat or nested as in YAML, or one Markdown list.
 
 Only unambiguous lines are read: every required key, each key once, consistent indentation; of a list, all items in one
 row. Anything else gives None, and the reply is rejected: this is not a YAML parser.

@@ -1,4 +1,4 @@
-"""What reading builds: values with their positions in the text, and the log of edits.
+"""The data that reading builds: values with their positions in the text, and the log of edits.
 
 Work follows damage. In a reply with one defect, most containers are valid JSON, and each of these costs one call of the
 C scanner instead of a look at every token. What it finds is a `Scanned` node, which knows its value at once and makes

@@ -1,11 +1,11 @@
 """The tolerant parser: from characters to a tree of nodes that know their position in the text.
 
 One object reads the whole grammar, with an explicit stack of open containers, so that depth is bounded and nothing
-recurses. What is plain JSON is read by one regular expression for each member or element (`_members`, `_elements`);
-everything else takes the careful path, one method for each kind of token.
+recurses. Plain JSON is read by one regular expression for each member or element (`_members`, `_elements`); everything
+else takes the careful path, with one method for each kind of token.
 
-The law of this file: every departure from JSON is logged, with its risk, at the line that makes it; what can be read
-in more than one way is a `Failure`. Values are never completed, dropped or made up: that would be LOSSY.
+The law of this file: every departure from JSON is logged, with its risk, at the line that makes it; text that can be
+read in more than one way is a `Failure`. Values are never completed, dropped or made up: that would be LOSSY.
 
 Work is linear in the text: each look ahead is bounded by a constant, or made at most a fixed number of times.
 

@@ -855,7 +855,7 @@ def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, l
     A score that is not a number is dropped, so are `scores` that are not an object; a kind that is not a string counts
     as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read after the last field that
     counts is dropped. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and
-    anything that names no one stays rejected. Elsewhere it is optional, too.
+    anything that names no one stays rejected. Elsewhere it is also optional.
     """
     if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_OPTIONAL:
         return outcome

@@ -1,4 +1,4 @@
-"""What scalars mean as models write them, and how far each departs from JSON: numbers, dates, choices, booleans.
+"""The meaning of scalars as models write them, and how far each departs from JSON: numbers, dates, choices, booleans.
 
 A choice or a boolean may be one word of a sentence. Only neutral words may occur next to it: the field's own name,
 words that announce an answer, articles, copulas, emphasis, punctuation, the words of the schema's description before a

@@ -1,8 +1,8 @@
-"""Where a string ends.
+"""Finds where a string ends.
 
-A quote ends its string when what follows fits the place: a colon after a key, a comma and the next key (or a closer)
-after a member, a comma and the next element after an element. The known keys of the schema are the best evidence.
-Every look ahead is bounded, so finding an end is linear in the length of the string.
+A quote ends its string when what follows fits the place: a colon after a key, a comma
+and the next key (or a closer) after a member, a comma and the next element after an element. The known keys of the
+schema are the best evidence. Every look ahead is bounded, so finding an end is linear in the length of the string.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What to do when a reply cannot be read: the ladder, as plans that do no I/O.
 
-What comes in is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`.
-What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for each try.
+The input is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`. The
+output is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for each try.
 
 1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
-2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not answer the reason of the rejection,
-   or for which the limits leave no call, is passed; the attempt says why.
+2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not handle the reason of the rejection,
+   or for which the limits leave no call, is skipped; the attempt says why.
 3. A stage (a frozen pydantic model in `stages`, derived from `Rung`) returns a *plan*: a generator that yields an
    `Ask` and is sent a `Reply`. The driver of the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
@@ -17,7 +17,7 @@ Laws, and where they hold:
 - a repair neither changes a value that was right nor invents one that the output does not hold (`fidelity`);
 - a value that repeats the example of the prompt does not count as an answer (`fidelity`);
 - stages and calls stay within the limits, and usage of every call is counted (`ladder`);
-- secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
+- no prompt contains a secret, and secrets are restored unchanged (`flujo_aros.redaction`).
 """
 
 from flujo_aros.recovery.fidelity import (

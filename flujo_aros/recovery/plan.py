@@ -189,11 +189,11 @@ class Task(Generic[T]):
 class Past:
     """What a stage knows of the recovery so far.
 
-    `first` is the rejection of the model's own reply, and `latest` that of the latest reply to any stage. `current` is
-    the one that the stages handle: the first, or that of the same reply once completed. `spoken` is that of the latest
-    answer to the question of the run; repairs and extractions do not count. `was_enforced` means that a stage has asked
-    the question again with the schema enforced, and got a reply; `asks_again` that a later stage will ask it again, and
-    `asks_enforced` that it will do so with the schema enforced.
+    `first` is the rejection of the model's own reply, and `latest` the rejection of the latest reply to any stage.
+    `current` is the rejection that the stages handle: the first one, or the rejection of the same reply after it was
+    completed. `spoken` is the rejection of the latest answer to the question of the run; repairs and extractions do not
+    count. `was_enforced` means that a stage has asked the question again with the schema enforced, and got a reply;
+    `asks_again` that a later stage will ask it again, and `asks_enforced` that it will do so with the schema enforced.
     """
 
     first: Rejected

@@ -1,8 +1,8 @@
 """The stages of a ladder, in three groups.
 
-`Retry`, `Constrain`, `Escalate`, `Resume` and `Simplify` put the question again: in the same conversation, with the
-schema enforced, to another model, with more room, or for a flat object. `Extract`, `LlmRepair` and `Patch` go by what
-was written: a model that sees only that extracts, repairs or patches the value. `Salvage`, `Synthesize` and `Degrade`
+`Retry`, `Constrain`, `Escalate`, `Resume` and `Simplify` ask the question again: in the same conversation, with the
+schema enforced, to another model, with more room, or for a flat object. `Extract`, `LlmRepair` and `Patch` work on the
+reply: a model that sees only the reply extracts, repairs or patches the value. `Salvage`, `Synthesize` and `Degrade`
 make no call: valid items are kept, a block or an event is completed, or the plain text is returned.
 """
 
@@ -105,7 +105,7 @@ class Retry(Rung):
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
-        """If the provider can enforce the schema, was not asked to, and the schema rules out the error.
+        """Whether the provider can enforce the schema, was not asked to, and the schema rules out the error.
 
         An objection of a check or of a Python type is not ruled out that way, so the model must see it.
         """

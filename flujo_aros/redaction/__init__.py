@@ -1,8 +1,8 @@
 """Finds secrets in text and values, and hides them: the lowest layer, used wherever text leaves the process.
 
-What goes in is a string that is about to be printed, logged, journalled or sent to a model; what comes out is the
-same string with a label such as `[secret-1]` in place of each secret. A `Vault` remembers the secret of each label,
-so that a reply that copies the label can be restored.
+The input is a string that is about to be printed, logged, journalled or sent to a model; the output is the same string
+with a label such as `[secret-1]` in place of each secret. A `Vault` remembers the secret of each label, so that a reply
+that copies the label can be restored.
 
 A value is secret for one of two reasons (`kinds`):
 

@@ -69,7 +69,7 @@ def _computed(default: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRun:
-    """One run. `status` is that of the `RunResult`, or `running`, or `lost`: its process is gone."""
+    """One run. `status` is the status of the `RunResult`, or `running`, or `lost`: its process is gone."""
 
     run_id: str
     pipeline: Masked
@@ -93,8 +93,8 @@ class JournalRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalStep:
-    """One step. `status` is that of the `StepResult`; `running` while it has not settled, or `lost`: its process ended
-    before it did; or `resumed`: it had paused, and the run has continued since.
+    """One step. `status` is the status of the `StepResult`; `running` while it has not settled, or `lost`: its process
+    ended before it did; or `resumed`: it had paused, and the run has continued since.
 
     `input` is the argument of a function, `output` the result of a step without a reading: JSON, or the string itself.
     """

@@ -81,7 +81,7 @@ class LocalChatModel(OpenAIChatModel):
     def prepare_request(
         self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> tuple[ModelSettings | None, ModelRequestParameters]:
-        """As in the base class, but tools that the model would never see are an error."""
+        """As in the base class, but raises an error for tools that the model would never see."""
         if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
             raise UserError(
                 f"The chat template of the local model {self.model_name} has no place for tools: "

@@ -141,7 +141,7 @@ class LocalServer:
         return True
 
     def kill(self) -> None:
-        """Kill it, which it cannot refuse; it has nothing to save. Returns at once."""
+        """Kill the process immediately; it has no state to save. Returns at once."""
         self._process.kill()
 
     async def stop(self) -> None:

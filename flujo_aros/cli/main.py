@@ -134,6 +134,11 @@ def main() -> None:
         words = StringIO()
         if getattr(error, "possibilities", None):  # its own are any names that begin with "--"
             error.possibilities = get_close_matches(error.option_name, error.possibilities, 1, 0.8)
+        takes = (
+            {name for each in error.ctx.command.params for name in each.opts} if error.ctx is not None else set[str]()
+        )
+        if "extra argument" in error.message and "--input" in takes:
+            error.message += "; give the input as an option: --input TEXT"
         error.show(words)
         said = words.getvalue().replace("Value error, ", "", 1)  # pydantic's
         sys.stderr.write(for_people(said))  # the argument may be the name of a file

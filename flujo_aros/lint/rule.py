@@ -230,8 +230,10 @@ class Outline:
         return (child for child in self.children(step) if self._placed[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
-        """The step that runs next in the same list."""
+        """The step that runs next in the same list; none after a reading, which the step around it uses."""
         place = self._placed[step.path]
+        if sequence_of(step).endswith(".readings"):
+            return None
         return place.row[place.at + 1] if place.at + 1 < len(place.row) else None
 
     def before(self, step: Located) -> Sequence[Located]:

@@ -135,7 +135,9 @@ def known_options(cls: _C) -> _C:
     def init(self: Any, *args: Any, **options: Any) -> None:
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
-            raise TypeError(f"{cls.__name__} has no option {name!r}{nearest(name, names)}")
+            takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
+            meant = f"; give it to {takers}" if takers else nearest(name, names)
+            raise TypeError(f"{cls.__name__} has no option {name!r}{meant}")
         made(self, *args, **options)
 
     cast("Any", cls).__init__ = init
@@ -144,6 +146,12 @@ def known_options(cls: _C) -> _C:
         cast("Any", cls).__repr__ = _short
     _checked.add(cls)
     return cls
+
+
+def _methods_with(cls: type, name: str) -> list[str]:
+    """The public methods of a class that take an option of this name."""
+    found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
+    return [each for each, made in found if name in inspect.signature(made).parameters]
 
 
 _CLIPPED: Final = reprlib.Repr()

@@ -137,6 +137,11 @@ class Frame:
         self.edits = edits
         """How many edits there were before it; -1 once it holds a container that is not valid JSON."""
 
+    @property
+    def closer(self) -> str:
+        """The bracket that ends it."""
+        return "}" if self.kind == OBJECT else "]"
+
 
 class Parser:
     """Reads one value from the opening bracket at `start`, guided by the expected shape."""
@@ -387,24 +392,12 @@ class Parser:
             raise NeedMoreInput
 
     def _careful_member(self, frame: Frame) -> bool:
-        if self.growing:
-            self._await_member(frame)
-        self._skip()
-        text, pos = self.text, self.pos
-        char = text[pos : pos + 1]
-        if char == "}":
-            self._note_trailing_comma(frame)
-            return self._end_here("}")
-        if not char:
-            return self._end_of_text()
-        if char == "]":
-            return self._mismatch(char)
-        if grammar.ELLIPSIS.match(text, pos):
+        if not self._begins_item(frame):
+            return False
+        pos = self.pos
+        if grammar.ELLIPSIS.match(self.text, pos):
             raise self._stop("an ellipsis stands for omitted content", "elided")
-        if char == ",":
-            self._extra_commas()
-            return self._careful_member(frame)
-        if char == "{":
+        if self.text[pos] == "{":
             return self._brace_for_key(frame)
         mark = len(self.edits)
         frame.key, frame.key_at = self._key(frame), pos
@@ -459,7 +452,7 @@ class Parser:
             self._log("extra-opener", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
             return self._careful_member(frame)
-        raise self._stop(f"expected a key, found {self.text[self.pos : self.pos + 20]!r}", "unexpected")
+        raise self._expected("a key")
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -499,21 +492,11 @@ class Parser:
                 self.pos, self.comma = end + 1, end
 
     def _careful_element(self, frame: Frame) -> bool:
-        self._skip()
-        char = self.text[self.pos : self.pos + 1]
-        if char == "]":
-            self._note_trailing_comma(frame)
-            return self._end_here("]")
-        if not char:
-            return self._end_of_text()
-        if char == "}":
-            return self._mismatch(char)
-        if char == ",":
-            self._extra_commas()
-            return self._careful_element(frame)
+        if not self._begins_item(frame):
+            return False
         if self._belongs_outside(frame):
             return self._close_before_key(frame)
-        if char == "0":
+        if self.text[self.pos] == "0":
             self._need(self.pos + 3)
         if self.text[self.pos - 1] == "," and grammar.GROUP.match(self.text, self.pos):
             raise self._stop("digits that belong to the number before the comma", "digit-groups")
@@ -585,13 +568,13 @@ class Parser:
             if pos + 200 >= len(text) and ":" not in text[pos:]:
                 self._need(len(text))
                 self._end_of_text_stop("a key")
-            raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")
+            raise self._expected("a key")
         self.pos = bare.end()
         if self.text[self.pos : self.pos + 1] in ('"', "'", "”", "’", "`"):
             self.pos += 1
         key = self._whole_characters(unescape(bare[0].strip()), pos)
         if len(key) > 80 or key.count(" ") > 4:
-            raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
+            raise self._expected("a key", key)
         self._log("unquoted-key", INFERRED, pos, self.pos, key)
         return self._colon(key)
 
@@ -674,7 +657,7 @@ class Parser:
         if close is None:
             self._need(start + 4_000)
         if close is None or node is None:
-            raise self._stop(f"expected a value, found {self.text[start : start + 20]!r}", "unexpected", at=start)
+            raise self._expected("a value", at=start)
         self.pos = close.end()
         self._log("call-around", INFERRED, start, self.pos, str(node.value))
         return node
@@ -780,16 +763,14 @@ class Parser:
                 or self._behind_bare_word()
                 or grammar.KEY_IN_TEXT.search(text, max(0, pos - _NEAR), pos)
             ):
-                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
+                raise self._expected("a value", raw, at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)
         if at_end:
             self.cut = True
-        elif raw[-1:] in _OTHER_ENDS and not grammar.FEET.fullmatch(raw):
-            if _in_pairs(raw):
-                return self._word(raw, pos, shape, at_end=at_end)
+        elif raw[-1:] in _OTHER_ENDS and not grammar.FEET.fullmatch(raw) and not _in_pairs(raw):
             if not grammar.LOST_BEGIN.fullmatch(raw):
-                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
+                raise self._expected("a value", raw, at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw[:-1])
             return Node(STRING, raw[:-1], pos, self.pos)
         return self._word(raw, pos, shape, at_end=at_end)
@@ -811,11 +792,11 @@ class Parser:
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
             return self._not_finite(raw, pos, f"{raw} is not a JSON number")
         if raw[:1] in ":=" or not any(map(str.isalnum, raw)):
-            raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
+            raise self._expected("a value", self.text[pos : pos + 20])
         if at_end:
             self._log("truncated", LOSSY, pos, end, raw)
         elif any(mark in raw for mark in '{["') or grammar.ELLIPSIS.search(raw) or grammar.GLUED.match(raw):
-            raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
+            raise self._expected("a value", raw)
         else:
             self._log("unquoted-value", INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
@@ -914,7 +895,10 @@ class Parser:
             if char != ",":
                 self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos
-            return self._after_comma(closer, pos)
+            begins = self._begins_item(self.stack[-1])
+            if begins and text.startswith("```", self.pos):
+                raise self._stop("nothing follows the comma", "unexpected")
+            return begins
         if char in ("}", "]"):
             return self._mismatch(char)
         if char == "`":
@@ -964,32 +948,26 @@ class Parser:
             return True
         return None
 
-    def _after_comma(self, closer: str, comma: int) -> bool:
-        self._skip()
-        self._extra_commas()
-        char = self.text[self.pos : self.pos + 1]
-        if char in ("}", "]"):
-            self._log("trailing-comma", LOSSLESS, comma, comma + 1, "")
-            return self._end_here(closer) if char == closer else self._mismatch(char)
-        if not char:
-            return self._end_of_text()
-        if grammar.ELLIPSIS.match(self.text, self.pos):
-            raise self._stop("an ellipsis stands for omitted content", "elided")
-        if self.text.startswith("```", self.pos):
-            raise self._stop("nothing follows the comma", "unexpected")
-        return True
-
-    def _note_trailing_comma(self, frame: Frame) -> None:
-        last = frame.items[-1] if frame.items else None
-        end = last.node.end if isinstance(last, Member) else last.end if isinstance(last, Node) else len(self.text)
-        if self.comma >= end:
-            self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
-
-    def _extra_commas(self) -> None:
-        while self.text[self.pos : self.pos + 1] == ",":
+    def _begins_item(self, frame: Frame) -> bool:
+        """Move to the next item, over blanks and superfluous commas. False if the container ended instead."""
+        while True:
+            if self.growing and frame.kind == OBJECT:
+                self._await_member(frame)
+            self._skip()
+            char = self.text[self.pos : self.pos + 1]
+            if char != ",":
+                break
             self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
-            self._skip()
+        if not char:
+            return self._end_of_text()
+        if char not in "}]":
+            return True
+        last = frame.items[-1] if frame.items else None
+        node = last.node if isinstance(last, Member) else last
+        if node is not None and self.comma >= node.end:
+            self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
+        return self._end_here(char) if char == frame.closer else self._mismatch(char)
 
     # --- containers ---------------------------------------------------------------------------------------------------
 
@@ -1129,12 +1107,16 @@ class Parser:
         """The text is over and containers are still open: their closing brackets are missing, or the text was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
-        closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
+        closers = self._closers()
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
         self.cut = self.cut or not seen_end
         while self.stack:
             self._pop()
         return False
+
+    def _closers(self) -> str:
+        """The brackets that end all open containers."""
+        return "".join(frame.closer for frame in reversed(self.stack))
 
     def _is_whole(self) -> bool:
         """Whether only closing brackets are missing in a complete reply. After a comma, a field may be missing too."""
@@ -1154,19 +1136,18 @@ class Parser:
         """
         left = self._surplus(self.pos + 1)
         depth = len(self.stack)
-        around = "}" if depth > 1 and self.stack[-2].kind == OBJECT else "]"
         if left == depth - 1:
-            self._log("wrong-closer", INFERRED, self.pos, self.pos + 1, "}" if char == "]" else "]")
+            self._log("wrong-closer", INFERRED, self.pos, self.pos + 1, self.stack[-1].closer)
             self._close()
             return False
-        if depth > 1 and around == char and left == depth - 2:
-            self._log("missing-closer", INFERRED, self.pos, self.pos, "}" if char == "]" else "]")
+        if depth > 1 and self.stack[-2].closer == char and left == depth - 2:
+            self._log("missing-closer", INFERRED, self.pos, self.pos, self.stack[-1].closer)
             self._pop()
             return False
         if left == depth:
             self._log("extra-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
-            return self._separator("}" if self.stack[-1].kind == OBJECT else "]")
+            return self._separator(self.stack[-1].closer)
         raise self._stop(f"{char!r} closes no open bracket", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
@@ -1233,7 +1214,7 @@ class Parser:
 
     def _comment_end(self, comment: re.Match[str]) -> int:
         """The end of a comment: before the closers on its line, if no others are missing and nothing follows."""
-        closers = "".join("}" if frame.kind == OBJECT else "]" for frame in reversed(self.stack))
+        closers = self._closers()
         last = _CLOSERS_OF_LINE.search(comment[0])
         unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
         if last is None or unquoted or not closers or comment[0].startswith(("/*", "<!--")):
@@ -1313,6 +1294,10 @@ class Parser:
 
     def _stop(self, message: str, code: str, reason: Reason = Reason.MALFORMED, *, at: int | None = None) -> Stop:
         return Stop(Failure(reason, code, message, self.pos if at is None else at))
+
+    def _expected(self, wanted: str, found: str = "", *, at: int | None = None) -> Stop:
+        at = self.pos if at is None else at
+        return self._stop(f"expected {wanted}, found {found[:40] or self.text[at : at + 20]!r}", "unexpected", at=at)
 
     def _end_of_text_stop(self, missing: str) -> None:
         raise self._stop(f"the text ends where {missing} is expected", "truncated", Reason.TRUNCATED, at=len(self.text))

@@ -478,6 +478,20 @@ def test_streamed_text_gives_the_nodes_that_the_whole_text_gives(text: str, is_s
     assert isinstance(parsed.node, Scanned) is is_scanned
 
 
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ('{"low": 7, ], "high": 9}', ["trailing-comma", "extra-closer"]),
+        ("[7, }, 9]", ["trailing-comma", "extra-closer"]),
+        ('{"low": 7,}, "high": 9}', ["trailing-comma", "early-closer"]),
+    ],
+)
+def test_behind_a_superfluous_closer_no_comma_counts_as_missing_that_is_there(text: str, codes: list[str]) -> None:
+    outcome = read(text, {})
+    assert isinstance(outcome, Accepted)
+    assert [repair.code for repair in outcome.repairs] == codes
+
+
 def _tree(node: Node) -> Any:
     """A node and all below it, written out."""
     parts = node.value

@@ -18,6 +18,7 @@ from yaml.reader import ReaderError
 
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, Suggestion, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.spelling import short
 
 _LEVEL: Final = (
     "this line does not continue the lines above: indent it exactly like its neighbours, and look "
@@ -355,7 +356,7 @@ class _Reading:
             node = self.scalar(event, place)
         else:
             if event.tag not in (None, "!", f"{_TAG}{'map' if kind is yaml.MappingStartEvent else 'seq'}"):
-                self.note(place, f"the tag {_short(event.tag)} is not allowed")
+                self.note(place, f"the tag {short(event.tag)} is not allowed")
             held, keys, last = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(place, depth)
             if event.flow_style:  # the parser ends a block where the next thing begins, comments included
                 self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
@@ -392,7 +393,7 @@ class _Reading:
                 self.note(*self.no_key(mark.index, here))
             elif name in keys:
                 hint = "; another step begins with `- `" if name in _FIRST_OF_STEPS else ""
-                again = f"duplicate key {_short(name)}; it is already defined on line {keys[name].line}{hint}"
+                again = f"duplicate key {short(name)}; it is already defined on line {keys[name].line}{hint}"
                 self.note(here, again)
             else:
                 keys[name], members[name] = here, value
@@ -481,7 +482,7 @@ class _Reading:
         if kind == "str" and not _SURROGATE.search(text):
             return text
         if kind not in _READERS:
-            self.note(place, f"the tag {_short(tag or '')} is not allowed")
+            self.note(place, f"the tag {short(tag or '')} is not allowed")
         elif _SURROGATE.search(text):
             self.note(place, "not valid YAML: this string contains a lone surrogate (half of a character)")
         else:
@@ -508,11 +509,6 @@ def read_scalar(text: str) -> Scalar:
     """
     kind = _kind_of(text)
     return text if kind in ("str", "merge") or len(text) > _MAX_DIGITS else _READERS[kind](text)
-
-
-def _short(text: str) -> str:
-    """A string in quotes, shortened for display."""
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _read_bool(text: str) -> bool:

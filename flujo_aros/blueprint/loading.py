@@ -35,7 +35,7 @@ from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME, is_d
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
-from flujo_aros.spelling import nearest, only_near, short
+from flujo_aros.spelling import clip, nearest, only_near, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
@@ -50,7 +50,7 @@ def kept_short(message: str) -> str:
     if len(message) <= _LONG:
         return message
     message = _LONG_WORD.sub(lambda found: f"{found[0][:60]}…", message)
-    return message if len(message) <= 2 * _LONG else f"{message[: 2 * _LONG]}…"
+    return clip(message, 2 * _LONG)
 
 
 def code_at(place: Place | None) -> Code:

@@ -31,6 +31,7 @@ from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.settings import read_settings
+from flujo_aros.spelling import clip
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
 from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
 
@@ -428,8 +429,7 @@ def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
 
 
 def _shown(said: dict[str, Any]) -> str:
-    text = json.dumps(said["value"], ensure_ascii=False) if "value" in said else "absent"
-    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
+    return clip(json.dumps(said["value"], ensure_ascii=False), _MOST) if "value" in said else "absent"
 
 
 def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import as_plain
+from flujo_aros.spelling import clip
 from flujo_aros.usage import Usage
 
 
@@ -474,5 +475,4 @@ def _place(path: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(as_plain(value), ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return clip(json.dumps(as_plain(value), ensure_ascii=False), 60)

@@ -23,6 +23,7 @@ from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
+from flujo_aros.spelling import clip
 
 if TYPE_CHECKING:
     from flujo_aros.host import Decision, Deferral
@@ -220,8 +221,7 @@ def _call(key: str, call: DeferredToolCall) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return clip(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
 def _schema(calls: Sequence[DeferredToolCall]) -> dict[str, Any]:

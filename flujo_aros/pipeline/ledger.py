@@ -37,6 +37,7 @@ from flujo_aros.pipeline.results import (
     in_order,
     run_status,
 )
+from flujo_aros.spelling import clip
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def sentence_of(raised: BaseException) -> str:
         sentence = f"{kind}: {text}" if text else kind
     else:
         sentence = f"cancelled: {text}" if text else "cancelled"
-    return sentence if len(sentence) <= _MAX_ERROR_CHARS else f"{sentence[:_MAX_ERROR_CHARS]}…"
+    return clip(sentence, _MAX_ERROR_CHARS)
 
 
 def emit_run_finished(finish: Finish, ended: RunResult) -> None:

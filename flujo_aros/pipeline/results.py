@@ -20,6 +20,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
+from flujo_aros.spelling import clip
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -571,7 +572,7 @@ def _row(cells: tuple[str, ...], tag: str) -> str:
 
 def _pretty(output: object) -> str:
     text = output if isinstance(output, str) else json.dumps(as_plain(output), ensure_ascii=False, indent=2)
-    return escape(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+    return escape(clip(text, _LONGEST))
 
 
 def _hidden(message: str) -> str:

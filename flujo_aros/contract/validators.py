@@ -212,8 +212,12 @@ class TypeValues(Generic[T]):
         self.json_schema: JsonSchema = {}
         if isinstance(like, (int, float, list, tuple, set, str)):
             words = "give a type such as a pydantic model, a JSON Schema as a dict, or an Output.*"
-            words = f"give the type {like} itself, not its name" if isinstance(like, str) else words
+            if isinstance(like, str):
+                is_name = like.isidentifier()
+                words = f"give the type {like} itself, not its name" if is_name else f"{words}; the text comes first"
             raise ContractError(f"{like!r} cannot be used as a contract: {words}")
+        if isinstance(like, BaseModel):
+            raise ContractError(f"{like!r} cannot be used as a contract: give the class {type(like).__name__} itself")
         try:
             self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)
             self.json_schema = self.adapter.json_schema()

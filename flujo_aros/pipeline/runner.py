@@ -244,7 +244,9 @@ class Runner(Generic[T]):
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
             found = type(cast("object", pipeline)).__name__
-            raise UsageError(f"Runner takes a Pipeline or a step, not {found}: use Pipeline([step, …])")
+            raise UsageError(
+                f"Runner takes a Pipeline or a step, not {found}: use Pipeline([step, …]), or load_blueprint(file)"
+            )
         refuse_wrong(
             "Runner",
             _OPTIONS,

@@ -640,7 +640,12 @@ REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<
 
 
 _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
-_AGENT: Final = Option("special", "an AgentSpec or an Agent", fits=lambda value: any(fits(value) for fits in _IS_AGENT))
+_AGENT: Final = Option(
+    "special",
+    "an AgentSpec or an Agent",
+    'AgentSpec(model="openai:gpt-4o-mini") makes one, and a function is a Call',
+    fits=lambda value: any(fits(value) for fits in _IS_AGENT),
+)
 _PROCESSING: Final = Option("special", "a Processing", "use `Processing(stages=[…])`", fits=is_a("Processing"))
 _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstance(value, str) and value.strip() != "")
 

@@ -245,6 +245,10 @@ def test_a_reference_that_points_to_nothing_is_reported_at_its_place() -> None:
 
 
 def test_the_name_of_a_type_is_not_a_contract() -> None:
+    with pytest.raises(ContractError, match=r"give a type .*; the text comes first"):
+        read("{}", '{"a": 1}')  # type: ignore[call-overload]  # as a user might
+    with pytest.raises(ContractError, match="give the class Order itself"):
+        read("{}", Order(sku="a"))  # type: ignore[call-overload]  # as a user might
     with pytest.raises(ContractError, match="give the type Order itself, not its name"):
         read("{}", "Order")  # type: ignore[call-overload]  # as a user might
 

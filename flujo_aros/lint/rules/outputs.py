@@ -27,8 +27,9 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
     ## What it does
 
     Finds agent steps with a schema, of the step or of its agent, whose `processing` does not set `structured_output`.
-    The schema is still enforced, because it is promoted from the agent to the step. It is a warning if
-    `structured_output: off` or `enforcement: off` turns it off.
+    The schema is still enforced, because the step takes it over from its agent: the fix, `structured_output: auto`,
+    only says so, and the step runs as before. It is a warning if `structured_output: off` or `enforcement: off` turns
+    it off.
 
     ## Why is this bad
 

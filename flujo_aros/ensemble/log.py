@@ -31,7 +31,7 @@ _OWN: Final = object()
 class LogEvent:
     """One event. `id` counts from 1 within its log; `actor` is an agent, `user` or `conductor`.
 
-    `payload` contains `text` and further fields. `meta` contains model, trust, usage and measures.
+    `payload` contains `text` and further fields. `meta` contains the model, the trust, the usage and the measures.
     """
 
     id: int

@@ -980,7 +980,7 @@ class Search(Generic[T]):
         ]
         if not rivals:
             return None
-        words = "it has another answer that does not fit"
+        words = "the reply has another answer that does not fit"
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import Observer
 from flujo_aros.host import instrument_agents
 from flujo_aros.recovery import Evidence
+from flujo_aros.redaction import without_secrets
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import DEFAULT, file_of, is_off, open_journal
 from flujo_aros.telemetry.otel import OpenTelemetry
 
+_log: Final = logging.getLogger("flujo_aros.telemetry")
 _PATIENCE: Final = 2.0
 """Seconds to wait for a collector that does not answer, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise: a command
 that has done its work should end.
@@ -63,8 +65,6 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
-    # Only what was finally lost is logged, not each attempt to reach a collector.
-    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     has_timeout = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in environment)
     patience = None if has_timeout else _PATIENCE
     resource = Resource.create()
@@ -84,14 +84,45 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
 
     @contextmanager
     def sending() -> Generator[OpenTelemetry]:
-        try:
-            yield OpenTelemetry(traces, meters, content=content)
-        finally:
-            with ThreadPoolExecutor(2) as pool:  # the rest of both, concurrently
-                pool.submit(traces.shutdown)
-                pool.submit(meters.shutdown)
+        with _reporting_losses([environment[name] for name in _ENDPOINTS if environment.get(name)]):
+            try:
+                yield OpenTelemetry(traces, meters, content=content)
+            finally:
+                with ThreadPoolExecutor(2) as pool:  # the rest of both, concurrently
+                    pool.submit(traces.shutdown)
+                    pool.submit(meters.shutdown)
 
     return sending()
+
+
+@contextmanager
+def _reporting_losses(endpoints: Sequence[str]) -> Generator[None]:
+    """While the block runs, one line of our own, with the address, replaces the lines of the exporters."""
+    theirs = logging.getLogger("opentelemetry.exporter")
+    reporting = _Losses(" and ".join(dict.fromkeys(endpoints)))
+    was = theirs.level, theirs.propagate
+    theirs.setLevel(logging.ERROR)  # what was finally lost, not each attempt to reach a collector
+    theirs.propagate = False
+    theirs.addHandler(reporting)
+    try:
+        yield
+    finally:
+        theirs.removeHandler(reporting)
+        theirs.level, theirs.propagate = was
+
+
+class _Losses(logging.Handler):
+    """Reports the first error of an exporter."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._reported = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._reported:
+            self._reported = True
+            _log.warning("telemetry was not sent to %s: %s", self._endpoint, without_secrets(record.getMessage()))
 
 
 def _exporters(variable: str, environment: Mapping[str, str]) -> set[str]:

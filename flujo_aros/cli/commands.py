@@ -516,8 +516,8 @@ class Replay(Command, Deps, module="runs"):
     Under another contract or ladder, without any model call.
 
     Reports where a reply would be needed that was not recorded. The checks of the blueprint are applied again;
-    a check that is a function needs --allow for its module; --deps has no effect. Exit code 0 if every reply gives a value, and none of
-    them was rejected by a check that could not be applied.
+    a check that is a function needs --allow for its module; --deps has no effect. Exit code 0 if every reply gives a
+    value, and none of them was rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """

@@ -558,6 +558,8 @@ _RANGE: Final = re.compile(r"\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
+_OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
+"""West of Greenwich, where people live; anything else behind a time is a later time: `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _BEGIN: Final = "0123456789Pp+. -"
 """How such a string begins."""
@@ -580,7 +582,7 @@ def is_misread(text: str, form: str) -> bool:
     if _DATED_RANGE.match(text):
         return True
     offset = _DATED_OFFSET.match(text)
-    return offset is not None and offset[2] > _NO_OFFSET
+    return offset is not None and (offset[2] > _NO_OFFSET or offset[1] < offset[2] not in _OFFSETS)
 
 
 _TIME_FORMS: Final = {

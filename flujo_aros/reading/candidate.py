@@ -41,7 +41,7 @@ from flujo_aros.contract import (
     parse_json,
     path_of,
 )
-from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash
+from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash, place_of, value_at
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
@@ -65,9 +65,9 @@ from flujo_aros.reading.node import (
     worst,
 )
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
-from flujo_aros.reading.partial import NOTHING, JsonPreview
+from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT, Phrases
-from flujo_aros.reading.scalars import Scale, is_placeholder, name_words, read_amount
+from flujo_aros.reading.scalars import Scale, contradicts_currency, is_placeholder, name_words, read_amount
 
 T = TypeVar("T")
 
@@ -340,7 +340,11 @@ def judge(
         )
     if over:
         return over_the_ceiling(candidate, over)
-    return _validate(candidate, coercion.value, contract, ceiling)
+    _validate(candidate, coercion.value, contract, ceiling)
+    if candidate.valid is not None and (other := _other_currency(candidate, text)) is not None:
+        candidate.valid = None
+        return candidate.lose(Reason.AMBIGUOUS, other)
+    return candidate
 
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
@@ -372,7 +376,8 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
     for misfit, node in zip(misfits, nodes, strict=True):
         misfit.holder[misfit.key] = coercion.value(node, misfit.shape, misfit.path)
-    listed = any(edit.code in LIST_CODES for edit in coercion.edits)  # that depends on the items next to it, too
+    # These depend on the values next to them, too.
+    listed = any(edit.code in LIST_CODES or edit.code == "currency" for edit in coercion.edits)
     if coercion.issues or listed or (worst(coercion.edits) or Risk.LOSSLESS) > ceiling:
         return False
     verdict = contract.validate(value)
@@ -538,6 +543,22 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         return over_the_ceiling(candidate, candidate.edits[-late:])
     candidate.valid = verdict
     return candidate
+
+
+def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
+    """An amount in a currency that the value does not state: `"€12.50"` beside `"currency": "USD"`, or beside null."""
+    paid = [edit for edit in candidate.edits if edit.code == "currency"]
+    value = as_json(candidate.valid.value, None) if paid and candidate.valid is not None else None
+    for edit in paid:
+        of_text = place_of(edit.path) if isinstance(edit.path, str) else None
+        place = of_text or steps_of(edit, candidate.node, candidate.names)
+        for depth in range(len(place)):
+            here = value_at(value, place[:depth])
+            for key, said in here.items() if is_dict(here) else ():
+                if key != place[depth] and contradicts_currency(text[edit.start : edit.end], key, said):
+                    words = f"the amount {text[edit.start : edit.end][:40]} is in another currency than {key!r} says"
+                    return Issue(path_of(place), "ambiguous", words)
+    return None
 
 
 def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) -> list[Edit]:

@@ -462,6 +462,27 @@ def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
     return not units and (not named or sign in named)
 
 
+def contradicts_currency(amount: str, key: str, said: object) -> bool:
+    """Whether the value of a key for currencies is not the currency of an amount: `€12.50` and `USD`, or null.
+
+    >>> [contradicts_currency("$5", key, "EUR") for key in ("currency", "city")]
+    [True, False]
+    """
+    if _CURRENCY_KEYS.isdisjoint(name_words(key)) or not (said is None or isinstance(said, str)):
+        return False
+    named = _SIGNS.get(_squeezed(said or "").strip("."))
+    if said and named is None:
+        return False
+    signs = {sign: _SIGNS[sign] for part in _NO_SIGN.split(amount) if (sign := _squeezed(part)) in _SIGNS}
+    return any(name != named and named not in _SHARED_SIGNS.get(sign, ()) for sign, name in signs.items())
+
+
+_CURRENCY_KEYS: Final = frozenset(("currency", "währung", "waehrung", "devise", "moneda", "divisa", "valuta", "moeda"))
+_NO_SIGN: Final = expression(r"[\d.,'’\"+_-]+")
+_SHARED_SIGNS: Final = {"$": ("cad", "aud", "nzd", "mxn"), "¥": ("cny",), "￥": ("cny",)}
+"""Signs of several currencies."""
+
+
 def _fraction(text: str, scale: Scale) -> Amount | None:
     vulgar = _VULGAR.match(text)
     if vulgar is not None:

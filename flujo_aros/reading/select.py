@@ -362,7 +362,10 @@ class Search(Generic[T]):
         end = max(candidate.end, candidate.start + 1)
         self.at = self.before = end
         self.budget -= end - candidate.start + 64
-        is_prose = fits and candidate.rank == INLINE and self._is_prose(candidate)
+        if fits:
+            is_prose = candidate.rank == INLINE and self._is_prose(candidate)
+        else:
+            is_prose = is_citation(self.text, candidate.start, candidate.end)
         counts = not is_prose and not is_quoted(self.text, candidate.start, candidate.end)
         if counts:
             self.found.append(candidate)
@@ -374,7 +377,8 @@ class Search(Generic[T]):
         """Whether brackets amid words are empty, or hold a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
-            return True
+            announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
+            return self.growing or not (announced and self._is_list()) or has_words(self.text[end:])
         return (self.shape.anything or "," not in self.text[start:end]) and is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
@@ -924,6 +928,9 @@ class Search(Generic[T]):
             return collected
         value = _value_of(chosen)
         others = [c for c in meant if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
+        if self._is_list() and any(self._is_another_item(c, chosen) for c in others):
+            words = "another item follows the list, or stands beside the only one"
+            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if any(c.rank == best for c in others):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
                 words = "it has several answers, and the last one may have been cut off"
@@ -1014,6 +1021,14 @@ class Search(Generic[T]):
 
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
+
+    def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
+        """Whether this is one item that the chosen list lacks: below the list, or beside its only item."""
+        if self.text[candidate.start] != "{" or chosen.replaces or chosen.rank == candidate.rank:
+            return False
+        items, item = _value_of(chosen), _value_of(candidate)
+        held = is_list(items) and is_list(item) and all(part in items for part in item)
+        return not held and (self.text[chosen.start] == "{" or candidate.start > chosen.start)
 
     def _in_lines(self, group: Sequence[Candidate[T]]) -> bool:
         """JSON Lines, or values separated by commas, for a contract that accepts any JSON."""

@@ -202,6 +202,38 @@ _GROUPS: Final = (
     "id=identifier",
     "limit max_result top_k page_size",
     "argument=args=parameter=param",
+    # common fields in German, French, Spanish, Italian and Portuguese
+    "note notiz notizen anmerkung anmerkungen bemerkung bemerkungen hinweis kommentar remarque commentaire nota",
+    "note observacion observaciones comentario osservazione observacao",
+    "city stadt wohnort ville ciudad citta cidade",
+    "assignee zugewiesen zustandig bearbeiter asignado responsable assegnato",
+    "email courriel correo",
+    "phone telefon telefonnummer telefono handy",
+    "age alter edad idade",
+    "price preis prix precio prezzo preco",
+    "total gesamt gesamtbetrag summe montant importe betrag",
+    "quantity menge anzahl quantite cantidad quantita",
+    "address adresse anschrift direccion indirizzo endereco",
+    "title titel titre titulo titolo",
+    "description beschreibung descripcion descrizione descricao",
+    "summary zusammenfassung resumen riassunto resumo",
+    "due_date falligkeit falligkeitsdatum echeance vencimiento scadenza",
+    "company firma unternehmen entreprise societe empresa azienda",
+    "color farbe couleur colore",
+    "size grosse taille tamano",
+    "weight gewicht poids peso",
+    "reason grund begrundung raison motivo razon",
+    "language sprache langue idioma lingua",
+    "country pays pais paese",
+    "birth geburtsdatum geburtstag naissance nacimiento nascita",
+    "gender geschlecht sexe sexo",
+    "duration dauer duree duracion durata",
+    "location standort lieu lugar luogo",
+    "start beginn anfang inicio inizio",
+    "category kategorie",
+    "fasting nuchtern ayunas",
+    "ingredient zutat zutaten",
+    "step schritt schritte etape paso",
 )
 """Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
 
@@ -530,7 +562,7 @@ def place(
     distinctive = (
         name
         for name, shape in empty.items()
-        if _identifies_its_field(member.node, shape) or (foreign and _is_of_type(member.node, shape))
+        if _identifies_its_field(member.node, name, shape) or (foreign and _is_of_type(member.node, shape))
     )
     unsure = next((name for name in distinctive if fits(member.node, name)), "")
     return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
@@ -587,7 +619,7 @@ def _mentions(node: Node, name: str, shape: Shape) -> bool:
         parts = [member.node for member in node.value if not _BOOKKEEPING.issuperset(words_of(member.key))]
     said = shape.allows("boolean")
     return any(
-        part.kind == STRING and (_identifies_its_field(part, shape) or (said and _says(part, name)))
+        part.kind == STRING and (_identifies_its_field(part, name, shape) or (said and _says(part, name)))
         for part in parts[:_MOST_NEAR]
     )
 
@@ -677,7 +709,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
     )
 
 
-def _identifies_its_field(node: Node, shape: Shape) -> bool:
+def _identifies_its_field(node: Node, name: str, shape: Shape) -> bool:
     """Whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
@@ -686,6 +718,7 @@ def _identifies_its_field(node: Node, shape: Shape) -> bool:
         return False
     parts = (shape, *shape.branches)
     formats = [_SPECIAL[part.format] for part in parts if part.format in _SPECIAL]
+    formats += [_SPECIAL[form] for word, form in _NAMED_FORMS.items() if word in words_of(name)]
     return any(form.match(node.value) for form in formats) or any(node.value in (part.choices or ()) for part in parts)
 
 
@@ -700,3 +733,6 @@ _SPECIAL: Final = {
     "uri": expression(r"\w+://"),
     "uuid": expression(r"[0-9a-fA-F]{8}-"),
 }
+
+_NAMED_FORMS: Final = {"email": "email", "mail": "email", "url": "uri", "uri": "uri"}
+"""Words of names that say the form of a string: an email address under any key may be meant for `contact_email`."""

@@ -492,3 +492,40 @@ def test_a_key_beside_the_fields_that_corrects_them_refuses(extra: dict[str, Any
         assert isinstance(outcome, Accepted) is is_harmless
         if not isinstance(outcome, Accepted):
             assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "text", ["None found: []", "There are no parcels, so the list is empty: `[]`.", "Result:\n\n[]"]
+)
+def test_an_announced_empty_list_at_the_end_is_the_answer(text: str) -> None:
+    """Where a list is wanted."""
+    assert read(text, list[Parcel]).value == []
+
+
+@pytest.mark.parametrize("text", ["I looked at parcels[] and found nothing.", "Empty: [] means no parcels."])
+def test_empty_brackets_in_a_sentence_are_no_answer(text: str) -> None:
+    """They are a part of it."""
+    assert isinstance(read(text, list[Parcel]), Rejected)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["{one}\n\n```json\n{two}\n```", "```json\n[{one}, {two}]\n```\nand also {three}", "```json\n{one}\n```\n\n{two}"],
+)
+def test_another_item_beside_an_item_or_below_the_list_refuses(form: str) -> None:
+    """A list of one may have been meant to hold both."""
+    one, two, three = (json.dumps({"code": code}) for code in ("A", "B", "C"))
+    assert isinstance(read(form.format(one=one, two=two, three=three), list[Parcel]), Rejected)
+
+
+def test_an_item_that_the_list_holds_may_be_shown_beside_it() -> None:
+    """It adds nothing."""
+    text = '```json\n[{"code": "A"}, {"code": "B"}]\n```\nThe first one is {"code": "A"}.'
+    assert read(text, list[Parcel]).value == [Parcel(code="A"), Parcel(code="B")]
+
+
+def test_footnotes_and_their_numbers_are_prose() -> None:
+    """A number in brackets before words is no answer, wherever it is."""
+    assert read(f"As [1] and [2, 3] say, the entry reads:\n{SPOKEN}\n[1] Register, p. 9", Parcel).value == Parcel(
+        **ANSWER
+    )

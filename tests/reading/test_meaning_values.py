@@ -900,3 +900,93 @@ def test_many_digits_need_no_repair_and_the_bounds_of_a_decimal_hold() -> None:
         "clean",
     )
     assert isinstance(read('{"price": -0.1234567890123456789}', Priced), Rejected)
+
+
+class Offer(BaseModel):
+    """An amount, and its currency beside it."""
+
+    price: Decimal
+    currency: str | None = "USD"
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_read"),
+    [
+        ('{"price": "€12.50", "currency": "EUR"}', True),
+        ('{"price": "€12.50", "currency": "euros"}', True),
+        ('{"price": "$12.50"}', True),
+        ('{"price": "$12.50", "currency": "CAD"}', True),  # several countries have a dollar
+        ('{"price": "12.50", "currency": "EUR"}', True),
+        ('{"price": "€12.50", "currency": "shells"}', True),
+        ('{"price": "€12.50", "currency": "USD"}', False),
+        ('{"price": "12.50 GBP", "currency": "EUR"}', False),
+        ('{"price": "€12.50"}', False),  # the default says USD
+        ('{"price": "€12.50", "currency": null}', False),
+    ],
+)
+def test_an_amount_in_another_currency_than_the_one_beside_it_refuses(reply: str, is_read: bool) -> None:
+    for contract in (Offer, list[Offer]):
+        outcome = read(reply if contract is Offer else f"[{reply}]", contract)
+        assert isinstance(outcome, Accepted) is is_read, outcome.explain()
+
+
+def test_the_currency_of_a_whole_order_holds_for_the_amounts_in_it() -> None:
+    class Order(BaseModel):
+        currency: str
+        lines: list[dict[str, float]]
+
+    reply = '{"currency": "GBP", "lines": [{"price": "£3"}, {"price": "%s"}]}'
+    assert isinstance(read(reply % "£4", Order), Accepted)
+    refused = read(reply % "$4", Order)
+    assert isinstance(refused, Rejected)
+    assert refused.issues[0].path == "$.lines[1].price"
+
+
+@pytest.mark.parametrize(
+    ("written", "is_read"),
+    [
+        ("2024-05-03T10:30-11:30", False),  # from half past ten to half past eleven
+        ("2024-05-03T08:15-09:45", False),
+        ("2024-05-03T09:00-10:00", False),
+        ("2024-05-03T10:30-05:00", True),
+        ("2024-05-03T02:30-05:00", True),
+        ("2024-05-03T10:30:00-09:30", True),  # no range has seconds
+    ],
+)
+def test_a_time_and_a_later_one_are_a_range_and_not_an_offset(written: str, is_read: bool) -> None:
+    class Visit(BaseModel):
+        at: datetime
+
+    assert isinstance(read(f'{{"at": "{written}"}}', Visit), Accepted) is is_read
+
+
+class Member(BaseModel):
+    """Optional fields whose names other languages have words for."""
+
+    name: str
+    notes: str | None = None
+    city: str | None = None
+    contact_email: str | None = None
+    page_url: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("notizen", "ruft zurück"),
+        ("remarques", "rappeler"),
+        ("observaciones", "llamar"),
+        ("stadt", "Ulm"),
+        ("ciudad", "Lima"),
+        ("kontakt", "ada@example.org"),
+        ("anleitung", "https://example.org/a"),
+    ],
+)
+def test_a_key_in_another_language_or_with_the_form_of_an_empty_field_refuses(key: str, written: str) -> None:
+    refused = read(json.dumps({"name": "Ada", key: written}), Member)
+    assert isinstance(refused, Rejected)
+    assert refused.issues[0].code == "unmatched_key"
+
+
+def test_a_source_with_an_address_is_still_ignored() -> None:
+    assert read('{"name": "Ada", "source": "https://example.org/a"}', Member).value == Member(name="Ada")

@@ -272,6 +272,15 @@ def place_of(path: str) -> Place | None:
     return tuple(parts)
 
 
+def value_place(path: str) -> str:
+    """A path in a value without list indexes.
+
+    >>> value_place("$.items[2].qty")
+    'items[].qty'
+    """
+    return re.sub(r"\[\d+\]", "[]", path).removeprefix("$").removeprefix(".") or "$"
+
+
 def with_value(whole: Any, place: Place, value: Any) -> Any:
     """A copy of a JSON value with the value at this path replaced, or the value itself if there is no such path."""
     if not place:

@@ -535,7 +535,7 @@ class Output:
         further = _fields(fields)
         asked = tuple(name for name in further if name not in WELL_KNOWN)
         needed = asked if required is True else _required(required or (), further)
-        if not example.strip():
+        if not isinstance(cast("object", example), str) or not example.strip():
             raise ContractError(f"example must be the text of the example, a string, not {example!r}")
         # The reply is first read as the loose event; `read` turns that into the event.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
@@ -715,8 +715,6 @@ def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     if not isinstance(needed, bool) and not _are_texts(needed):
         raise ContractError(f"required must be true, or a list of names from `fields`, not {required!r}")
     example = options.get("example", EXAMPLE)
-    if not isinstance(example, str) or not example.strip():
-        raise ContractError(f"example must be the text of the example, a string, not {example!r}")
     return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
 
 

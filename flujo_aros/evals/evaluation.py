@@ -23,7 +23,7 @@ from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, s
 from flujo_aros.evals.stop import SAME_FAILURES, Stop
 from flujo_aros.events import AskFinished, Event, observing
 from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
-from flujo_aros.json_data import is_dict
+from flujo_aros.json_data import is_dict, value_place
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -465,13 +465,7 @@ def _repaired(result: RunResult) -> frozenset[str]:
     last = [step for step in result.steps if "/" not in step.name][-1:]
     outcome = last[0].outcome if last else None
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
-    return frozenset(_place(repair.path) for repair in repairs)
-
-
-def _place(path: str) -> str:
-    bare = path.removeprefix("$").removeprefix(".")
-    parts = bare.split("[")
-    return parts[0] + "".join(f"[]{part.partition(']')[2]}" for part in parts[1:]) or "$"
+    return frozenset(value_place(repair.path) for repair in repairs)
 
 
 def _short(value: Any) -> str:

@@ -13,7 +13,6 @@ from flujo_aros.outcome import Issue, Reason
 from flujo_aros.usage import Usage
 
 _NUMBER: Final = re.compile(r"(?<=/)\d+(?=/|$)")
-_INDEX: Final = re.compile(r"\[\d+\]")
 _SHOWN: Final = 40
 _LEAST_COST: Final = Decimal("0.0001")
 
@@ -137,15 +136,6 @@ def step_place(name: str) -> str:
     'items/*/price'
     """
     return _NUMBER.sub("*", name)
-
-
-def value_place(path: str) -> str:
-    """A path in a value without list indexes.
-
-    >>> value_place("$.items[2].qty")
-    'items[].qty'
-    """
-    return _INDEX.sub("[]", path).removeprefix("$").removeprefix(".") or "$"
 
 
 def counted(number: int, thing: str) -> str:

@@ -38,10 +38,11 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from flujo_aros import events
 from flujo_aros.contract import Contract, written_as
+from flujo_aros.json_data import value_place
 from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Ladder, ladder_for
 from flujo_aros.settings import current_settings
-from flujo_aros.telemetry.formatting import step_place, value_place, value_words
+from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.usage import Usage
 
 VERSION: Final = 1

@@ -100,9 +100,9 @@ class OpenStream(Protocol):
 class Fault:
     """A provider error that replaced or ended a reply.
 
-    `text` is what the model had written, as far as the error or its
-    stream contains it. `broken_off`: a stream ended early, so the text may lack its end. `in_words`: the requested
-    output format caused the error, so the same model may answer in plain text.
+    `text` is what the model had written, as far as the error or its stream contains it. `broken_off`: a stream ended
+    early, so the text may lack its end. `in_words`: the requested output format caused the error, so the same model may
+    answer in plain text.
     """
 
     error: Exception

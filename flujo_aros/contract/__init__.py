@@ -10,9 +10,8 @@ written in a blueprint. The output is a frozen `Contract`, compiled once for eac
   each key they ignore, and never raise for bad data;
 - its *checks* (`checks`) are functions of the finished value, sync or async.
 
-Laws, and where they hold: a schema that makes validation exponential is refused when it is compiled
-(`validation_cost`); the validator has the last word on what a schema means (`validators`); the same content gives the
-same `fingerprint` in every process.
+Laws, kept in `validators`: a schema that makes validation exponential is refused when it is compiled; the validator has
+the last word on what a schema means; the same content gives the same `fingerprint` in every process.
 
 Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
 """
@@ -77,9 +76,9 @@ from flujo_aros.contract.schema import (
     is_misread as is_misread,
     not_a_time as not_a_time,
 )
-from flujo_aros.contract.validation_cost import Effort as Effort
 from flujo_aros.contract.validators import (
     NOT_JSON as NOT_JSON,
+    Effort as Effort,
     Invalid as Invalid,
     SchemaValues as SchemaValues,
     TypeValues as TypeValues,

@@ -138,6 +138,11 @@ class Frame:
         """How many edits there were before it; -1 once it holds a container that is not valid JSON."""
 
     @property
+    def wanted(self) -> Shape:
+        """What the schema says about the member whose key was read."""
+        return self.shape.member(self.keys.get(self.key, self.key))
+
+    @property
     def closer(self) -> str:
         """The bracket that ends it."""
         return "}" if self.kind == OBJECT else "]"
@@ -407,7 +412,7 @@ class Parser:
                 return False
             self.pos = after
         self._skip()
-        return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
+        return self._value(frame.wanted, member=True)
 
     def _closes_before(self, frame: Frame, key: str, mark: int) -> bool:
         """Close an object before a key that only the object around has: `{"place": {"city": "Oslo", "total": 3}`.
@@ -843,10 +848,9 @@ class Parser:
                 rest = self._blank_end(at + 1)
                 self._need(rest)
                 if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
-                    if "string" not in frame.shape.member(frame.key).types:
-                        raise self._stop(
-                            "a comma that neither ends a member nor belongs to a number", "unexpected", at=at
-                        )
+                    if "string" not in frame.wanted.types:
+                        words = "a comma that neither ends a member nor belongs to a number"
+                        raise self._stop(words, "unexpected", at=at)
                     look = at + 1
                     continue
             return at
@@ -859,7 +863,7 @@ class Parser:
 
     def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
         """A comma inside `1,234,567`, where the schema wants a number (without a schema it is ambiguous)."""
-        wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
+        wanted = frame.wanted
         self._need(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
         if ahead is None or "." in self.text[pos:comma]:
@@ -913,7 +917,7 @@ class Parser:
         if self.ends and not self.growing and is_prose_behind(text, self._line_gap(pos), pos):
             self.pos = self._line_gap(pos)
             return self._end_of_text(seen_end=True)
-        raise self._stop(f"expected a comma or {closer!r}, found {text[pos : pos + 20]!r}", "unexpected")
+        raise self._expected(f"a comma or {closer!r}")
 
     def _quick_separator(self, closer: str) -> bool | None:
         """The common separators, `, "` and `}`, without a look at anything else; None leaves it to `_separator`.

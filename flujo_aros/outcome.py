@@ -297,7 +297,7 @@ class Accepted(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """There is no value, for a stated reason. Accessing `.value` raises `OutputError`.
+    """There is no value, for a stated reason. It is false, and accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
     could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are the attempts of
@@ -315,6 +315,9 @@ class Rejected:
     retry_after: float | None = field(default=None, compare=False, repr=False)
     tag: str | None = field(default=None, compare=False, repr=False)
     kind: ClassVar[Literal["rejected"]] = "rejected"
+
+    def __bool__(self) -> Literal[False]:
+        return False  # so that `if read(reply, Ticket):` is not taken without a value
 
     @property
     def value(self) -> NoReturn:
@@ -380,12 +383,15 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The text of the reply, because no value could be obtained. It cannot be mistaken for a value."""
+    """The text of the reply, because no value could be obtained. It is false, so it cannot be mistaken for a value."""
 
     text: str
     because: Rejected
     trust: Literal[Trust.DEGRADED] = Trust.DEGRADED
     kind: ClassVar[Literal["degraded"]] = "degraded"
+
+    def __bool__(self) -> Literal[False]:
+        return False  # so that `if read(reply, Ticket):` is not taken without a value
 
     @property
     def value(self) -> NoReturn:

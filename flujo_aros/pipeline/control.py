@@ -304,7 +304,7 @@ class Loop(PipelineStep):
             )
             if not ended.ok:
                 return Settlement[Any].of(ended, what=f"iteration {index + 1}")
-            degraded = degraded or ended.degraded
+            degraded = ended.degraded if degraded is None else degraded
             said = (*said, *ended.said)
             names = self._names(index, ended, context, shared)
             self._update(names, shared, ended.trust)

@@ -326,7 +326,7 @@ class Parallel(TakesInput):
             value = reduced(self.reduce, values)
         elif self.reduce is not None:
             value = await called(self.reduce, dict(values), step=self.name)
-        degraded = next((body.degraded for body in good.values() if body.degraded), None)
+        degraded = next((body.degraded for body in good.values() if body.degraded is not None), None)
         return Settlement(
             Accepted(value, worst_trust(good.values()), "first", (), ""),
             cause=degraded,
@@ -451,14 +451,16 @@ class Map(PipelineStep):
         worth = Trust.lowest(body.shared.trust_at() for body in ended)
         shared.write(merged_writes(by_item, self.merge_strategy), worth)
         values = [body.value for body in ended]
-        degraded = next((body.degraded for body in ended if body.degraded), None)
+        degraded = next((body.degraded for body in ended if body.degraded is not None), None)
         if self.finalize is None:
             accepted = Accepted(values, worst_trust(ended), "first", (), "")
             return Settlement(accepted, cause=degraded, writes=shared.writes)
         last = await context.run_body(self.bodies["finalize"], scope="finalize", previous=values, shared=shared)
         if not last.ok:
             return Settlement[Any].of(last, what="finalize")
-        return Settlement(last.outcome, cause=last.degraded or degraded, writes=shared.writes)
+        return Settlement(
+            last.outcome, cause=degraded if last.degraded is None else last.degraded, writes=shared.writes
+        )
 
     def _list(self, context: StepContext, shared: SharedContext) -> list[Any]:
         found = self._items.value(context.names(shared))

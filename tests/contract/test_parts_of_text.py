@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from flujo_aros import Accepted, ContractError, Issue, Output, Reason, Rejected, Trust, UsageError, read
+from flujo_aros import Accepted, ContractError, Degraded, Issue, Output, Reason, Rejected, Trust, UsageError, read
 from flujo_aros.contract import (
     COMPLETE,
     CompletionSignal,
@@ -322,3 +322,18 @@ def test_a_signal_that_is_announced_is_none(words: str) -> None:
 )
 def test_a_signal_at_the_end_or_the_begin_of_a_line_is_one(words: str) -> None:
     assert CompletionSignal().stands_in(words.replace("{}", COMPLETE))
+
+
+def test_checks_are_added_to_a_type_or_a_schema_as_to_its_contract() -> None:
+    """A bare type or schema is short for its contract."""
+    for like in (Item, Item.model_json_schema()):
+        assert isinstance(read('{"name": "pen", "qty": 3}', with_checks(like, [lambda value: "no"])), Rejected)
+
+
+def test_only_an_outcome_with_a_value_is_true() -> None:
+    """`if read(reply, Item):` must not be taken without a value."""
+    rejected = read("no item", Item)
+    assert isinstance(rejected, Rejected)
+    assert not rejected
+    assert not Degraded("no item", rejected)
+    assert read("0", int)

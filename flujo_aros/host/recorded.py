@@ -397,7 +397,8 @@ class PerMinute(Configured):
     def parse(cls, text: str) -> tuple[str, PerMinute]:
         """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
         provider, _, rest = text.partition(":")
-        given = dict(part.partition("=")[::2] for part in rest.split(",") if part)
+        halves = [part.partition("=") for part in rest.split(",") if part]
+        given = {name: value for name, _, value in halves}
         try:
             if not provider or not given or "reply_tokens" in given:
                 raise ValueError(text)

@@ -352,7 +352,7 @@ class Rejected:
         Known kinds of secrets are masked, and so are values that the reply itself calls a password, a key or a token.
         """
         contested = any(issue.code == "contested" for issue in self.issues)
-        disagreement = "the readings do not agree, or the input does not state the value"
+        disagreement = "the readings do not agree, too few gave a value, or the input does not state it"
         why = disagreement if contested else _REASON_WORDS[self.reason]
         lines = [f"rejected, {self.reason.value}: {why}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]

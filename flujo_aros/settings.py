@@ -88,7 +88,7 @@ class Settings(Configured):
     """Whether a model that keeps failing is asked for a flattened version of the schema."""
     telemetry: TelemetrySettings = TelemetrySettings()
     journal: str | None = None
-    """Where runs are recorded: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
+    """Where runs are recorded: a file, a database URL, `off`, or `on` for the default: `.aros/runs.sqlite`."""
 
 
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))

@@ -417,6 +417,8 @@ class _Reading:
         if outer >= 0 and self.text.startswith("{{", outer):
             end = self.text.find("\n", outer)
             line = self.text[outer : end if end >= 0 else None].strip()
+            if line.count("}") > line.count("{"):  # the mapping around it ends on this line
+                line = line[: line.find("}}") + 2]
             shown = f": '{line}'" if len(line) <= _SHOWN and "'" not in line else ""
             return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{shown}")
         return (here, "a key must be a string, not a list or a mapping")

@@ -191,8 +191,10 @@ def resume_command(options: Resume) -> None:
     state, db = options.state, options.db
     if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
         found, known = _state_of(str(state)), known_db()
-        if str(state) == "last" and found is not None and known is not None:
-            _refuse_two(found, known)
+        if str(state) == "last" and found is not None:
+            _refuse_another(found)
+            if known is not None:
+                _refuse_two(found, known)
         state, db = found or state, None if found is not None else known
         if db is None and not state.exists() and not state.suffix:
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
@@ -245,6 +247,23 @@ def _state_of(run: str) -> Path | None:
             f"STATE: {len(files)} paused runs begin with {run!r}: {', '.join(sorted(f.stem for f in files))}"
         )
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _refuse_another(state: Path) -> None:
+    """Raise `UsageError` if the last run of the journal is not the one that is paused, so that no answer goes to an
+    older run unnoticed.
+    """
+    try:
+        with args.open_to_read() as journal:
+            runs = journal.runs(limit=1)
+    except UsageError:  # nothing is recorded, so the file is all that is known
+        return
+    if runs and runs[0].run_id != state.stem:
+        paused = ", ".join(sorted(file.stem for file in PAUSED.glob("*.json")))
+        raise UsageError(
+            f"STATE: the last run, {runs[0].run_id}, is not paused in {PAUSED} ({runs[0].status}); paused there:"
+            f" {paused}: use one of these ids"
+        )
 
 
 def _refuse_two(state: Path, db: str) -> None:

@@ -302,6 +302,9 @@ class Agree(PipelineStep):
         if self.contested == "accept" and not isinstance(verdict, Invalid):
             return Accepted(verdict.value, Trust.DEGRADED, "agree", (), as_json(made.draft))
         issues = tuple(Issue(path, "contested", _votes_in_words(made.fields[path])) for path in made.contested)
+        if made.voted < min(2, made.of):
+            few = f"only {made.voted} of {made.of} readings gave a value, so there is nothing to agree with"
+            issues = (Issue("$", "contested", few),)
         return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
 
     def _answered(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:

@@ -141,6 +141,9 @@ def _shown(answer: Any) -> str:
 
 
 _WORDS: Final[Mapping[Any, bool]] = {"approve": True, "deny": False, True: True, False: False}
+_SPOKEN: Final[Mapping[str, bool]] = {
+    "approve": True, "yes": True, "true": True, "deny": False, "no": False, "false": False,
+}  # fmt: skip
 _SHORT: Final = ({"enum": ["approve", "deny"]}, {"type": "boolean"})
 _LONGEST: Final = 300
 
@@ -177,7 +180,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     question = _question(work)
     if context.answer is None:  # another step was answered
         raise _pause(work, question)
-    outcome = judged_answer(context.answer.value, compile_contract(_schema(work.calls)))
+    outcome = _judged_decision(context.answer.value, _schema(work.calls))
     if not isinstance(outcome, Accepted):
         raise _pause(work, refused_answer(question, outcome), refused=True)
     said = _by_call(work.calls, outcome.value)
@@ -186,6 +189,21 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
         DeferredCall(call.id, call.tool, call.args, call.kind, call.input_schema, call.metadata) for call in work.calls
     )
     return Deferral(calls, work.messages, work.before), decisions
+
+
+def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
+    """A person's decision on the calls, or why it is rejected. An approval takes a few words and no others, since what
+    sounds like one may not be one.
+    """
+    *short, full = schema.get("anyOf", (schema,))
+    if not short or is_dict(answer) or (isinstance(answer, str) and "{" in answer):
+        return judged_answer(answer, compile_contract(full))  # and not the choice, whose errors would hide these
+    said = _SPOKEN.get(answer.strip().casefold()) if isinstance(answer, str) else answer
+    if isinstance(said, bool):
+        return Accepted(said, Trust.CLEAN, "first", (), _shown(answer))
+    expected = f'expected {", ".join(_SPOKEN)}, or an object such as {{"approve": false, "message": "why"}}'
+    issue = Issue("$", "invalid", f"{expected}, found {shorten(_shown(answer), 60, placeholder='…')!r}")
+    return Rejected(Reason.INVALID, (issue,), _shown(answer))
 
 
 def _pause(work: DeferredWork, message: str, *, refused: bool = False) -> PauseRun:

@@ -666,15 +666,18 @@ def is_off(named: str | None) -> bool:
 
 
 def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
-    """The journal of the settings: None for `off`, the default file if they name none. If the default file cannot be
-    written, for example in a read-only folder, there is no journal and a warning is logged. Raises `UsageError` if a
-    journal that was named cannot be opened.
+    """The journal of the settings: None for `off`, the default file for `on` or if they name none.
+
+    If the default file cannot be written, for example in a read-only folder, there is no journal and a warning is
+    logged. Raises `UsageError` if a journal that was named cannot be opened.
 
     >>> open_journal("off") is None
     True
     """
     if is_off(named):
         return None
+    if named is not None and named.strip().lower() in ("on", "true", "1", "yes"):
+        named = None  # rather than a file of that name
     try:
         return Journal(named or DEFAULT, secrets=secrets, create=create)
     except UsageError as error:

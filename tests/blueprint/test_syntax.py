@@ -49,6 +49,7 @@ def test_what_is_not_yaml_is_reported_with_its_fix(text: str, place: tuple[int, 
     ("text", "place", "message"),
     [
         (HEAD + "    input: {{ input }}", (4, 12), "put a template in quotes: '{{ input }}'"),
+        ("name: n\nsteps:\n  - {name: a, input: {{ input }}}", (3, 22), "put a template in quotes: '{{ input }}'"),
         (
             HEAD + "    name: t",
             (4, 5),

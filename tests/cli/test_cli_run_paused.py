@@ -56,6 +56,23 @@ def test_a_paused_run_is_resumed_by_its_id_the_beginning_of_it_or_as_the_last_on
     assert [file.stem for file in Path(".aros/paused").iterdir()] == [first], f"{second} was the last one"
 
 
+def test_last_is_refused_where_the_last_run_is_another_than_the_paused_one(
+    aros: Aros, asking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An approval must not go to an older run unnoticed."""
+    monkeypatch.setenv("AROS_JOURNAL", "on")
+    paused = json.loads(aros("run", asking, "-i", "hello", "--json").stdout)["run_id"]
+    plain = "name: plain\nsteps: [{name: kept, uses: flujo.builtins.stringify}]\n"
+    Path("plain.yaml").write_text(plain, encoding="utf-8")
+    other = json.loads(aros("run", "plain.yaml", "-i", "hello", "--json").stdout)["run_id"]
+    ended = aros("resume", "last", "--answer", "yes")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"the last run, {other}, is not paused" in " ".join(ended.stderr.split())
+    assert paused in ended.stderr
+    assert not Path("on").exists()
+    assert aros("resume", paused, "--answer", "yes").exit_code == 0
+
+
 @pytest.mark.slow
 def test_last_is_refused_while_a_run_of_the_database_waits_too(aros: Aros, asking: str) -> None:
     kept, durable = (

@@ -121,14 +121,26 @@ def test_an_approval_may_change_the_arguments() -> None:
     assert (run.output, done) == ("refunded 5", [("A-7", 5)])
 
 
+@pytest.mark.parametrize("answer", ["nope", "approved?", "maybe", "not now", 1, ""])
+def test_only_the_listed_words_decide_about_a_call(answer: Any) -> None:
+    """An approval is no place for a lenient reading."""
+    done: list[Any] = []
+    pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done))])
+    again = resumed(pipeline, Runner(pipeline).run_sync("x"), answer)
+    assert again.paused is not None and again.paused.refused
+    assert "expected approve, yes, true, deny, no, false, or an object" in again.paused.message
+    assert not done
+    assert resumed(pipeline, again, "Yes").output == "refunded 40"
+
+
 def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_nothing_is_asked_again() -> None:
     done: list[Any] = []
     model = Clerk(REFUND)
     pipeline = Pipeline([Step("tidy", clerk(model.model, done))])
     again = resumed(pipeline, Runner(pipeline).run_sync("x"), {"approve": True, "args": {"amount": "lots"}})
     assert again.status is RunStatus.PAUSED
-    assert again.paused is not None and "The answer was not accepted:" in again.paused.message
-    assert again.paused.refused
+    assert again.paused is not None and again.paused.refused
+    assert 'args.amount: "lots" is not of type' in again.paused.message
     assert (done, len(model.seen)) == ([], 1)
     assert resumed(pipeline, again, "approve").output == "refunded 40"
 

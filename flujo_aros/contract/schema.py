@@ -595,12 +595,14 @@ _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1
 """A date whose day and month could be either number."""
 
 
-def not_a_time(form: str, found: str) -> str:
-    """The message for text that is not a date, time or duration: what it is, and the form to write."""
+def not_a_time(form: str, found: str, value: str | None = None) -> str:
+    """The message for text that is not a date, time or duration: what it is, and the form to write. `value` describes
+    what was found if it is not text.
+    """
     what, wanted = _TIME_FORMS[form]
     either = form.startswith("date") and (parts := _EITHER_ORDER.match(found)) is not None and parts[1] != parts[3]
     why = ": it does not say which number is the day and which the month" if either else ""
-    return f"expected a {what}, found {found[:40]!r}{why}; write {wanted}"
+    return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"
 
 
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:

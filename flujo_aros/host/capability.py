@@ -107,6 +107,8 @@ class Aros(AbstractCapability[Any]):
         current_settings()  # load it now: during a run the file access would block the event loop
         if not isinstance(cast("object", self.ladder), Ladder | None):
             raise UsageError(f"ladder must be a Ladder, such as Ladder(stages=(Retry(),)), not {self.ladder!r}")
+        if isinstance(self.contract, RunContext):  # pydantic-ai called the class as a factory of capabilities
+            raise UsageError("Aros is a class; write capabilities=[Aros()]")
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 

@@ -817,7 +817,9 @@ class Coercion:
         self.edits.append(Edit(code, risk, start, end, after, path))
 
     def _type_issue(self, node: Node, shape: Shape, path: Path, found: str) -> Any:
-        return self._issue(path, "type", f"expected {wanted_type(shape)}, found {found}", node)
+        form = shape.format if shape.format in TIMES else None
+        said = f"expected {wanted_type(shape)}, found {found}" if form is None else not_a_time(form, "", found)
+        return self._issue(path, "type", said, node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:

@@ -38,6 +38,20 @@ def test_the_message_about_a_refused_time_names_the_form_to_write(kind: Any, wri
     assert message in outcome.feedback()
 
 
+@pytest.mark.parametrize(
+    ("kind", "written", "message"),
+    [
+        (datetime, "1714780800", "expected a date and time, found the number 1714780800; write YYYY-MM-DDTHH:MM:SS"),
+        (timedelta, "90", "expected a duration, found the number 90; write PT1H30M"),
+    ],
+)
+def test_a_value_of_another_type_gets_the_same_advice(kind: Any, written: str, message: str) -> None:
+    """A number may be seconds, milliseconds or minutes, so none is read as a time."""
+    outcome = read(f'{{"x": {written}}}', model_of(kind))
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].message.startswith(message)
+
+
 def test_a_schema_says_the_same_as_a_model() -> None:
     by_schema, by_model = (read('{"x": "03/04/2026"}', contract) for contract in (SCHEMA, model_of(date)))
     assert isinstance(by_schema, Rejected)

@@ -18,6 +18,7 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros import Aros, ContractError, Degraded, OutputError, Reason, Trust, UsageError, observing
@@ -494,3 +495,10 @@ def test_an_agent_spec_may_name_it():
 def test_what_is_not_a_ladder_is_refused_where_it_is_written():
     with pytest.raises(UsageError, match="must be a Ladder"):
         Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_the_class_in_place_of_an_object_is_refused_with_the_way_to_write_it() -> None:
+    """pydantic-ai would take it as a factory of capabilities."""
+    agent = Agent(TestModel(), output_type=int, capabilities=[Aros])
+    with pytest.raises(UsageError, match=r"write capabilities=\[Aros\(\)\]"):
+        asyncio.run(agent.run("x"))

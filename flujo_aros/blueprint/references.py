@@ -197,6 +197,9 @@ _FILE: Final = re.compile(r"(?P<file>[^:\s]*?(?P<module>\w+)\.py):(?P<name>\w+)"
 """A function by the path of its file, which `uses` does not take."""
 
 
+_EXPRESSIONS: Final = {"condition": "condition_expression", "exit_condition": "exit_expression"}
+
+
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     """The `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
     text = node.value
@@ -211,6 +214,8 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
         elif isinstance(text, str) and key in ("uses", "agent"):
             tables = [table for table in ("agents", "imports") if text in getattr(loading, table)]
             hint = _surely(text, f"{tables[0]}.{text}") if len(tables) == 1 else hint
+        elif key in _EXPRESSIONS:
+            hint = Hint(f"; an expression is written under `{_EXPRESSIONS[key]}`")
         loading.doubt(node.place, hint.after(f"`{key}` takes {words}, not {node.plain()!r}"))
         return None
     loading.permit(node.place, who, found["module"])

@@ -654,6 +654,8 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     """The error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
+        if isinstance(node, nodes.Sub) and (name := _dashed(node)) is not None:
+            return f"`-` is a minus here; a step whose name has one is steps[{name!r}]"
         if isinstance(node, nodes.BinExpr):
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
         return _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
@@ -665,6 +667,18 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
         return nearest_root(node.name, ROOTS).after(f"there is no {short(node.name)}")
     return None
+
+
+def _dashed(node: nodes.Expr) -> str | None:
+    """The name of the step in `steps.my-step.output`, which is parsed as a subtraction."""
+    if isinstance(node, nodes.Getattr):
+        return node.attr if isinstance(node.node, nodes.Name) and node.node.name == "steps" else None
+    if not isinstance(node, nodes.Sub) or (before := _dashed(node.left)) is None:
+        return None
+    right = node.right
+    while isinstance(right, (nodes.Getattr, nodes.Getitem)):
+        right = right.node
+    return f"{before}-{right.name}" if isinstance(right, nodes.Name) else None
 
 
 def _step_value(node: nodes.Getattr, bound: Collection[str]) -> str | None:

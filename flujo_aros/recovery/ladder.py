@@ -60,6 +60,9 @@ class Ladder(Configured):
     @classmethod
     def _by_name(cls, value: object) -> object:
         """Stages given by name only, also by their alternative names."""
+        if isinstance(value, AnyStage):
+            name = type(value).__name__
+            raise ValueError(f"takes several stages, so one is written ({name}(),)")
         if not isinstance(value, (list, tuple)):
             return value
         named = [_as_stage(part) for part in cast("list[object]", value)]

@@ -75,6 +75,23 @@ def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], m
     assert found == [(place, message)]
 
 
+def test_a_dash_in_the_name_of_a_step_is_written_in_brackets() -> None:
+    """`steps.my-long-step.output` is a subtraction to a template."""
+    text = "name: n\nsteps:\n  - {name: my-long-step, uses: flujo.builtins.stringify}\n"
+    text += "  - {name: b, uses: flujo.builtins.stringify, input: '{{ steps.X.output }}'}"
+    wrong = inspect_blueprint(text.replace("X", "my-long-step")).findings
+    assert [each.message.partition(": ")[2] for each in wrong] == [
+        "`-` is a minus here; a step whose name has one is steps['my-long-step']"
+    ]
+    assert not inspect_blueprint(text.replace(".X.", "[''my-long-step''].")).findings
+
+
+def test_an_expression_in_place_of_a_function_is_sent_to_its_own_key() -> None:
+    text = "steps: [{kind: conditional, name: c, condition: previous_step.n > 1, branches: {true: [{name: x, uses: "
+    found = inspect_blueprint(text + "flujo.builtins.stringify}]}}]").findings
+    assert "an expression is written under `condition_expression`" in found[0].message
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -48,7 +48,9 @@ class Extraction(Step):
         run = await self._ask(extract_prompt(contract, text, vault), context, self.checks)
         attempts: Sequence[Any] = run.outcome.attempts if isinstance(run.outcome, Rejected) else ()
         said = next((each.text for each in attempts if each.text.strip()), run.outcome.text)
-        outcome = declined(Reply(said)) or grounded(run.outcome, source=vault.hide(text), contract=contract, whole=True)
+        outcome: Outcome[Any] | None = declined(Reply(said))
+        if outcome is None:
+            outcome = grounded(run.outcome, source=vault.hide(text), contract=contract, whole=True)
         return Settlement(_restored(outcome, contract, vault), run.calls, run.stages)
 
 

@@ -77,8 +77,10 @@ class Phrases:
 
 
 _BOUNDARY: Final = r"\b"
-_CLASS: Final = r"\[\^?\]?(?:\\.|[^\]\\])*+\]"
-_GROUPED: Final = rf"(?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS})*+\))*+\))*+"
+_CLASS: Final = r"\[\^?\]?(?:\\.|[^\]\\]|(?!))*+\]"
+_GROUPED: Final = (
+    rf"(?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS}|\((?:[^()\[\\]|\\.|{_CLASS}|(?!))*+\)|(?!))*+\)|(?!))*+"
+)
 _UNSUPPORTED: Final = expression(
     rf"(?P<look>\(\?<?[=!]{_GROUPED}\))|(?P<class>{_CLASS})|(?P<escape>\\.)|\{{(?P<least>\d+),\d*\}}", re.S
 )

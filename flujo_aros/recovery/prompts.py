@@ -114,7 +114,8 @@ def declined(reply: Reply) -> Rejected | None:
 
 def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
     """The reply to such a prompt with its secrets restored, or the rejection of one that declines."""
-    return declined(reply) or replace(reply, text=vault.restore(reply.text))
+    rejected = declined(reply)
+    return replace(reply, text=vault.restore(reply.text)) if rejected is None else rejected
 
 
 def fenced(text: str) -> tuple[str, str]:

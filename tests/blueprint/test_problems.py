@@ -101,7 +101,7 @@ def test_errors_inside_a_step_that_has_errors_itself_are_reported_with_them() ->
 @pytest.mark.parametrize(
     ("wrong", "behind"),
     [
-        ("{kind: stp, name: s, uses: agents.redaer}", "there is no agent 'redaer'"),
+        ("{kind: stp, name: s, uses: agents.redaer}", "unknown agent 'redaer'"),
         (
             "{kind: loop, name: s, loop: {max_loop: 3, exit_expression: a =, body: [{name: b, uses: agents.reader}]}}",
             "write ==",

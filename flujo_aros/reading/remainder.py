@@ -3,7 +3,8 @@
 Reading selects a value. Everything else that the model wrote is one of three things:
 
 - *wrapping*: fences, greetings, reasoning, role tokens;
-- *harmless*: an undeclared key while every declared field has its value; prose that is not about the answer;
+- *harmless*: an undeclared key while every declared field has its value; prose that does not
+  question the answer;
 - *unexplained*: all else. What is unexplained and could change the value makes the reading fail; it is never dropped.
 
 `prose_rest` judges the text around a value, and `rivalry` several values that all fit; the members that no field takes

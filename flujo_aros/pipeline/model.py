@@ -33,7 +33,7 @@ from flujo_aros.pipeline.options import (
     refuse_wrong_options,
     wrong_options,
 )
-from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
+from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T_co
 from flujo_aros.pipeline.template import Input, InputTemplate, compile_input
 from flujo_aros.pipeline.values import INITIAL_PROMPT, SharedContext
 from flujo_aros.spelling import nearest, short
@@ -198,7 +198,7 @@ _LIMITS: Final = Option("special", "StepLimits", "use `StepLimits(max_requests=3
 
 
 @dataclass(frozen=True)
-class PipelineStep(Generic[T]):
+class PipelineStep(Generic[T_co]):
     """A step of any kind: the options that every kind has, and what a pipeline asks of it.
 
     `on_degraded`: "accept" treats text in place of a value as success, "fail" as failure; otherwise the run continues
@@ -300,7 +300,7 @@ class PipelineStep(Generic[T]):
         raise NotImplementedError
 
 
-class TakesInput(PipelineStep[T]):
+class TakesInput(PipelineStep[T_co]):
     """A kind of step with an `input`: a template, or an object or a list of templates."""
 
     @cached_property
@@ -359,7 +359,7 @@ _OF_PIPELINES: Final = {
 
 @known_options
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Pipeline(Generic[T]):
+class Pipeline(Generic[T_co]):
     """Steps that run one after the other; each sees the values of the earlier ones.
 
     Names are unique, and a template may refer only to earlier steps; anything else raises `UsageError` immediately. In

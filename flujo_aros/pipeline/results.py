@@ -26,7 +26,7 @@ from flujo_aros.usage import Usage
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
 
-T = TypeVar("T", default=Any)
+T_co = TypeVar("T_co", default=Any, covariant=True)
 """The type of a value; any type if unspecified."""
 
 OnDegraded: TypeAlias = Literal["accept", "fail"]
@@ -58,7 +58,7 @@ class RunStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StepResult(Generic[T]):
+class StepResult(Generic[T_co]):
     """The result of one step.
 
     `usage` covers its own calls, without nested steps. `error` is one sentence whenever there is no trusted value.
@@ -72,7 +72,7 @@ class StepResult(Generic[T]):
     name: str
     kind: str
     status: StepStatus
-    outcome: Outcome[T] | None
+    outcome: Outcome[T_co] | None
     usage: Usage
     attempts: int
     seconds: float
@@ -94,12 +94,12 @@ class StepResult(Generic[T]):
         )
 
     @property
-    def value(self) -> T:
+    def value(self) -> T_co:
         """The value of the step. Raises `OutputError`, which names the step, if there is none."""
         if isinstance(self.outcome, Accepted) and self.ok:
             return self.outcome.value
         if isinstance(self.outcome, Degraded) and self.degraded_accepted:
-            return cast("T", self.outcome.text)  # the step asked for it: `on_degraded: accept`
+            return cast("T_co", self.outcome.text)  # the step asked for it: `on_degraded: accept`
         raise self._refusal() from self.exception
 
     @property
@@ -415,7 +415,7 @@ class BodyResult:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunResult(Generic[T]):
+class RunResult(Generic[T_co]):
     """How a run ended: one result for each step that started, in the order of their starts, nested ones included.
 
     Steps of the pipeline that never started follow as `skipped`. Nested steps are named `parent/branch/step`. Totals
@@ -449,14 +449,14 @@ class RunResult(Generic[T]):
         return Usage.total(step.usage for step in self.steps)
 
     @property
-    def output(self) -> T:
+    def output(self) -> T_co:
         """The value of the last step of the pipeline. Raises `OutputError` if the run has no trustworthy value.
 
         The `context` of the error has the id of the run and the values of its other steps, so that their work is not
         lost.
         """
         try:
-            return cast("T", (self._culprit() or self._last).value)
+            return cast("T_co", (self._culprit() or self._last).value)
         except OutputError as error:
             self._add_run(error)
             raise

@@ -32,7 +32,7 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finis
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
-from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T, Work
+from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T_co, Work
 from flujo_aros.pipeline.values import SharedContext
 from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
@@ -213,7 +213,7 @@ _OPTIONS: Final = {
 
 
 @known_options
-class Runner(Generic[T]):
+class Runner(Generic[T_co]):
     """Runs a pipeline any number of times; it holds no state between runs.
 
     `journal` records the runs: a `Journal`, or any observer. `observers` receive every event of a run (see
@@ -231,7 +231,7 @@ class Runner(Generic[T]):
 
     def __init__(
         self,
-        pipeline: Pipeline[T] | PipelineStep[T],
+        pipeline: Pipeline[T_co] | PipelineStep[T_co],
         *,
         journal: Observer | None = None,
         observers: Sequence[Observer] = (),
@@ -276,7 +276,7 @@ class Runner(Generic[T]):
         deps: Any = None,
         *,
         run_id: str | None = None,
-    ) -> RunResult[T]:
+    ) -> RunResult[T_co]:
         """Run the steps one after the other and return how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
@@ -319,11 +319,11 @@ class Runner(Generic[T]):
         deps: Any = None,
         *,
         run_id: str | None = None,
-    ) -> RunResult[T]:
+    ) -> RunResult[T_co]:
         """The same as `run`, for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
-        results: list[RunResult[T]] = []
+        results: list[RunResult[T_co]] = []
 
         async def keep() -> None:
             results.append(await self.run(input, context, deps, run_id=run_id))
@@ -360,7 +360,7 @@ class Runner(Generic[T]):
         *,
         context_type: type[BaseModel] | None = None,
         deps: Any = None,
-    ) -> RunResult[T]:
+    ) -> RunResult[T_co]:
         """Continue a paused run, in this process or another; the step that asked receives the answer.
 
         Settled steps keep their results and usage, and do not run again. Their values come back as plain JSON, or as
@@ -403,7 +403,7 @@ class Runner(Generic[T]):
         )
         return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 
-    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T]:
+    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T_co]:
         """Execute a run here and now, as decided by an engine. `run` and `resume` end up here."""
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         if not self._prepared:
@@ -492,7 +492,7 @@ class Runner(Generic[T]):
         said = {} if task.answer is None else {"resume_input": task.answer.value}
         return Frame("", task.given, task.given, {}, said, task.shared, budget)
 
-    def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult[T]:
+    def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult[T_co]:
         result = ledger.result_with(task.shared.value)
         if pause is None:
             return result

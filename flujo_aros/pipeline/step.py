@@ -42,13 +42,13 @@ from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, T_co, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, refuse_wrong_options
-from flujo_aros.pipeline.results import StepResult, T
+from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
@@ -656,7 +656,7 @@ _MAPPING: Final = "a mapping with strings as keys"
 
 @known_options
 @dataclass(frozen=True)
-class Step(TakesInput[T]):
+class Step(TakesInput[T_co]):
     """An agent step: renders the input, calls the agent, and reads its reply against the contract.
 
     `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
@@ -672,9 +672,9 @@ class Step(TakesInput[T]):
     'greet'
     """
 
-    agent: Annotated[AgentSpec | AbstractAgent[Any, T] | AbstractAgent[Any, str], _AGENT]
+    agent: Annotated[AgentSpec | AbstractAgent[Any, T_co] | AbstractAgent[Any, str], _AGENT]
     contract: Annotated[
-        type[T] | Contract[T] | Mapping[str, Any] | WrittenContract | str | None, Option("special", fits=anything)
+        type[T_co] | Contract[T_co] | Mapping[str, Any] | WrittenContract | str | None, Option("special", fits=anything)
     ] = None
     input: InputLike = PREVIOUS
     processing: Annotated[Processing, _PROCESSING] = NO_PROCESSING
@@ -860,7 +860,7 @@ def _driver() -> tuple[Callable[..., Awaitable[AgentRun[Any]]], type[CallsDeferr
 
 
 class CallFunction(Protocol[T_co]):
-    """The function of a `Call`: the input comes first. Unlike `Callable[..., T]`, it types a lambda's parameter."""
+    """The function of a `Call`: the input comes first. Unlike `Callable[..., T_co]`, it types a lambda's parameter."""
 
     def __call__(self, value: Any, /, *args: Any, **params: Any) -> T_co:
         """The value of the step, its outcome, or an awaitable of either."""
@@ -869,7 +869,7 @@ class CallFunction(Protocol[T_co]):
 
 @known_options
 @dataclass(frozen=True)
-class Call(TakesInput[T]):
+class Call(TakesInput[T_co]):
     """A step that calls `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also refer
@@ -883,7 +883,7 @@ class Call(TakesInput[T]):
     """
 
     function: Annotated[
-        CallFunction[T | Outcome[T] | Awaitable[T | Outcome[T]]] | str, Option("special", fits=anything)
+        CallFunction[T_co | Outcome[T_co] | Awaitable[T_co | Outcome[T_co]]] | str, Option("special", fits=anything)
     ]
     params: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS

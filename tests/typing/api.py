@@ -32,6 +32,7 @@ from flujo_aros import (
     Outcome,
     Output,
     OutputError,
+    Parallel,
     Partial,
     Pipeline,
     Reason,
@@ -297,3 +298,10 @@ async def durable(pipeline: Pipeline[Invoice]) -> None:
     await handle.cancel()
     await handle.answer("yes")
     assert_type((await handle.result()).status, RunStatus)
+
+
+def steps_of_several_types(number: Call[int], text: Call[str], made: Step[Invoice]) -> None:
+    """A list of steps is inferred before it is passed on."""
+    listed = [number, text, made]
+    Pipeline(listed)
+    Parallel("all", branches={"listed": listed})

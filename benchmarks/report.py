@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import benchmarks.reading.captured  # noqa: F401 (adds the titles of its columns)
 from benchmarks.reading.markdown import corpus_table, documents_table, flood_tables
 from benchmarks.reading.words import unasked, versions
 

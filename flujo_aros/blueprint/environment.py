@@ -298,9 +298,7 @@ class Chosen:
                 )
                 self.no_profile = f"--profile {name!r} (in Python: profile={name!r}): {why}"
             elif profiles is not None:
-                note(
-                    profiles.place, nearest(name, known).after(f"there is no profile {name!r}, which {VARIABLE} names")
-                )
+                note(profiles.place, nearest(name, known).after(f"unknown profile {name!r}, which {VARIABLE} names"))
             return {}
         found = known[name]
         if isinstance(found.value, str):

@@ -197,7 +197,7 @@ class Ensemble(TakesInput):
         for at, manifest in enumerate(self.manifests):
             if manifest.model_profile not in self.profiles:
                 known = nearest(manifest.model_profile, self.profiles)
-                unknown = known.after(f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}")
+                unknown = known.after(f"agent {manifest.name!r}: unknown profile {manifest.model_profile!r}")
                 yield f"cast.{at}.model_profile", unknown
         for kind in self.stop_on:
             if problem := wrong_kind(kind):

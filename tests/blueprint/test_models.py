@@ -85,7 +85,7 @@ def test_a_profile_of_the_environment_that_is_not_there_is_an_error_with_its_pla
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AROS_PROFILE", "tset")
-    words = r"blueprint:6:3: there is no profile 'tset', which AROS_PROFILE names; did you mean 'test'\?"
+    words = r"blueprint:6:3: unknown profile 'tset', which AROS_PROFILE names; did you mean 'test'\?"
     with pytest.raises(BlueprintError, match=words):
         models()
 

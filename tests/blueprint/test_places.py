@@ -62,7 +62,7 @@ steps:
 """
     ((line, column, message),) = found(text)
     assert (line, column) == (13, 24)
-    assert message.endswith("agent 'fox': there is no profile 'fst'; did you mean 'fast'?")
+    assert message.endswith("agent 'fox': unknown profile 'fst'; did you mean 'fast'?")
     ((line, column, message),) = found(text.replace("fst", "fast").replace("name: fox", "name: owl"))
     assert (line, column) == (9, 15)
     assert message.endswith("the name 'owl' is taken; each agent of the cast needs its own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -29,27 +30,16 @@ def model_of(kind: Any) -> type[BaseModel]:
         (datetime, "03/04/2026 9:00", f"expected a date and time, found '03/04/2026 9:00'{UNCLEAR}; write YYYY-MM-DDT"),
         (time, "half past", "expected a time, found 'half past'; write HH:MM:SS"),
         (timedelta, "soon", "expected a duration, found 'soon'; write PT1H30M"),
+        # a number may be seconds, milliseconds or minutes
+        (datetime, 1714780800, "expected a date and time, found the number 1714780800; write YYYY-MM-DDTHH:MM:SS"),
+        (timedelta, 90, "expected a duration, found the number 90; write PT1H30M"),
     ],
 )
-def test_the_message_about_a_refused_time_names_the_form_to_write(kind: Any, written: str, message: str) -> None:
-    outcome = read(f'{{"x": "{written}"}}', model_of(kind))
+def test_the_message_about_a_refused_time_names_the_form_to_write(kind: Any, written: str | int, message: str) -> None:
+    outcome = read(json.dumps({"x": written}), model_of(kind))
     assert isinstance(outcome, Rejected)
     assert outcome.issues[0].message.startswith(message)
     assert message in outcome.feedback()
-
-
-@pytest.mark.parametrize(
-    ("kind", "written", "message"),
-    [
-        (datetime, "1714780800", "expected a date and time, found the number 1714780800; write YYYY-MM-DDTHH:MM:SS"),
-        (timedelta, "90", "expected a duration, found the number 90; write PT1H30M"),
-    ],
-)
-def test_a_value_of_another_type_gets_the_same_advice(kind: Any, written: str, message: str) -> None:
-    """A number may be seconds, milliseconds or minutes, so none is read as a time."""
-    outcome = read(f'{{"x": {written}}}', model_of(kind))
-    assert isinstance(outcome, Rejected)
-    assert outcome.issues[0].message.startswith(message)
 
 
 def test_a_schema_says_the_same_as_a_model() -> None:

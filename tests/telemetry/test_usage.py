@@ -87,7 +87,8 @@ def test_usage_is_the_same_everywhere_wherever_a_run_is_cancelled() -> None:
     for steps in itertools.count():
         emitted = Emitted()
         with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
-            pipeline = Pipeline([boat_step("a", BAD, GOOD), boat_step("b", MESSY)], name="slow")
+            # each call takes a step of the loop, so that one can be in progress when its run ends
+            pipeline = Pipeline([boat_step("a", 0, BAD, 0, GOOD), boat_step("b", 0, MESSY)], name="slow")
             ongoing = asyncio.run(cancelled(pipeline, journal, emitted, steps))
             for run in journal.runs():
                 assert run.status in ("cancelled", "completed")

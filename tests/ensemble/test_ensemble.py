@@ -864,7 +864,7 @@ def test_a_manifest_can_be_in_a_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_profile_is_refused() -> None:
-    with pytest.raises(UsageError, match="no profile 'fast'"):
+    with pytest.raises(UsageError, match="unknown profile 'fast'"):
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
 
 

@@ -1,7 +1,8 @@
 """Every command of `aros`: its options, its help, and the module that runs it.
 
-A command is a class whose annotated attributes are its options; what several commands share is in base classes. The
-command `aros show` is run by `show_command(options)` in its module, which is imported only then: help is fast.
+A command is a class whose annotated attributes are its options. Options that several commands share are in base
+classes. The command `aros show` is run by `show_command(options)` in its module, which is imported only then, so that
+help is fast.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
 
 
 def option(declared: str, words: str, default: Any = None, section: str | None = None, **more: Any) -> Any:
-    """An option as the help shows it: its names and placeholder, such as `--log -l FILE|URL`, and what it means."""
+    """Declare an option: its names and placeholder, such as `--log -l FILE|URL`, and its help."""
     names = [part for part in declared.split() if part.startswith("-")]
     placeholder = next((part for part in declared.split() if not part.startswith("-")), None)
     return typer.Option(default, *names, metavar=placeholder, help=words, rich_help_panel=section, **more)
 
 
 flag: Final = partial(option, default=False)
-"""An option without a value, which is off unless it is given."""
+"""An option without a value, off by default."""
 several: Final = partial(option, default=())
 """An option that may be repeated."""
 
@@ -43,7 +44,7 @@ def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> A
 
 
 class Options:
-    """Options with their values. Annotated attributes declare them; one that is not given has its default."""
+    """Options with their values. Annotated attributes declare them; an option that is not passed has its default."""
 
     def __init__(self, **given: Any) -> None:
         for each in parameters(type(self)):
@@ -51,14 +52,14 @@ class Options:
 
 
 def parameters(kind: type[Options]) -> Iterator[Parameter]:
-    """The declared options: those of the class itself, then those of its bases, the most general first."""
+    """The declared options: first those of the class itself, then those of its bases, most general first."""
     types, order = get_type_hints(kind), (kind, *reversed(kind.__mro__[1:]))
     for name in dict.fromkeys(name for each in order for name in vars(each).get("__annotations__", ())):
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=types[name])
 
 
 class Command(Options):
-    """A command, which is called in lower case: its documentation is its help, and the first paragraph its summary."""
+    """A command, named after the class in lower case. Its docstring is its help, and the first line its summary."""
 
     module = ""
     """The module of `flujo_aros.cli` that has its function."""
@@ -131,7 +132,7 @@ NEWEST: Final = option("--limit -n N", "The number of runs to list, newest first
 
 
 class Modules(Options):
-    """What a blueprint may import, and from where."""
+    """The modules that a blueprint may import, and the folders to import them from."""
 
     allow: list[str] = several(
         "--allow MODULE|FILE|FOLDER",
@@ -147,7 +148,7 @@ class Models(Options):
 
     models: list[str] = several(
         "--model NAME|OLD=NEW",
-        "Another model for all agents, e.g. --model local:smollm2, or for one agent: OLD is its name, or the model "
+        "Another model for all agents, e.g. --model local:smollm2, or for one agent: OLD is its name or the model "
         "to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
         section=MODELS,
     )
@@ -159,24 +160,24 @@ class Models(Options):
 
 
 class Blueprint(Models, Modules):
-    """A blueprint, what it may import, and the models that it asks."""
+    """A blueprint, the modules that it may import, and the models that it uses."""
 
     blueprint: Path = BLUEPRINT
 
 
 class Deps(Modules):
-    """What the tools of agents see, from a module that may be imported."""
+    """The `ctx.deps` of the tools of agents, from a module that may be imported."""
 
     deps: str | None = option(
         "--deps MODULE:NAME",
-        "What the tools of agents see as `ctx.deps`: a value in a module that --allow names, e.g. --deps "
+        "The `ctx.deps` of the tools of agents: a value in a module that --allow names, e.g. --deps "
         "shop.deps:shop, or a function or class that returns it.",
         section=MODELS,
     )
 
 
 class Limits(Options):
-    """When a batch stops, and how fast it may be."""
+    """When a batch stops, and its limits per minute."""
 
     max_cost: float | None = option(
         "--max-cost USD", "Start no more rows once this much is spent.", section=ROWS, min=0.0
@@ -215,7 +216,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
     pairs: list[str] = PAIRS
     allow_degraded: bool = ALLOW_DEGRADED
     dry_run: bool = flag(
-        "--dry-run", "Show what would run, with the maximum number of model calls and the maximum cost, and stop."
+        "--dry-run", "Only show what would run, with the maximum number of model calls and the maximum cost."
     )
     state: Path | None = option(
         "--state FILE", "Where to save the state if the run pauses. [default: .aros/paused/RUN.json]"
@@ -240,9 +241,9 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
 class Ensemble(Command, Blueprint, module="run"):
     """Run the ensembles of a blueprint.
 
-    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON if that is not
-    a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
-    the transcript and the beliefs.
+    Each event is shown on stderr as it happens. The statistics, beliefs and verdict go to stdout, as JSON if that is
+    not a terminal. With --log the run can be stopped at any time and resumes at the turn that it had reached. `aros
+    report` shows the transcript and the beliefs.
 
     Example: aros ensemble wood.yaml --turns 50 --input "A clearing at dusk."
     """
@@ -280,7 +281,7 @@ class Resume(Command, Models, Deps, module="run"):
 class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     """Evaluate a blueprint on labelled rows.
 
-    Each output is right, wrong, or was refused: the run gave no value. Tables show this by trust, by field and by
+    Each output is right, wrong, or refused, if the run gave no value. Tables show this by trust, by field and by
     model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
 
     Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
@@ -309,7 +310,7 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     judge: str | None = option(
         "--judge MODEL|BLUEPRINT",
         "The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
-        'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
+        'whose input is {"input", "output", "expected"} and whose output is {"right": …, "why": …}.',
     )
     min_right: float | None = option("--min-right N", "Exit with 1 if less than this share is right.", min=0.0, max=1.0)
     max_wrong: float | None = option(
@@ -329,9 +330,9 @@ class Eval(Command, Blueprint, Deps, Limits, module="eval"):
 class Plan(Command, Blueprint, Deps, module="plan"):
     """Show what a blueprint would run, without running it.
 
-    For each step: models, the contract in force and where it comes from, the ladder, the input template. For each
+    For each step: its models, its contract and where that comes from, its ladder, and its input template. For each
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
-    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+    Nothing is called or imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros plan triage.yaml
     """
@@ -342,7 +343,7 @@ class Plan(Command, Blueprint, Deps, module="plan"):
 class Init(Command, module="lint"):
     """Write a first blueprint.
 
-    Writes a small blueprint with comments, and the JSON Schema with which editors complete and check it.
+    Writes a small blueprint with comments, and the JSON Schema that editors use for completion and checks.
     Existing files are never overwritten.
 
     Example: aros init first.yaml --model openai:gpt-4o-mini
@@ -355,8 +356,8 @@ class Init(Command, module="lint"):
 class Lint(Command, module="lint"):
     """Find errors in blueprints before a token is spent.
 
-    Nothing is run and nothing is imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for wrong
-    usage; infos count with --strict only. `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
+    Nothing is run or imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for incorrect usage.
+    Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
 
     Example: aros lint blueprints/ --fix
     """
@@ -368,7 +369,7 @@ class Lint(Command, module="lint"):
     form: Literal["text", "json", "sarif", "github"] = option("--format", "The output format.", "text")
     select: list[str] = several("--select CODES", "Check only these rules, e.g. V-A8,V-C1 or V-A.")
     ignore: list[str] = several("--ignore CODES", "Skip these rules.")
-    baseline: Path | None = option("--baseline FILE", "Report only what is not in this file.")
+    baseline: Path | None = option("--baseline FILE", "Report only findings that are not in this file.")
     update_baseline: bool = flag("--update-baseline", "Write the current findings into the baseline.")
     imports: bool = option("--imports/--no-imports", "Also lint imported blueprints.", True)
     fail_on: Literal["info", "warning", "error"] = option("--fail-on", "The lowest severity that counts.", "warning")
@@ -378,7 +379,7 @@ class Lint(Command, module="lint"):
 class Rule(Command, module="lint"):
     """Explain a rule of `aros lint`, or list all rules.
 
-    Shows what it finds, why that is bad, and what to write instead. Without a code, lists every rule on one line.
+    Explains what the rule finds, why it matters, and what to write instead. Without a code, lists one rule per line.
 
     Example: aros rule V-A8
     """
@@ -390,17 +391,17 @@ class Rule(Command, module="lint"):
 class Graph(Command, Modules, module="graph"):
     """Draw a blueprint as Mermaid or SVG.
 
-    The drawing shows the steps, what each of them asks, and the steps inside others.
+    The drawing shows the steps, the agent or function of each, and nested steps.
 
-    Mermaid goes into Markdown, where GitHub and most editors draw it; SVG is a self-contained picture without scripts.
-    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+    Use Mermaid in Markdown, which GitHub and most editors render; SVG is a self-contained image without scripts.
+    Nothing is called or imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros graph triage.yaml -o triage.svg
     """
 
     blueprint: Path = BLUEPRINT
     format: Literal["mermaid", "svg"] | None = option(
-        "--format", "Mermaid text, or a drawing. Default: by the suffix of the file's name."
+        "--format", "The output format. Default: by the suffix of the file name."
     )
     output: Path | None = option("--output -o FILE", "Write to this file instead of stdout.")
 
@@ -408,7 +409,7 @@ class Graph(Command, Modules, module="graph"):
 class Schema(Command, module="lint"):
     """Print the JSON Schema of blueprints.
 
-    An editor that finds it in the first line of a blueprint completes and checks while you type:
+    An editor completes and checks a blueprint while you type if its first line names the schema:
     # yaml-language-server: $schema=blueprint.schema.json
 
     Example: aros schema -o blueprint.schema.json
@@ -420,8 +421,8 @@ class Schema(Command, module="lint"):
 class Lsp(Command, module="lint"):
     """Serve editors: findings, fixes, hovers and completion.
 
-    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. How to start
-    it from VS Code and Neovim is on the page "In an editor" of the documentation.
+    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. The page "Editor
+    support" of the documentation shows how to start it from VS Code and Neovim.
 
     Example: aros lsp
     """
@@ -446,7 +447,7 @@ class Runs(Command, module="runs"):
 class Show(Command, module="runs"):
     """Show a run from the journal.
 
-    Shows its steps, their model calls, readings and stages, and when each of them ran.
+    Shows its steps with their model calls, readings and stages, and the time of each.
 
     RUN is the id of a run, its beginning, or `last`.
 
@@ -461,9 +462,7 @@ class Show(Command, module="runs"):
 class Explain(Command, module="runs"):
     """Explain how each reply of a run was read.
 
-    Shows what was repaired, and why each stage of the ladder ran or did not.
-
-    Replies are shown with their repairs marked; secrets in them are masked.
+    Shows each reply with its repairs marked, and why each stage of the ladder ran or did not. Secrets are masked.
 
     Example: aros explain last triage
     """
@@ -473,9 +472,9 @@ class Explain(Command, module="runs"):
 
 
 class Review(Command, module="runs"):
-    """List the fields of agreement steps, the least trusted first.
+    """List the fields of agreement steps, least trusted first.
 
-    Also shows, for each model, how often its value was the one agreed on, by the final trust of the field. A model that
+    Also shows how often each model's value was the agreed one, by the final trust of the field. A model that
     is often outvoted is a poor choice for the task.
 
     Example: aros review last
@@ -488,9 +487,9 @@ class Review(Command, module="runs"):
 
 
 class Health(Command, module="health"):
-    """Show which models, steps and schemas cause trouble.
+    """Show which models, steps and schemas cause problems.
 
-    It also recommends what to do about it.
+    Also recommends what to do about them.
 
     The rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was
     wrapped as an event) are shares of first replies.
@@ -505,18 +504,17 @@ class Health(Command, module="health"):
     form: Literal["text", "json"] = option("--format", "The output format.", "text")
     fail_over: list[str] = several(
         "--fail-over RATE=SHARE",
-        "Exit with 1 when a rate is above a share: fallback=0.1. "
+        "Exit with 1 if a rate is above a share, e.g. fallback=0.1. "
         "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
     )
 
 
 class Replay(Command, Deps, module="runs"):
-    """Read the recorded replies of a run again.
+    """Read the recorded replies of a run again, without a model call.
 
-    Under another contract or ladder, without any model call.
-
-    Reports where a reply would be needed that was not recorded. The checks of the blueprint are applied again;
-    a check that is a function needs --allow for its module; --deps has no effect. Exit code 0 if every reply gives a
+    Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
+    recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
+    --deps has no effect. Exit code 0 if every reply gives a
     value, and none of them was rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
@@ -527,7 +525,7 @@ class Replay(Command, Deps, module="runs"):
     ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
     contract: str | None = option(
         "--contract FILE|module:Type",
-        "Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
+        "Use this contract instead of the recorded one: a JSON Schema, a type, or text:TAG, block:KEY …",
     )
     as_json: bool = flag("--json", "Print the outcomes as JSON.")
 
@@ -535,8 +533,8 @@ class Replay(Command, Deps, module="runs"):
 class Report(Command, module="runs"):
     """Write a run as an HTML file, with its replies and repairs.
 
-    Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
-    The file needs no network, and secrets in it are masked as in the journal.
+    The page shows a timeline, every reply with its repairs marked, values with the trust of each field, stages and
+    totals. It needs no network, and secrets are masked as in the journal.
 
     Example: aros report last -o run.html
     """
@@ -551,9 +549,9 @@ PORT: Final = 8420
 class Ui(Command, module="ui"):
     """Show runs, their reports and health in a browser.
 
-    The pages update while runs are in progress. The server listens on this machine only and is read-only. The address
-    that it prints contains a key, new at each start, so that other users of the machine cannot read your runs. Press
-    Ctrl-C to stop it.
+    The pages update while runs are in progress. The server listens on this machine only and is read-only. The printed
+    address contains a new key at each start, so that other users of the machine cannot read your runs. Press Ctrl-C to
+    stop the server.
 
     Example: aros ui --open
     """
@@ -567,8 +565,8 @@ class Ui(Command, module="ui"):
 class Submit(Command, Blueprint, module="durable"):
     """Put durable runs into a queue.
 
-    One run, or one for each row of --inputs. Prints the id of each run. `aros worker` executes them, here
-    or on any machine; `aros status` shows their state.
+    Submits one run, or one for each row of --inputs, and prints their ids. `aros worker` executes them, on this or any
+    other machine; `aros status` shows their state.
 
     Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
     """
@@ -591,9 +589,9 @@ class Submit(Command, Blueprint, module="durable"):
 class Worker(Command, Deps, module="durable"):
     """Execute the durable runs of a database.
 
-    Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
-    After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace seconds, and leaves the
-    rest to other workers. A second signal leaves them at once.
+    The worker also takes over the runs of workers that have died. The --allow of this command decides which modules a
+    blueprint may import. After SIGTERM or Ctrl-C it starts no more runs, lets those in progress continue for --grace
+    seconds, and leaves the rest to other workers. A second signal leaves them at once.
 
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
@@ -617,16 +615,17 @@ class Worker(Command, Deps, module="durable"):
 class Status(Command, module="durable"):
     """Show the state of durable runs, or follow one.
 
-    A run is queued, running, paused, parked or has ended. A parked run needs a version of its blueprint that no worker
-    has; an interrupted one has lost its process. For both, the note says what to do. A damaged run cannot be read: the
-    others are listed all the same, and the exit code is 1. With --json and a RUN: the document of `aros run --json`.
+    A run is queued, running, paused or parked, or it has ended. A parked run needs a version of its blueprint that no
+    worker has; an interrupted one has lost its process. For both, a note says what to do. If a run is damaged and
+    cannot be read, the others are still listed, and the exit code is 1. With --json and a RUN, prints the document of
+    `aros run --json`.
 
     Example: aros status 3f2a --follow
     """
 
     run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
     db: str = DB
-    follow: bool = flag("--follow -f", "Print steps and replies as they come, until the run ends or waits.")
+    follow: bool = flag("--follow -f", "Print steps and replies as they arrive, until the run ends or waits.")
     offset: int = option("--offset N", "With --follow: print only events after this offset.", 0, min=0)
     as_json: bool = AS_JSON
     limit: int = NEWEST
@@ -635,7 +634,7 @@ class Status(Command, module="durable"):
 class Cancel(Command, module="durable"):
     """Cancel a durable run.
 
-    A run in progress first ends the steps that it has started.
+    A run in progress first settles the steps that it has started.
 
     Example: aros cancel 3f2a
     """
@@ -647,8 +646,8 @@ class Cancel(Command, module="durable"):
 class Fork(Command, Deps, module="durable"):
     """Run a durable run again from one step on.
 
-    This is a new run: the steps before that one keep their results and are not paid for again. The blueprint is read
-    again from its file, so that a run can continue after its blueprint has changed.
+    This starts a new run: the steps before that one keep their results and are not paid for again. The blueprint is
+    read again from its file, so that a run can continue after its blueprint has changed.
 
     Example: aros fork 3f2a --at answer --ladder stricter.json
     """
@@ -664,8 +663,8 @@ class Fork(Command, Deps, module="durable"):
 class Check(Command, module="durable"):
     """Check the record of a durable run.
 
-    Every step and call that started must have ended, exactly once, and nothing may be recorded that never started.
-    Exit code 0 if that holds, 1 if not.
+    Every step and call that started must have ended exactly once, and nothing may be recorded that never started.
+    Exit code 0 if this holds, otherwise 1.
 
     Example: aros check 3f2a
     """
@@ -690,9 +689,9 @@ class Read(Command, module="read"):
     )
     where: str | None = option(
         "--contract tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
-        "Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
+        "Where the payload is in the reply, e.g. --contract tagged:result. Default: anywhere, as JSON.",
     )
-    reply: str = argument("REPLY", "The file with the reply; '-' is stdin, and the default.", "-", show_default=False)
+    reply: str = argument("REPLY", "The file with the reply, or '-' for stdin, the default.", "-", show_default=False)
     risk: Literal["lossless", "inferred", "lossy"] | None = option(
         "--risk", "The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"
     )
@@ -708,7 +707,7 @@ class Read(Command, module="read"):
 class Bench(Command, module="bench"):
     """Score the reader on your own replies.
 
-    Counts right values, replies that were rightly refused, replies that were refused although they could be read, and
+    Counts right values, correctly rejected replies, replies that were rejected although they could be read, and
     silently wrong values. Rows are {id, input, schema, expected, must_fail, may_fail, accept}.
 
     Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
@@ -728,6 +727,6 @@ SECTIONS: Final[dict[str, tuple[type[Command], ...]]] = {
     "Durable runs": (Submit, Worker, Status, Cancel, Fork, Check),
     "Read replies": (Read, Bench),
 }
-"""The commands as `aros --help` lists them."""
+"""The commands in the order and groups of `aros --help`."""
 
 COMMANDS: Final = {each.__name__.lower(): each for commands in SECTIONS.values() for each in commands}

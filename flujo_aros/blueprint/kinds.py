@@ -57,7 +57,6 @@ _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _SPECIAL_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "step": ("processing", "contract", "model_settings"),
     "call": ("params",),
-    "imports": ("outputs",),
 }
 """The keys of options with a special form, for the kinds that share `kind: step`."""
 _WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": "`uses: imports.…`"}
@@ -212,6 +211,7 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
     kind = blocks.KINDS[block.kind]
     if "input" not in kind.options:
         making.without_input()
+    _check_config(making, kind.word)
     keys: Any = getattr(block, kind.under) if kind.under else block
     if kind.word == "parallel" and keys.reduce in _JUDGES:
         why = f"reduce: {keys.reduce} is not supported; evaluate the values in a later step"
@@ -589,19 +589,23 @@ def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
 def _check_keys(making: Making, target: Target) -> None:
     """Warn about keys that this kind of target does not use."""
     word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"
-    used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS[word]}
-    for other, whose in _WHOSE.items():
-        kind = blocks.KINDS[other]
-        holder, where = (making.member(kind.under), f"{kind.under}.") if kind.under else (making.node, "")
-        useless = {*kind.options, *_SPECIAL_KEYS[other]} - used - {"params"}
-        written = holder.keys if holder is not None else {}
-        for key, place in written.items():
+    used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS.get(word, ())}
+    for other in ("step", "call"):
+        useless = {*blocks.KINDS[other].options, *_SPECIAL_KEYS[other]} - used - {"params"}
+        for key, place in making.node.keys.items():
             if key in useless and not (key == "processing" and word == "call"):
-                making.loading.warn(place, f"'{where}{key}' is ignored: it is for {whose}")
+                making.loading.warn(place, f"'{key}' is ignored: it is for {_WHOSE[other]}")
+    _check_config(making, word)
+
+
+def _check_config(making: Making, word: str) -> None:
+    """Warn about members of `config` that steps of this kind do not use."""
     config = making.member("config")
-    for key in _SETTINGS if word != "step" and config is not None else ():
-        if config is not None and key in config.members:
-            making.loading.warn(config.keys[key], f"'config.{key}' is ignored: it is for {_WHOSE['step']}")
+    of_imports = {"outputs", *blocks.KINDS["imports"].keys_under}
+    for key, place in config.keys.items() if config is not None else ():
+        whose = "step" if key in _SETTINGS else "imports" if key in of_imports else word
+        if whose != word:
+            making.loading.warn(place, f"'config.{key}' is ignored: it is for {_WHOSE[whose]}")
 
 
 def _check_input(making: Making) -> None:

@@ -229,6 +229,24 @@ def test_keys_of_flujo_without_effect_are_warnings_and_unknown_ones_errors():
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "kind: parallel, branches: {a: [{name: t, uses: 'shop:make'}]}",
+        "kind: hitl, message: Well?",
+        "uses: 'shop:make'",
+    ],
+)
+def test_a_member_of_config_that_a_kind_does_not_use_is_a_warning(body: str):
+    text = "  - {name: s, config: {timeout_s: 5, outputs: {a: b}, on_failure: abort, temperature: 0.5}, " + body + "}"
+    warnings = parse_blueprint(HEAD + text, allow=["shop"]).warnings
+    assert [line.partition("'")[2] for line in warnings] == [
+        "config.outputs' is ignored: it is for `uses: imports.…`",
+        "config.on_failure' is ignored: it is for `uses: imports.…`",
+        "config.temperature' is ignored: it is for steps with an agent",
+    ]
+
+
+@pytest.mark.parametrize(
     ("lines", "words"),
     [
         ("{name: s}", "t.yaml:3:5: step 's' cannot run: it has no agent; write `uses: agents.NAME`"),

@@ -1,20 +1,21 @@
-"""One place where an answer could be, read in the cheapest way that leaves no doubt and tried against the contract.
+"""One possible answer in a reply, read in the cheapest unambiguous way and checked against the contract.
 
-Valid JSON goes to the validator as it is, and where scalars alone have to be converted, only these are coerced. Two
-fast paths lead through common damage. Both leave validation to the C parser, and anything doubtful to the parser.
+Valid JSON goes straight to the validator. If only scalars have to be converted, only these are coerced. Two fast paths
+handle common damage. Both leave validation to the C parser, and anything doubtful to the parser.
 
-`rewrite` repairs what is odd beyond doubt everywhere at once. Most damaged replies are Python or JavaScript literals:
+`rewrite` repairs unambiguous damage everywhere at once. Most damaged replies are Python or JavaScript literals:
 single quotes, bare keys, `True`, trailing commas, comments. The text is split at its quotation marks, and between the
 strings each kind of damage is repaired in one call, so that no Python code runs for a single token.
 
-`splices` repairs a reply where it is damaged. The C scanner finds the first character that is not JSON. The text before
-it is read by a second C parser (jiter, which reads a text that is cut off), which gives the containers that are open
-there. In these the tolerant parser starts one item before the damage and stops at the first item after it. The items
-that it read are written as JSON in place of the damage, and the C scanner goes on from there. So one defect costs
-the same in every reply, but for the C parsers, which take about 10 µs for 2 KB.
+`splices` repairs a reply only where it is damaged. The C scanner finds the first character that is not JSON. A second C
+parser (jiter, which can read truncated text) reads the text before it and returns the containers that are open there.
+The tolerant parser starts in these one item before the damage and stops at the first item after it. The items that it
+read replace the damage, written as JSON, and the C scanner continues from there. So one defect costs the same in every
+reply, apart from the C parsers, which take about 10 µs for 2 KB.
 
-What comes out is valid JSON, which must satisfy the contract strictly: nothing is accepted here that the tolerant
-parser would read differently (a property test compares them), and it makes the list of repairs when somebody asks.
+The result is valid JSON, which must satisfy the contract strictly. Nothing is accepted here that the tolerant parser
+would read differently (a property test compares them). The tolerant parser also creates the list of repairs, on first
+access.
 """
 
 from __future__ import annotations
@@ -80,16 +81,16 @@ ESCAPED: Final = expression(
 )
 """The whole value is escaped (`{\"a\": 1}`) or written with HTML entities."""
 ESCAPED_WITHIN: Final = 600
-"""How many characters into a value that may become visible."""
+"""The number of characters of a value within which this may become apparent."""
 
 ELIDED_ITEM: Final = expression(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
 """An ellipsis in place of an item or a key: something was left out."""
 _DOUBTS: Final = Phrases(SUSPECT_ESCAPE.pattern, r"(?:\.\.\.|…)\"", cased=True)
-"""What may make valid JSON doubtful: one look of an automaton rules out both in most texts."""
+"""Text that may make valid JSON doubtful. One pass of an automaton rules out both alternatives in most replies."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
-"""Edits of brackets. With one of these, only the items show what belongs where."""
+"""Edits of brackets. After one of these, only the items show where each belongs."""
 CODE_OF: Final = attrgetter("code")
 
 
@@ -104,7 +105,7 @@ class Region:
         self.seen = start
 
     def end(self, text: str) -> int | None:
-        """Where it ends: after its last closing bracket or at its fence, or None if neither has arrived."""
+        """Its end: after its last closing bracket or at its fence, or None if neither has arrived."""
         for found in _MARKS.finditer(text, self.seen):
             char = found[0]
             self.seen = found.end()
@@ -125,21 +126,21 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class Following:
-    """A candidate of a streamed reply: its parser, its preview, and what may still rule it out."""
+    """A candidate of a streamed reply: its parser, its preview, and the reasons that may still rule it out."""
 
     parser: Parser
     preview: JsonPreview
     quoted: bool
-    """A quotation mark precedes it: only its end shows whether it is a quotation."""
+    """Whether a quotation mark precedes it: only its end shows whether it is a quotation."""
     value: object = NOTHING
     """The JSON of its value, once known."""
     region: Region | None = None
-    """It cannot be read: where it ends."""
+    """Its end, if it cannot be read."""
     begun: bool = False
-    """More than its opening bracket has been read."""
+    """Whether more than its opening bracket has been read."""
     _escaped: bool = False
     _escaped_to: int = 0
-    """Whether it looks escaped as a whole, and how much of it has been checked for that."""
+    """Whether all of it looks escaped, and how much of it has been checked for that."""
     _string: int = -1
     _looked_to: int = 0
     _lines: bool = False
@@ -147,7 +148,7 @@ class Following:
     """The open string that is searched for line breaks, and after these for the start of another answer."""
 
     def waits_at(self) -> int:
-        """Where the part that may still change begins."""
+        """The start of the part that may still change."""
         opened = self.parser.opened
         return opened.start if opened is not None else self.parser.certain[0]
 
@@ -160,7 +161,7 @@ class Following:
         return parsed
 
     def may_be_escaped(self, text: str, start: int) -> bool:
-        """Whether it looks escaped as a whole, which only its end can confirm."""
+        """Whether all of it looks escaped, which only its end can confirm."""
         if self._escaped_to < ESCAPED_WITHIN:
             self._escaped, self._escaped_to = ESCAPED.match(text, start) is not None, len(text) - start
         return self._escaped and bool(self.parser.edits)
@@ -204,13 +205,13 @@ class Candidate(Generic[T]):
     cut: bool = False
     draft: Draft | None = None
     rewritten: Risk | None = None
-    """Read by the fast path, so its nodes and edits are not built yet; the highest risk among the edits."""
+    """The highest risk among the edits, if the fast path read it; its nodes and edits are then not built yet."""
     following: Following | None = None
     """The parser state while the text streams in."""
     replaces: bool = False
-    """The words before it say that it takes the place of the answer before."""
+    """Whether the words before it say that it replaces the previous answer."""
     compared: bool = False
-    """The words before it say that it is only shown beside the answer before."""
+    """Whether the words before it say that it is only shown for comparison with the previous answer."""
 
     @property
     def bent(self) -> bool:
@@ -228,7 +229,7 @@ class Candidate(Generic[T]):
         return self
 
     def unread(self) -> Candidate[T]:
-        """A candidate at the same place, not read yet."""
+        """A new, unread candidate at the same place."""
         return Candidate(
             self.start,
             self.start + 1,
@@ -254,7 +255,7 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
 
 
 def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
-    """As `read_strict`; `Invalid` where it is JSON and not such a value, or None if it trips a guard or is not JSON."""
+    """Like `read_strict`, but `Invalid` for JSON that does not satisfy the contract, and None if a guard triggers."""
     values, shape = contract.values, contract.values.shape
     if shape.has_only_aliases:
         return None
@@ -264,7 +265,7 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     if (doubts := _DOUBTS.may_match(text)) and "\\" in text and SUSPECT_ESCAPE.search(text):
         return None
     value: object = valid[0]
-    plain = value.__class__ is dict or value.__class__ is list  # no model is made of a frame
+    plain = value.__class__ is dict or value.__class__ is list  # no model is built from a schema frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):
         return None
     if doubts and shape.may_elide and ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
@@ -280,7 +281,7 @@ def _echoes(value: object, contract: Contract[Any]) -> bool:
 
 
 def _uses_alias(value: object, shape: Shape) -> bool:
-    """Whether a key is an alias of another one, in an object that may have any keys."""
+    """Whether a key is an alias of another one in an object that allows any keys."""
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
@@ -354,10 +355,10 @@ def _holds_dots(text: str, start: int, end: int) -> bool:
 
 
 def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:
-    """Read valid JSON in which scalars alone have to be converted, such as `"28.5"` where a number is wanted.
+    """Read valid JSON in which only scalars have to be converted, such as `"28.5"` where a number is expected.
 
-    Only these are located and coerced; all else stays the value that the C parser gave. Leaves everything that needs
-    more, and every doubt, to the parser and a coercion of the whole (then the answer is False).
+    Only these are located and coerced; everything else stays as the C parser read it. Returns False for anything that
+    needs more or is doubtful, which is left to the parser and a full coercion.
     """
     start, end, shape = candidate.start, candidate.end, contract.shape
     json = text[start:end]
@@ -376,7 +377,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
     nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
     for misfit, node in zip(misfits, nodes, strict=True):
         misfit.holder[misfit.key] = coercion.value(node, misfit.shape, misfit.path)
-    # These depend on the values next to them, too.
+    # These also depend on the values next to them.
     listed = any(edit.code in LIST_CODES or edit.code == "currency" for edit in coercion.edits)
     if coercion.issues or listed or (worst(coercion.edits) or Risk.LOSSLESS) > ceiling:
         return False
@@ -389,7 +390,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
 
 
 def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
-    """The value after local repairs if coercion would leave all of it unchanged, else None."""
+    """The value after local repairs, or None if coercion would change any of it."""
     codes = {edit.code for edit in found.edits}
     if "unquoted-value" in codes or (worst(found.edits) or Risk.LOSSLESS) > ceiling:
         return None
@@ -402,7 +403,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
         return valid
     plain = parse_json(found.json)
     if fit(plain, values.shape) & (OTHER_KEYS | CONVERTS if codes & BRACKETS else OTHER_KEYS):
-        return None  # coercion may rename keys that nobody asked for
+        return None  # coercion may rename undeclared keys
     return None if codes & BRACKETS and _holds_mixed_list(plain) else valid
 
 
@@ -450,14 +451,14 @@ def _one_a_line(text: str, start: int, end: int) -> bool:
 
 
 _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
-"""Keys that are missing: the validator reports them at the object, our own issues at the key."""
+"""Missing keys: the validator reports them at the object, and our own issues at the key."""
 
 
 def _other_issues(value: Any, known: list[Issue], candidate: Candidate[Any], contract: Contract[Any]) -> list[Issue]:
     """The validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
     if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate):
-        verdict = contract.validate(value)  # amounts that could be read are not to be corrected
+        verdict = contract.validate(value)  # amounts that could be read must not be corrected
     paths = {issue.path for issue in known}
     keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
     other = [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
@@ -465,7 +466,7 @@ def _other_issues(value: Any, known: list[Issue], candidate: Candidate[Any], con
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Whether an unquoted word may be a placeholder, which coercion then decides at its place."""
+    """Whether an unquoted word may be a placeholder; coercion decides this at its place."""
     for edit in candidate.edits:
         if edit.code in ("key-value-lines", "list-items"):
             return True
@@ -562,9 +563,9 @@ def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
 
 
 def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) -> list[Edit]:
-    """Write the texts that a `Decimal` cannot be made of as plain digits, where they are one amount.
+    """Rewrite strings that `Decimal` cannot parse as plain digits, if each of them is one amount.
 
-    The schema of a `Decimal` takes any text, so only the validator knows that a number is wanted.
+    The schema of a `Decimal` accepts any string, so only the validator knows that a number is expected.
     """
     wanted = {issue.path for issue in issues if issue.code == "decimal_parsing"}
     edits: list[Edit] = []
@@ -591,12 +592,12 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) ->
 
 # --- the fast paths ---------------------------------------------------------------------------------------------------
 
-# Control characters replace the strings while the rest is repaired; a text that contains any is not read here.
+# Control characters replace the strings while the rest is repaired, so text that contains any is not read here.
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
 _UNSURE: Final = expression(rf"[\\{_ESCAPED}{{}}\[\]:=]|'|\"\s*,|,\s*\"")
-"""In a string in single quotes that holds double quotes: escapes, and what could be JSON."""
+"""In a single-quoted string that contains double quotes: escapes, and text that could be JSON."""
 _COMMENT: Final = expression(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
 # Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the parser.
 _BARE: Final = expression(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
@@ -604,9 +605,9 @@ _GAP: Final = expression(
     r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n])[ \t\r\n]*+(?=(?:[\x00\x01]|\"[^\"\n]*+\")[ \t\r\n]*+:)"
 )
 _ODD_KEY: Final = expression(r"[\x02\\:]|.{121}")
-"""A word before a key that lacks a comma, which makes the key doubtful."""
+"""A word before a key without a comma between them, which makes the key doubtful."""
 _MAY_GAP: Final = Phrases(r"[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n]+(?:[\x00\x01]|\"[^\"\n]+\")[ \t\r\n]*:", cased=True)
-"""The same as `_GAP`: an automaton finds in a tenth of the time that there is none."""
+"""The same as `_GAP` for an automaton, which finds in a tenth of the time that there is no match."""
 _TRAILING: Final = expression(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
     (word, expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
@@ -615,14 +616,14 @@ _WORDS: Final = tuple(
 
 
 class Rewritten(NamedTuple):
-    """A text with its common damage repaired, and the highest risk of these repairs."""
+    """The text after repair of its common damage, and the highest risk of these repairs."""
 
     text: str
     risk: Risk
 
 
 def rewrite(text: str) -> Rewritten | None:
-    """Repair the common damage of a text that holds one value, or return None if it needs anything more."""
+    """Repair the common damage in the text of one value, or return None if it needs anything else."""
     if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
@@ -654,9 +655,9 @@ def rewrite(text: str) -> Rewritten | None:
 
 
 def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:
-    """Put what was taken for strings in double quotes back into those in single quotes: `'a "b" c'`.
+    """Restore alleged double-quoted strings that are part of single-quoted ones: `'a "b" c'`.
 
-    Returns the strings that are left, or None if it is doubtful where one of them ends.
+    Returns the remaining strings, or None if the end of one of them is doubtful.
     """
     left: list[str] = []
     seen = 0
@@ -696,7 +697,7 @@ def _without_comments(rest: str) -> str | None:
 
 
 def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
-    """The strings between quotation marks, each in place of its mark."""
+    """Put the strings between quotation marks back in place of their marks."""
     between = rest.split(mark)
     whole = [""] * (len(between) + len(strings))
     whole[0::2] = between
@@ -705,24 +706,24 @@ def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
 
 
 _MOST_PLACES: Final = 3
-"""How many damaged places are repaired one by one: each costs another pass of the C parsers over the whole text."""
+"""The maximum number of places repaired one by one: each costs another pass of the C parsers over the entire text."""
 _NEAR: Final = 400
 _RECURS: Final = expression(r",\s*+(?:[}\]]|[A-Za-z_]\w*+\s*+:)|\{\s*+[A-Za-z_]\w*+\s*+:|:\s*+[TFN]")
-"""`1,}`, `{key:`, `, key:` or `: True`. Each branch begins with one character, which makes the search twice as fast."""
+"""`1,}`, `{key:`, `, key:` or `: True`. Starting each branch with a fixed character halves the time."""
 _MOST_NEAR: Final = 4
 _STRUCTURE: Final = frozenset("{}[],")
 _before = Node(LITERAL, None, 0, 0)
 _BEFORE: Final = {OBJECT: Member("", 0, _before), ARRAY: _before}
-"""The position of an item before the damage, of which only the end matters."""
+"""The position of an item before the damage; only its end matters."""
 _ESCAPE: Final = expression(r'(:?)\\([^"])')
 _COLON: Final = "\\u003a"
-"""Before a backslash it looks like a drive letter in a path."""
+"""Text that looks like a drive letter in a path if a backslash follows."""
 _CODES: Final = {"\\": "005c", "b": "0008", "f": "000c", "n": "000a", "r": "000d", "t": "0009"}
-"""Escapes written by the encoder; a code stands for itself."""
+"""Escapes written by the encoder, each mapped to a code for the same character."""
 
 
 class Spliced(NamedTuple):
-    """Valid JSON that replaces a damaged value, where that value ends in the text, and the edits."""
+    """Valid JSON that replaces a damaged value, the end of that value in the text, and the edits."""
 
     json: str
     end: int
@@ -730,7 +731,7 @@ class Spliced(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the parser starts: after a comma or an opening bracket, with the containers that are open there."""
+    """The place where the parser starts: after a comma or an opening bracket, with the containers open there."""
 
     start: int
     comma: int
@@ -739,22 +740,22 @@ class _Place(NamedTuple):
 
     @property
     def cut(self) -> int:
-        """Where the rewritten part begins: at the comma, because no item may follow it."""
+        """The start of the rewritten part: the comma, because it may turn out to be the last."""
         return self.comma or self.start
 
 
 def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
-    """The value at `start`, an opening bracket, with one more damaged place repaired each time.
+    """Yield the value at `start`, an opening bracket, with one more damaged place repaired each time.
 
-    `extent` is what the C scanner found, and `ends` says that the text is known to be complete. The iterator ends where
-    more than a few local repairs are needed.
+    `extent` is the part that the C scanner could read, and `ends` says that the text is known to be complete. The
+    iterator ends where more than a few local repairs are needed.
     """
     edits: list[Edit] = []
-    grown = done = 0  # how much longer the text has become, and up to where it is repaired
+    grown = done = 0  # the number of characters by which the text has grown, and the end of the repaired part
     for _ in range(_MOST_PLACES):
         near = text[extent.error : extent.error + _NEAR]
         if max(near.count("'"), near.count("//")) > _MOST_NEAR or len(_RECURS.findall(near)) > 1:
-            return  # common damage recurs so soon that repairing all of it at once is better
+            return  # common damage that recurs this soon is better repaired all at once
         place = _place(text, start, extent.error, shape)
         if place is None or place.cut < done:
             return
@@ -770,7 +771,7 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
             return
         grown, done = grown + len(head) - end, len(head)
         text = head + text[end:]
-        if text[-1] in "}]":  # most values end here, and the validator would notice as well as the scanner
+        if text[-1] in "}]":  # most values end here, and the validator detects any other end as well as the scanner
             yield Spliced(text[start:], len(text) - grown, edits)
         extent = json_extent(text, start)
         if extent.end is not None:
@@ -780,7 +781,7 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
 
 
 def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
-    """One item before the last one that was begun, because what follows a string decides where it ends."""
+    """One item before the last one begun, because the end of a string depends on the text after it."""
     prefix = text[start:error]
     if "\\" in prefix:
         prefix = prefix.replace("\\\\", "..").replace('\\"', "..")
@@ -812,7 +813,7 @@ def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
 
 
 def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | None:
-    """The containers open at the end of `prefix`, outermost first, with what was read of each."""
+    """The containers open at the end of `prefix`, outermost first, with the items read so far."""
     try:
         here: Any = jiter.from_json(prefix.encode(), partial_mode=True)
     except ValueError:
@@ -833,13 +834,13 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | 
 
 
 def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str:
-    """The text up to where the parser stopped, with what it read written as JSON."""
+    """The text up to the place where the parser stopped, with the items that it read written as JSON."""
     still_open = len(parser.stack)
     out = text[: place.cut]
     for level in range(len(place.frames) - 1, max(still_open - 1, 0) - 1, -1):
         frame = place.frames[level]
         inner = level < len(place.frames) - 1
-        known = before[level] + inner  # the container within was the first item to be read here
+        known = before[level] + inner  # the inner container was the first item read here
         read = dict(islice(frame.plain.items(), known, None)) if frame.kind == OBJECT else frame.plain[known:]
         if read:
             out += ("," if known else "") + _json(read)[1:-1]
@@ -862,7 +863,7 @@ def _with_paths(parser: Parser, grown: int) -> list[Edit]:
 
 
 def _json(value: Any) -> str:
-    """A value whose strings are certain, written so that none of its escapes can be read as a literal backslash."""
+    """Encode a value whose strings are certain so that none of its escapes can be read as a literal backslash."""
     written = to_json(value, inf_nan_mode="constants").decode()
     return _ESCAPE.sub(_as_code, written) if "\\" in written else written
 

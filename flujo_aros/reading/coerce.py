@@ -1,7 +1,7 @@
 """Converts values as written to the types of the schema; each conversion has a name, a risk and a path.
 
-Never at the default risk: rounding, picking the first of many, dropping an item, filling a required field. What does
-not fit becomes an issue; the validator has the last word in any case.
+Never at the default risk: rounding, picking the first of several values, dropping an item, filling a required field. A
+value that does not fit becomes an issue, and the validator always has the last word.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MOST_COMPARED: Final = 10_000
-"""How many pairs of an undeclared key and an empty field are compared in one object."""
+"""The maximum number of pairs of an undeclared key and an empty field that are compared in one object."""
 _MOST_FIELDS: Final = 100
-"""In an object with more fields, an undeclared key is not compared with those that have a value."""
+"""The maximum number of fields in an object whose undeclared keys are also compared with fields that have a value."""
 _BLANK: Final[tuple[Any, ...]] = (None, "", [])
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
-"""Where an integer is wanted: `12.000` means twelve in some countries and twelve thousand in others."""
+"""Ambiguous as an integer: `12.000` means twelve in some countries and twelve thousand in others."""
 _LEADING_ZERO: Final = expression(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or extra, and it is unclear where"
 _GROUPS_OF_FIELDS: Final = word_set(
@@ -98,7 +98,7 @@ _GROUPS_OF_FIELDS: Final = word_set(
     " payload body header record object item entity document specs spec specification features misc optional more"
     " custom"
 )
-"""Words of a key that groups fields of the object around it. Others may name something else: `father`, `defaults`."""
+"""Words of keys that group fields of the outer object. Other keys may name another object: `father`, `defaults`."""
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that wrap one item in a list, or unwrap a list of one item."""
 _NEAR: Final = 200
@@ -143,16 +143,16 @@ class Coercion:
     ) -> None:
         self.text = text
         self.bent = sorted(bent)
-        """Where brackets were added or removed: which items belong to a list there is uncertain."""
+        """Places where brackets were added or removed, so that it is uncertain which items belong to a list."""
         self.ceiling = ceiling
         self.pristine = pristine
-        """The text was valid JSON; a repaired one may not have duplicate keys."""
+        """Whether the text was valid JSON; repaired text may not have duplicate keys."""
         self.nested = nested
         self._counts = counts
         self.drops = drops
         """The validator drops unknown keys, as a pydantic model does."""
         self.placed: set[int] = set()
-        """Members that were grouped with others in an object of their own."""
+        """Members that the model grouped in a nested object."""
         self.rest: list[Leftover] = []
         """Members of the objects read so far that no field accepts."""
         self.edits: list[Edit] = []
@@ -160,7 +160,7 @@ class Coercion:
         self.names: dict[int, str] = {}
         self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
-        """The alternatives being tried, and where: what they declare for a place holds for each of them."""
+        """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
         self.work = max(_LEAST_WORK, len(text)) * (_WORK_FOR_EACH_NODE // 8)
 
     def run(self, node: Node, shape: Shape) -> Coerced:
@@ -226,7 +226,9 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            schema_frame = any(member.key == "properties" for member in members)  # its inside may be data all the same
+            schema_frame = any(
+                member.key == "properties" for member in members
+            )  # its contents may be data all the same
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
                 words = "the value is a tool call or an envelope whose content does not fit the contract"
                 return self._issue(path, "ambiguous", words, node)
@@ -298,7 +300,7 @@ class Coercion:
         return ignored
 
     def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
-        """The field with a value, perhaps null, for which an undeclared member gives another one."""
+        """The field whose value, perhaps null, an undeclared member contradicts."""
         if not says_something(member) or len(out) > _MOST_FIELDS:
             return None
         for name, value in out.items():
@@ -323,7 +325,7 @@ class Coercion:
     def _move_in(
         self, out: dict[str, Any], member: Member, rest: list[Member], empty: dict[str, Shape], shape: Shape, path: Path
     ) -> bool:
-        """Take fields of this object out of one inside it that has a key of its own: `{"settings": {"retries": 5}}`."""
+        """Move fields of this object out of a nested object under an undeclared key: `{"settings": {"retries": 5}}`."""
         if member.node.kind != OBJECT:
             return False
         inner: list[Member] = member.node.value
@@ -350,7 +352,7 @@ class Coercion:
         return True
 
     def _move_down(self, out: dict[str, Any], member: Member, rest: list[Member], shape: Shape, path: Path) -> bool:
-        """Move a member into the one nested object that has a field for it without a value."""
+        """Move a member into the one nested object that has an empty field for it."""
         if not self.drops or member.node.value is None:
             return False
         if id(member) in self.placed:
@@ -386,7 +388,7 @@ class Coercion:
         return True
 
     def _move_up(self, out: dict[str, Any], below: int, empty: dict[str, Shape], shape: Shape, path: Path) -> None:
-        """Take members that nested objects have no field for, where a field of this one has their name and no value."""
+        """Move undeclared members of nested objects to empty fields of the same name in this object."""
         left, kept = self.rest[below:], self.rest[:below]
         depth = len(unlink(path))
         found: dict[str, list[Leftover]] = {}
@@ -412,7 +414,7 @@ class Coercion:
         self.rest[:] = kept
 
     def _real_names(self, members: list[Member], shape: Shape, path: Path) -> list[str | None]:
-        """For each member the declared name it is meant for, or None."""
+        """The declared name that each member is meant for, or None."""
         keys = shape.keys
         names: list[str | None] = [keys.get(member.key) for member in members]
         taken = {name for name in names if name is not None}
@@ -459,7 +461,7 @@ class Coercion:
             self._issue(path, "no_known_key", f"none of the declared keys is present ({known})", node)
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
-        """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
+        """The value inside an envelope if it fits, in a tuple because the value may be None."""
         found = self._read_as(inner, shape, None, inside=holds_json(inner))
         if found is not None:
             self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
@@ -498,9 +500,9 @@ class Coercion:
         return self._envelope(node, inner, shape)
 
     def _read_as(self, node: Node, shape: Shape, path: Path, *, inside: bool = False) -> tuple[Any] | None:
-        """The value of a node, if it fits this shape; else nothing is logged. As a tuple, because it may be None.
+        """The value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
 
-        `inside`: the value is the JSON in a string.
+        `inside`: the value is JSON in a string.
         """
         mark = self._mark()
         value = (self._parse_inside if inside else self.value)(node, shape, path)
@@ -596,7 +598,7 @@ class Coercion:
         value: int | float = node.value
         source = self.text[node.start : node.end]
         if shape.format == DECIMAL and isinstance(value, float) and _loses_digits(source, value):
-            return source  # as a string, because pydantic makes a float of any other number first
+            return source  # as a string, because pydantic converts any other number to a float first
         if shape.allows("number") or (shape.allows("integer") and isinstance(value, int)):
             return value
         if shape.allows("integer"):
@@ -658,7 +660,7 @@ class Coercion:
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
         found = read_time(node.value, shape.format or "")
         if found is None and shape.format == "duration" and not self.drops:
-            return node.value  # a schema wants no number of days
+            return node.value  # a schema never expects a number of days
         if found is None:
             return self._issue(path, "type", not_a_time(shape.format or "date", node.value), node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value
@@ -674,7 +676,7 @@ class Coercion:
         return frozenset(name_words(f"{around} {shape.note}"))
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
-        """A scalar where a list of scalars is wanted: a list of one, unless the text looks like a list itself."""
+        """A scalar in place of a list of scalars: a list of one, unless the text itself looks like a list."""
         if not shape.allows("array"):
             return None
         if node.kind in (STRING, BARE):
@@ -684,14 +686,14 @@ class Coercion:
         return self._in_list(node, shape, path)
 
     def _in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
-        """A list of one, if the value fits as its item."""
+        """The value as a list of one, if it fits as an item."""
         found = self._read_as(node, shape.element(0), (path, 0))
         if found is not None:
             self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
         return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
-        """A string that holds the wanted JSON, encoded twice."""
+        """A string that contains the expected JSON, encoded twice."""
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
             return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
@@ -736,7 +738,7 @@ class Coercion:
         return found.value
 
     def _framed_choice(self, node: Node, shape: Shape) -> Any:
-        """The choice in an object with one member, spelled exactly: `{"priority": "low"}`, or None for any other."""
+        """The choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`; otherwise None."""
         members: list[Member] = node.value
         if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):
             return None
@@ -824,7 +826,9 @@ class Coercion:
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
             start, end = (0, len(self.text)) if node is None else (node.start, node.end)
-            self._edit("cleaned", Risk.LOSSY, start, end, message, path)  # a model is not asked about optional fields
+            self._edit(
+                "cleaned", Risk.LOSSY, start, end, message, path
+            )  # a model is not asked again about optional fields
             return plain(node) if node is not None else None
         if len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))
@@ -832,7 +836,7 @@ class Coercion:
 
 
 def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
-    """Whether an envelope was opened that may say which alternative is meant: `{"Dog": {"name": "Rex"}}`."""
+    """Whether an opened envelope may say which alternative is meant: `{"Dog": {"name": "Rex"}}`."""
     opened = max((edit.end for edit in edits if edit.code == "envelope"), default=-1)
     here = node
     while here.start < opened and here.kind in (OBJECT, ARRAY) and here.value:
@@ -846,7 +850,7 @@ _PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", 
 
 
 def _is_pair(node: Node, shape: Shape) -> bool:
-    """Whether an object writes one member of a map as a name and a value."""
+    """Whether an object represents one member of a map as a name and a value."""
     return node.kind == OBJECT and not shape.properties and {fold(member.key) for member in node.value} in _PAIRS
 
 
@@ -871,7 +875,7 @@ def _name_at(path: Path) -> tuple[str, ...]:
 
 
 def _is_text(shape: Shape, text: str) -> bool:
-    """Whether a string is allowed here unchanged: because any string is, or because it is a choice."""
+    """Whether a string is allowed here unchanged, because any string is or because it is a choice."""
     if shape.branches:
         return any(_is_text(branch, text) for branch in shape.branches)
     if shape.choices is not None:
@@ -889,5 +893,5 @@ _PLAIN_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def _loses_digits(source: str, value: float) -> bool:
-    """Whether a float is not exactly the number written, up to the rounding of its shortest form."""
+    """Whether a float differs from the number written, up to the rounding of its shortest form."""
     return _PLAIN_NUMBER.fullmatch(source) is not None and Decimal(source) != Decimal(repr(value))

@@ -1,7 +1,7 @@
-"""How a value fits its shape, before anything is converted: as it is, or inside a wrapper that a model put around it.
+"""How a value fits its shape before any conversion: as it is, or inside a wrapper that a model put around it.
 
-`fit` compares JSON with its shape in one walk. It errs on one side only: of a value that it calls `AS_IS`, coercion
-returns every part without an edit and without an issue. Where it sees a reason to convert, coercion decides.
+`fit` compares JSON with its shape in one walk. It errs on one side only: if it returns `AS_IS`, coercion would return
+every part without an edit or an issue. If it finds a reason to convert, coercion decides.
 
 Wrappers are envelopes (`{"result": …}`), tool calls written as text, and the schema's own frame.
 """
@@ -37,7 +37,7 @@ _NO_STRINGS: Final[frozenset[str]] = frozenset()
 
 
 class Misfit(NamedTuple):
-    """A scalar that may have to be converted: `holder[key]`, the type wanted there, and its path."""
+    """A scalar that may have to be converted: `holder[key]`, the type expected there, and its path."""
 
     holder: Any
     key: Any
@@ -53,7 +53,7 @@ class Scalars(NamedTuple):
     strings: frozenset[str]
     """These strings."""
     nullable: bool
-    """Every string but those that say that there is no value, which become null."""
+    """Every string except those for a missing value, which become null."""
 
     def hold(self, value: Any) -> bool:
         """Whether a scalar whose class is not in `classes` is accepted unchanged anyway."""
@@ -63,7 +63,7 @@ class Scalars(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What `fit` needs to know of a shape; made once and kept with the shape."""
+    """The facts about a shape that `fit` needs; created once and stored with the shape."""
 
     scalars: Scalars
     members: dict[Any, Place]
@@ -76,16 +76,16 @@ class Plan(NamedTuple):
 
 
 Place: TypeAlias = "tuple[frozenset[type], Scalars, Shape]"
-"""What is wanted at a key or an index. The classes of `Scalars` come first, because most values need nothing else."""
+"""What is expected at a key or an index. The classes of `Scalars` come first, because most values need nothing else."""
 
 
 def fit(
     value: Any, shape: Shape, fuel: list[int] | None = None, misfits: list[Misfit] | None = None, path: Path = None
 ) -> int:
-    """How an object or a list fits a shape: `AS_IS`, or flags for what speaks against it.
+    """How an object or a list fits a shape: `AS_IS`, or flags for the reasons against it.
 
-    `fuel` is how many alternatives may still be tried; where it runs out, everything may have to be converted.
-    `misfits` collects the scalars after `OTHER_SCALARS`, in the order of the text.
+    `fuel` is the number of alternatives that may still be tried; once it is used up, everything counts as possibly in
+    need of conversion. `misfits` collects the scalars after `OTHER_SCALARS`, in the order of the text.
     """
     if shape.branches and not shape.properties:
         return _fit_branch(value, shape, [_MOST_TRIED] if fuel is None else fuel)
@@ -99,7 +99,7 @@ def fit(
         found = AS_IS if plan.array else OTHER_CONTAINERS
         same = plan.element
         if same is not None and same[0].issuperset(map(type, value)):
-            return found  # a list of scalars, all of which stay
+            return found  # a list of scalars that all stay unchanged
         parts = enumerate(cast("list[Any]", value))
     members = plan.members
     for key, part in parts:
@@ -124,7 +124,7 @@ def fit(
 
 
 def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
-    """The reasons against a key that the shape does not name, and the shape wanted at that key or index."""
+    """The reasons against a key that the shape does not name, and the shape expected at that key or index."""
     if isinstance(key, int):
         flags, inner = AS_IS, shape.element(key)
     else:
@@ -137,7 +137,7 @@ def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
 
 
 def _fit_branch(value: Any, shape: Shape, fuel: list[int]) -> int:
-    """The fit of the first alternative that accepts the value unchanged, else what all alternatives have in common."""
+    """The fit of the first alternative that accepts the value unchanged, else the flags common to all alternatives."""
     found = AS_IS
     for branch in shape.branches:
         fuel[0] -= 1
@@ -220,7 +220,7 @@ _ENVELOPES: Final = word_set(
     "result results output outputs data value values response content payload json object item items list"
     " count total number amount sum score text return returned is"
 )
-"""What a key around a scalar says about it, apart from the words that announce an answer."""
+"""Keys around a scalar that say that it is an answer, apart from the words that announce one."""
 _FAILURES: Final = word_set("error errors failure exception refusal refused warning_fatal")
 _DENIALS: Final = (
     _DISOWNING
@@ -229,7 +229,7 @@ _DENIALS: Final = (
         "refused declined missing excluded ignored skipped omitted discarded false not no reason reasons warnings"
     )
 )
-"""Keys around a list that mean the list is not the answer."""
+"""Keys around a list that mean that the list is not the answer."""
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
@@ -324,7 +324,7 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
 
 def is_framed(value: object, shape: Shape) -> bool:
     """Whether valid JSON is a tool call or an envelope that only a permissive schema would accept as the answer."""
-    if is_list(value):  # `[{…}]` where nothing but the fields of an object is declared
+    if is_list(value):  # `[{…}]` where only the fields of an object are declared
         return len(value) == 1 and means_object(shape) and is_dict(value[0]) and any(k in shape.keys for k in value[0])
     if shape.anything or not is_dict(value):
         return False

@@ -1,13 +1,13 @@
-r"""Regular expressions of reading: how they are compiled, how they look ahead in a stream, and the parser's grammar.
+r"""The reader's regular expressions: their compilation, their lookahead in a stream, and the parser's grammar.
 
-In complete text a lookahead costs next to nothing. In a streamed reply, a decision that more text could change raises
-`NeedMoreInput`; the parser then goes back to the last thing that was certain, and on from there when more has come. An
-expression is written once. Two forms are derived from it for a streamed reply: one that concludes nothing from the end
-of the text (`certain`), and one that matches whatever may still become a match (`begun`).
+In complete text, lookahead is cheap. In a streamed reply, a decision that more text could change raises
+`NeedMoreInput`; the parser then goes back to its last certain state and continues from there when more text has
+arrived. Each expression is written once. Two forms are derived from it for streamed replies: one that concludes nothing
+from the end of the text (`certain`), and one that matches any text that may still become a match (`begun`).
 
-The grammar of the tolerant parser has a name for each expression and an example for each alternative. All are verbose
-(`re.X`): a space is written `[ ]`. Quantifiers have upper bounds where a look ahead could otherwise go to the end of
-the text from every place in it.
+The grammar of the tolerant parser has a name for each expression and an example for each alternative. All expressions
+are verbose (`re.X`): a space is written `[ ]`. Quantifiers have upper bounds wherever lookahead could otherwise reach
+the end of the text from every position.
 
 `SPACE` is white space as models write it, with zero-width characters and byte order marks. A colon may be `:`, the
 full-width `：`, `=` or `=>`.
@@ -39,11 +39,11 @@ class _Expression:
 
 
 def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that is compiled when it is first used: valid JSON needs hardly any of them.
+    """A regular expression that is compiled on first use: valid JSON needs hardly any of them.
 
     A group that is repeated possessively ends in `|(?!)`, here and everywhere in the package: Python before 3.11.5 does
-    not go back where the last repetition of such a group failed halfway (python/cpython#106052), unless a branch
-    that never matches is tried last.
+    not backtrack if the last repetition of such a group failed halfway (python/cpython#106052), unless a branch that
+    never matches is tried last.
 
     >>> expression(r"[0-9]+").match("12, ")[0]
     '12'
@@ -57,7 +57,7 @@ class NeedMoreInput(Exception):
 
 @dataclass(slots=True)
 class Opened:
-    """A string whose end has not arrived: its start, how far it was searched, and its last inner quote."""
+    """A string whose end has not arrived: its start, the position searched so far, and its last inner quote."""
 
     role: str
     start: int
@@ -66,14 +66,14 @@ class Opened:
 
 
 class OpenString(NeedMoreInput):
-    """More of a string is needed. The scan state outlives the exception, which would keep the text alive."""
+    """More of a string is needed. Holds only the scan state, because an exception would keep the text alive."""
 
     def __init__(self, role: str, start: int, at: int, seen: int) -> None:
         self.opened = Opened(role, start, at, seen)
 
 
 class Ahead:
-    """An expression that is matched at a place of a streamed reply.
+    """An expression that is matched at a position of a streamed reply.
 
     >>> number = Ahead(r"[0-9]+ (?= [,}] )")
     >>> number.match("12, ", 0, growing=True)[0]
@@ -97,16 +97,16 @@ class Ahead:
 
     @cached_property
     def sure(self) -> re.Pattern[str]:
-        """Matches what will match whatever text follows."""
+        """Matches text that matches whatever follows it."""
         return re.compile(certain(self.pattern), self.flags)
 
     @cached_property
     def begun(self) -> re.Pattern[str]:
-        """Matches what may still become a match."""
+        """Matches text that may still become a match."""
         return re.compile(begun(self.pattern), self.flags)
 
     def match(self, text: str, pos: int, *, growing: bool) -> re.Match[str] | None:
-        """The match at `pos`; raises `NeedMoreInput` where more text could change it, in a streamed reply."""
+        """The match at `pos`. In a streamed reply, raises `NeedMoreInput` if more text could change it."""
         if not growing:
             return self.now.match(text, pos)
         found = self.sure.match(text, pos)
@@ -115,7 +115,7 @@ class Ahead:
         return found
 
     def matches(self, text: str, pos: int, *, growing: bool) -> bool:
-        """Whether there is a match at `pos`. Raises `NeedMoreInput` if only more text can show it."""
+        """Whether there is a match at `pos`. Raises `NeedMoreInput` if only more text can tell."""
         if not growing:
             return self.now.match(text, pos) is not None
         if self.sure.match(text, pos) is not None:
@@ -142,9 +142,9 @@ _TOKEN: Final = re.compile(
 
 
 def begun(pattern: str) -> str:
-    r"""A verbose expression that matches all that `pattern` matches, and at the end of a text all that may become it.
+    r"""A verbose expression that matches `pattern` and, at the end of the text, whatever may become a match.
 
-    Each part of it may be missing where the text ends.
+    At the end of the text, each part of it may be missing.
 
     >>> print(begun(r"ab+ [cd]{2} (?: e | f )?"))
     (?:a|\Z)(?:b+|\Z)(?:[cd]{2}|[cd]*\Z)(?:(?:e|\Z)|(?:f|\Z))?
@@ -180,7 +180,7 @@ def _begun_atom(found: re.Match[str]) -> str:
 
 
 def _close(pattern: str, start: int) -> int:
-    """Where the group that opens at `start` ends."""
+    """The end of the group that opens at `start`."""
     depth = 0
     for found in _TOKEN.finditer(pattern, start):
         depth += bool(found["open"] or found["behind"]) - bool(found["close"])
@@ -193,7 +193,7 @@ _NEVER: Final = "\0"
 
 
 def certain(pattern: str) -> str:
-    r"""The expression for a streamed reply: its end is not final, and what has not arrived may be anything.
+    r"""The expression for a streamed reply, whose end is not final and may be followed by anything.
 
     Text that must not follow may already have begun.
 
@@ -210,7 +210,7 @@ def certain(pattern: str) -> str:
 
 
 _MARKS_BEGUN: Final = frozenset(("/", ".", "..", "`", "``", "<", "<!", "<!-"))
-"""What may become `//`, `/*`, `...`, three backticks or `<!--`."""
+"""Text that may become `//`, `/*`, `...`, three backticks or `<!--`."""
 
 
 def await_end(text: str, at: int, *, growing: bool) -> None:
@@ -227,7 +227,7 @@ def await_mark(text: str, at: int, *, growing: bool) -> None:
             raise NeedMoreInput
 
 
-# --- parts -----------------------------------------------------------------------------------------------------------
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 NUMBER_PATTERN: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """A JSON number: `0`, `-12.5`, `1e-7`, but not `007` or `.5`."""
@@ -237,7 +237,7 @@ _GAP: Final = r"[ \t\r\n]*"
 _SPACE: Final = r"[\s\u200b-\u200d\u2060\ufeff]*"
 _VALUE_BEGINS: Final = r"[\"'“\[{]"
 
-# --- white space and comments ----------------------------------------------------------------------------------------
+# --- white space and comments -----------------------------------------------------------------------------------------
 
 BLANK: Final = re.compile(_GAP)
 ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
@@ -252,7 +252,7 @@ COMMENT: Final = expression(
 )
 ELLIPSIS: Final = expression(r"\.\.\.|…")
 
-# --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------
+# --- members and elements of plain JSON, and of JSON with unambiguous deviations --------------------------------------
 
 _DOUBLE: Final = r'"([^"\\\x00-\x1f]*)"'
 _SINGLE: Final = r"'([^'\"\\\x00-\x1f]*)'"
@@ -265,7 +265,7 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
     """A key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
-    `bare`: the object has bare keys, so that a word before a colon is one. Groups: three kinds of keys, five of values.
+    `bare`: the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of values.
     """
     pattern = _member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY)
     return re.compile(certain(pattern) if growing else pattern, re.X)
@@ -280,8 +280,8 @@ def member_begun(*, bare: bool) -> re.Pattern[str]:
 def _member(next_key: str) -> str:
     """The expression for a member, where a key such as `next_key` may follow.
 
-    A string has ended where its object closes or another key follows: a quote before anything else may be a part of
-    the text. A number has ended at a closer, or at a comma before which no digits follow (`1,234` is one number).
+    A string has ended if its object closes or another key follows; a quote before anything else may be part of the
+    string. A number has ended at a closer, or at a comma that is not followed by digits (`1,234` is one number).
     """
     closed = rf"\}}{_GAP}(?: [,}}\]] | \Z )"
     string_ends = rf"(?= {_GAP}(?: {closed} | ,{_GAP}(?: {next_key}{_GAP}: | {closed} ) ) )"
@@ -315,7 +315,7 @@ _BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+|(?!))*
 def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """The brackets in a part of a text, without those in strings; an unterminated string does not count as one.
 
-    No string ends after the opening quote of one that never ends, so that nothing is looked through twice.
+    No string ends after the opening quote of one that never ends, so nothing is searched twice.
     """
     for found in _BRACKET_OR_STRING.finditer(text, start, end):
         if found["open"] is not None:
@@ -324,7 +324,7 @@ def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
             yield found
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
+# --- keys -------------------------------------------------------------------------------------------------------------
 
 KEY_AHEAD: Final = Ahead(
     rf"""
@@ -351,7 +351,7 @@ COLON: Final = expression(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?"
 PREFIX: Final = expression(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
 """The prefix of a Python string: `u'x'`, but not the letter at the end of `['a', b']`."""
 
-# --- strings ---------------------------------------------------------------------------------------------------------
+# --- strings ----------------------------------------------------------------------------------------------------------
 
 KEY_BEHIND: Final = Ahead(
     rf"""
@@ -375,15 +375,15 @@ TAIL: Final = Ahead(
     )
     """
 )
-"""The rest of a string and what follows it: a closing bracket before it was part of the string."""
+"""The rest of a string and its delimiter: a closing bracket before them was part of the string."""
 HALF_CHARACTER: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 """The first half of a surrogate pair, where the text was cut."""
 RAW: Final = expression(r"\W[rR][\"']")
 r"""The prefix of a string in which Python reads no escapes: `r"\d+"`."""
 JOINED: Final = Ahead(r"\s* \+ \s* (?= [\"'“] )")
-"""Between the parts of a concatenated string: `"one " + "two"`."""
+"""The operator between the parts of a concatenated string: `"one " + "two"`."""
 
-# --- values without quotes -------------------------------------------------------------------------------------------
+# --- values without quotes --------------------------------------------------------------------------------------------
 
 SCALAR: Final = expression(rf"{_SCALAR} (?= [\s;] )", re.X)
 SCALAR_AHEAD: Final = Ahead(rf"{_SCALAR} (?= \s*[\s,;\]] )")
@@ -409,7 +409,7 @@ GLUED: Final = expression(
     """,
     re.X,
 )
-"""A number followed by something that should not follow it."""
+"""A number followed by text that should not follow it."""
 LOST_BEGIN: Final = expression(
     r"""
       [^'’‘\\]+ ['’]                                      # tea'   whose opening quote is missing
@@ -418,11 +418,11 @@ LOST_BEGIN: Final = expression(
     re.X,
 )
 KEY_IN_TEXT: Final = expression(r"[^\s,{(\[}\]\"'\d]\s*[\"'][^\"'\n]{1,80}[\"']\s*[:：]\s*\Z")
-"""A key without a comma before it: what follows may be words of the text before, `"He wrote: "send": false"`."""
+"""A key without a comma before it, which may be part of the string before: `"He wrote: "send": false"`."""
 FEET: Final = expression(r"\d+(?:[./]\d+)?['’]")
 """A measure in feet: `5'`."""
 GROUP: Final = expression(r"0\d\d(?!\d)")
-"""After a comma: the end of `1,000`."""
+"""The digits after the comma in `1,000`."""
 THOUSANDS: Final = expression(r"\d{3}(?=[,.}\s]|\Z)")
 DECIMAL_COMMA: Final = expression(
     r"""

@@ -1,7 +1,7 @@
 """Reads replies that are lines instead of JSON: `key: value` lines, flat or nested as in YAML, or one Markdown list.
 
-Only unambiguous lines are read: every required key, each key once, consistent indentation; of a list, all items in one
-row. Anything else gives None, and the reply is rejected: this is not a YAML parser.
+Only unambiguous lines are read: every required key, each key once, consistent indentation, and for a list all items in
+one block. For anything else the result is None, and the reply is rejected: this is not a YAML parser.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def read_lines(text: str, shape: Shape) -> Node | None:
 def read_items(text: str, shape: Shape) -> Node | None:
     """A list of scalars from a Markdown list of at least two items, or None.
 
-    One short line may announce it and other paragraphs may follow it. The items are one row with one mark, numbered
-    without a gap. A task list says which items are meant, and a second list may be another answer: both make it None.
+    One short line may announce it and other paragraphs may follow it. The items form one block with the same marker,
+    numbered without a gap. The result is None for a task list, which marks some items as meant, and for a second list,
+    which may be another answer.
     """
     element = shape.element(0)
     if not shape.allows("array") or shape.prefix or any(shape.allows(kind) for kind in ("object", "string")):
@@ -86,7 +87,7 @@ def read_items(text: str, shape: Shape) -> Node | None:
 
 
 def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
-    """Whether nothing but blank lines is between the items, and the text around them does not belong to them."""
+    """Whether there are only blank lines between the items, and the text around them does not belong to them."""
     gaps = [text[one.end() : two.start()] for one, two in itertools.pairwise(items)]
     before, after = (_FENCE.sub("", part) for part in (text[: items[0].start()], text[items[-1].end() :]))
     return (
@@ -97,7 +98,7 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 
 
 def _read_flat(text: str, shape: Shape) -> Node | None:
-    """Any other line between the keys makes the result None, because it might belong to the value above it."""
+    """A line of another kind. Between the keys it makes the result None, because it might belong to the value above."""
     members: dict[str, Member] = {}
     signs: set[str] = set()
     at, pending, apart, last = 0, False, False, None
@@ -109,7 +110,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) if found else None
         if found is None or name is None:
             if last is not None and any(map(str.isalnum, line)) and not _FENCE.fullmatch(line):
-                return None  # a string may go on in the next line
+                return None  # a string may continue on the next line
             last = None
             if members and _CLOSERS.fullmatch(line):
                 return None  # the end of an object whose opening brace is missing: its values may be anything
@@ -141,7 +142,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
 
 
 def _is_free(shape: Shape) -> bool:
-    """Whether a field takes any string."""
+    """Whether a field accepts any string."""
     return any(part.allows("string") and not part.choices and not part.format for part in (shape, *shape.branches))
 
 
@@ -187,7 +188,7 @@ def _decoded(raw: str) -> str | None:
 
 
 class _Line(NamedTuple):
-    """One line: its indentation, its content, and where the content begins in the text."""
+    """One line: its indentation, its content, and the position of the content in the text."""
 
     indent: int
     body: str
@@ -222,7 +223,7 @@ class _Nested:
         return node.kind == OBJECT and bool(shape.required) and shape.required <= names
 
     def _find(self) -> bool:
-        """Find the lines: those in the only fence, or from the first known key to the last line that may belong."""
+        """Find the lines: those in the only fence, or those from the first known key to the last possible one."""
         begin, end = 0, len(self.text)
         fences = list(_FENCE.finditer(self.text))
         if len(fences) == 2:

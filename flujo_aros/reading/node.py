@@ -1,8 +1,8 @@
 """The data that reading builds: values with their positions in the text, and the log of edits.
 
-Work follows damage. In a reply with one defect, most containers are valid JSON, and each of these costs one call of the
-C scanner instead of a look at every token. What it finds is a `Scanned` node, which knows its value at once and makes
-the nodes of its items on demand: coercion and repair paths descend into few.
+Work is proportional to the damage. In a reply with one defect, most containers are valid JSON, and each of these costs
+one call of the C scanner instead of one step per token. The result is a `Scanned` node, which knows its value at once
+and creates the nodes of its items on demand: coercion and repair paths descend into few of them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ Path: TypeAlias = "tuple[Path, str | int] | None"
 
 
 class Edit(NamedTuple):
-    """One departure from JSON: its code, its risk, its characters, what they were read as, and its path (if known)."""
+    """One deviation from JSON: its code, its risk, its characters, their replacement, and its path (if known)."""
 
     code: str
     risk: Risk
@@ -119,7 +119,7 @@ class RepairLog(Sequence[Repair]):
         tree: Callable[[], tuple[Node | None, Sequence[Edit]]],
         names: dict[int, str] | None = None,
     ) -> None:
-        """`tree` gives the nodes that the edits lie in, and the edits made on the way to them that `edits` has not."""
+        """`tree` returns the nodes that contain the edits, and further edits made while parsing them."""
         self._edits = edits
         self._text = text
         self._tree = tree
@@ -134,7 +134,7 @@ class RepairLog(Sequence[Repair]):
                 start, end, after, path = edit.start, edit.end, edit.after, edit.path
                 if edit.code in _OF_VALIDATOR and isinstance(path, str):
                     start, end = span_at(root, path) or (start, end)
-                before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may be about the whole text
+                before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
                 if len(before) > _SHOWN:
                     before = f"{before[: _SHOWN - 1]}…"
                 if len(after) > _SHOWN:
@@ -173,11 +173,11 @@ class RepairLog(Sequence[Repair]):
 
 
 _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
-"""The codes for what a validator changed: it names the path and not the characters."""
+"""The codes for changes made by a validator, which reports the path and not the characters."""
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
-    """The keys and indexes that lead to the place of an edit; empty if it is about the whole value."""
+    """The keys and indexes that lead to the place of an edit; empty if it concerns the entire value."""
     if isinstance(edit.path, str):
         return () if edit.path else steps_to(root, edit.start, names)
     return unlink(edit.path)
@@ -201,7 +201,7 @@ def unlink(path: Path) -> tuple[str | int, ...]:
 
 
 def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | int, ...]:
-    """The keys and indexes that lead to the innermost node which holds this position of the text.
+    """The keys and indexes that lead to the innermost node at this position of the text.
 
     Siblings are in the order of the text, so each level takes a binary search: a text may have as many edits as a list
     has items.
@@ -265,11 +265,11 @@ def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
     return span
 
 
-# --- valid JSON, read by the C scanner: where a value ends, what it is, and its nodes on demand -----------------------
+# --- valid JSON, read by the C scanner: the end of a value, the value, and its nodes on demand ------------------------
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 JSON_BEGINS: Final = re.compile(r"\{[ \t\r\n]*+[\"}]|\[[ \t\r\n]*+[\]\[{\"\-0-9tfnNI]")
-"""How a container begins that may be valid JSON."""
+"""The beginning of a container that may be valid JSON."""
 _OBJECT_BEGINS: Final = re.compile(r"\{[ \t\r\n]*+([\"}]?)")
 _COLON: Final = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 _COMMA: Final = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
@@ -306,7 +306,7 @@ _scan_with_care: Final = make_scanner(_context(parse_float=finite, object_pairs_
 
 
 class Source:
-    """The text that nodes lie in. That of a streamed reply grows, and nothing else may hold it while it does."""
+    """The text that contains the nodes. In a streamed reply it grows, and nothing else may hold a reference to it."""
 
     __slots__ = ("text",)
 
@@ -315,7 +315,7 @@ class Source:
 
 
 class Scanned(Node):
-    """A container of valid JSON. Its tuple has the JSON in the place of the value, and behind the end the source."""
+    """A container of valid JSON. Its tuple has the JSON in place of the value, and the source after the end."""
 
     @cached_property
     def value(self) -> Any:
@@ -329,29 +329,29 @@ class Scanned(Node):
 
     @property
     def source(self) -> Source:
-        """What holds the text in which it lies."""
+        """The source that contains it."""
         return cast("tuple[str, Any, int, int, Source]", self)[4]
 
     def forget(self) -> None:
-        """Release the members or items; they can be created once more."""
+        """Release the members or items; they can be created again."""
         self.__dict__.pop("value", None)
 
 
-new_scanned = cast(  # without the price of a NamedTuple's own constructor
+new_scanned = cast(  # without the cost of a NamedTuple's own constructor
     "Callable[[type[Scanned], tuple[str, Any, int, int, Source]], Scanned]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
 )
 
 
 class JsonExtent(NamedTuple):
-    """Where a JSON value ends, or None and how far it is valid if it is damaged."""
+    """The end of a JSON value; if it is damaged, None and the end of its valid part."""
 
     end: int | None
     error: int
 
 
 def json_extent(text: str, start: int) -> JsonExtent:
-    """How far the JSON from `start` is valid, at the speed of a C scanner."""
+    """The end of the valid part of the JSON at `start`, at the speed of a C scanner."""
     if text[start : start + 1] == "{" and (begins := _OBJECT_BEGINS.match(text, start)) is not None and not begins[1]:
         return JsonExtent(None, begins.end())  # an exception of the scanner counts the lines and costs ten times this
     try:
@@ -376,9 +376,9 @@ class Unreadable(NamedTuple):
 
 
 def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
-    """The container at `start`, if it is valid JSON that can mean one thing only.
+    """The container at `start`, if it is valid and unambiguous JSON.
 
-    The parser reads it itself where a key occurs twice, a number is not finite, a backslash may be a part of the text
+    The parser must read it itself where a key occurs twice, a number is not finite, a backslash may be part of the text
     (`C:\\new`), or containers are nested deeper than `depth`.
     """
     text = source.text
@@ -405,7 +405,7 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
 def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
     """The nodes of the scalars at these paths of the JSON value at `start`; paths and nodes in the order of the text.
 
-    The C scanner skips what no path leads into, and nothing after the last of them is looked at.
+    The C scanner skips everything that no path leads into, and stops after the last one.
     """
     tree: dict[str | int, Any] = {}
     for path in paths:
@@ -418,7 +418,7 @@ def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | in
 
 
 def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], found: list[Node], wanted: int) -> int:
-    """Add the nodes that `tree` leads to in one container. Returns its end, unless all nodes are found already."""
+    """Add the nodes that `tree` leads to in one container. Returns its end, unless all nodes have been found."""
     kind: type = value.__class__
     is_object = kind is dict
     pos = _after(_BLANK, text, start + 1)
@@ -439,7 +439,7 @@ def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], foun
 
 
 def has_long_number(text: str, start: int, end: int) -> bool:
-    """Whether a number in this part of a text may have too many digits to be read exactly: one sample is all digits."""
+    """Whether a number in this part of a text may have too many digits to be read exactly: a sample has only digits."""
     half = MAX_DIGITS // 2
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 

@@ -2,15 +2,16 @@
 
 One object reads the whole grammar, with an explicit stack of open containers, so that depth is bounded and nothing
 recurses. Plain JSON is read by one regular expression for each member or element (`_members`, `_elements`); everything
-else takes the careful path, with one method for each kind of token.
+else takes the slow path, with one method for each kind of token.
 
-The law of this file: every departure from JSON is logged, with its risk, at the line that makes it; text that can be
-read in more than one way is a `Failure`. Values are never completed, dropped or made up: that would be LOSSY.
+The invariant of this module: every deviation from JSON is logged, with its risk, by the line of code that handles it,
+and text that can be read in more than one way is a `Failure`. Values are never completed, dropped or made up: that
+would be LOSSY.
 
-Work is linear in the text: each look ahead is bounded by a constant, or made at most a fixed number of times.
+Work is linear in the text: each lookahead is bounded by a constant, or happens at most a fixed number of times.
 
-The parser reads a text that is complete (`parse`) and one that still grows (`go_on`): it is the same parser, which
-then stops before the first thing that more text could change, and continues from there when more has arrived.
+The same parser reads complete text (`parse`) and text that still grows (`go_on`). In growing text it stops before the
+first token that more text could change, and continues from there when more has arrived.
 """
 
 from __future__ import annotations
@@ -67,24 +68,24 @@ _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _AFTER_CONTAINER: Final = frozenset(("", ",", "}", "]"))
 _NEAR: Final = 200
-"""How far back to look for a key."""
+"""The maximum distance back to a key."""
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _CLOSERS_OF_LINE: Final = grammar.expression(r"(?:[ \t]*[}\]])+[ \t]*\Z")
 _NOTHING_FOLLOWS: Final = grammar.expression(r"\s*(?:```|~~~|\Z)")
 _MOST_CLOSERS: Final = 3
-"""A text that lacks this many closing brackets at its end was cut, whatever is said of it."""
+"""A text that lacks this many closing brackets at its end was cut, whatever the provider reports."""
 _LOOK: Final = 20_000
-"""How far ahead brackets are counted."""
+"""The maximum distance ahead in which brackets are counted."""
 _MOST_IN_ONE_PLACE: Final = 12
-"""How many edits one damaged place may take: see `Parser.parse_from`."""
+"""The maximum number of edits at one damaged place: see `Parser.parse_from`."""
 DEPTH: Final = 200
-"""How deep containers may be nested, by default."""
+"""The default maximum depth of nested containers."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 
 
 class Failure(NamedTuple):
-    """Why the text cannot be read, and from which character."""
+    """The reason why the text cannot be read, and the character at which reading stopped."""
 
     reason: Reason
     code: str
@@ -118,7 +119,7 @@ class Parsed(NamedTuple):
 
 
 class Frame:
-    """An open container, what the schema says about it, and the key whose value is being read."""
+    """An open container, its schema, and the key whose value is being read."""
 
     __slots__ = ("bare", "edits", "items", "key", "key_at", "keys", "kind", "plain", "shape", "start")
 
@@ -131,15 +132,15 @@ class Frame:
         self.keys = shape.keys
         self.plain = plain
         self.bare = False
-        """It has an unquoted key."""
+        """Whether it has an unquoted key."""
         self.key = ""
         self.key_at = 0
         self.edits = edits
-        """How many edits there were before it; -1 once it holds a container that is not valid JSON."""
+        """The number of edits before it; -1 once it contains a container that is not valid JSON."""
 
     @property
     def wanted(self) -> Shape:
-        """What the schema says about the member whose key was read."""
+        """The schema of the member whose key was read."""
         return self.shape.member(self.keys.get(self.key, self.key))
 
     @property
@@ -168,14 +169,14 @@ class Parser:
         self.pos: int = start
         self.root_shape = shape
         self.guided = not shape.anything
-        """A schema is given."""
+        """Whether there is a schema."""
         self.max_depth = max_depth
         self.ends = ends
-        """The text is known to be complete."""
+        """Whether the text is known to be complete."""
         self.doubled = doubled
-        """Braces are written twice (`{{"a": 1}}`)."""
+        """Whether braces are doubled (`{{"a": 1}}`)."""
         self.growing = growing
-        """More text may arrive: anything it could change waits."""
+        """Whether more text may arrive: decisions that it could change must wait."""
         self.counts = counts
         """The keys of the root that count, where the rest is optional: see `LenientParser`."""
         self.opened: Opened | None = None
@@ -191,35 +192,36 @@ class Parser:
         self.looked = 0
         """How many characters were scanned to count brackets."""
         self.balanced = False
-        """As many closing brackets remain as containers are open: from here on, no bracket is missing."""
+        """Whether as many closing brackets remain as containers are open, so that none is missing from here on."""
         self.around: list[Frame] = []
         self.until = maxsize
-        """Where it was started in the middle of a text, and from where it may stop: see `parse_from`."""
+        """The position in the text at which it started, and the position from which it may stop: see `parse_from`."""
         self.expects_item = False
         self.scans = max_depth >= DEPTH and not doubled and not growing
-        """The C scanner may read parts that are valid JSON. It supports only one depth limit, its own."""
+        """Whether the C scanner may read parts that are valid JSON. It supports only its own depth limit."""
         self.scanned = 0
-        """How many characters it has scanned without success."""
+        """The number of characters that it has scanned without success."""
         self.cut = False
-        """The value read so far touches the end of the text."""
+        """Whether the value read so far touches the end of the text."""
         self.doubtful = False
         self.root: Node | None = None
         self.plain: Any = None
 
-    # --- the whole ----------------------------------------------------------------------------------------------------
+    # --- the entry points
+    # ----------------------------------------------------------------------------------------------------
 
     def parse(self) -> Parsed | Failure:
-        """The value, or why there is none. Never raises."""
+        """The value, or the reason why there is none. Never raises."""
         try:
             return self._run()
         except Stop as stop:
             return stop.failure
 
     def parse_from(self, pos: int, comma: int, frames: list[Frame], until: int) -> Parsed | Failure | None:
-        """Read on from `pos`, where an item is expected, after the comma at `comma`, with these containers open.
+        """Continue at `pos`, where an item is expected, after the comma at `comma`, with these containers open.
 
-        None: at or after `until`, something has been repaired, and what follows is an item of one of these
-        containers.
+        Returns None once, at or after `until`, something has been repaired and an item of one of these containers
+        follows.
         """
         self.pos, self.comma, self.stack = pos, comma, [*frames]
         self.around, self.until, self.expects_item = frames, until, True
@@ -250,7 +252,7 @@ class Parser:
         if self.opened is not None and open_still(text, self.opened):
             return None
         if self.opened is not None and self.opened.seen < 0:
-            self.opened = None  # the fast path has not been tried with the first quote in sight
+            self.opened = None  # the fast path has not been tried since the first quote arrived
         try:
             return self._run()
         except Stop as stop:
@@ -278,8 +280,7 @@ class Parser:
     def _members(self) -> None:
         """The members of the innermost object, until it closes or another container opens.
 
-        The hot loop: one match for each common member (`aros bench reading` shows what it saves); everything else
-        goes the careful way.
+        The hot loop: one match for each common member; everything else takes the slow path.
         """
         text, frame = self.text, self.stack[-1]
         members, plain, keys = frame.items, frame.plain, frame.keys
@@ -306,7 +307,7 @@ class Parser:
             real = keys.get(key)
             if keys and real is None and self._closes_before(frame, key, mark):
                 return
-            # one string for all members of this name
+            # one string for all members with this name
             key = real if real == key and real is not None else self.names.setdefault(key, key)
             group = found.lastindex
             if group == 8:
@@ -373,7 +374,7 @@ class Parser:
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _await_member(self, frame: Frame) -> None:
-        """Wait where all that has come may become a common member.
+        """Wait if the text received so far may become a common member.
 
         An open string is shown, and waits in case more text proves that it ends here.
         """
@@ -415,11 +416,11 @@ class Parser:
         return self._value(frame.wanted, member=True)
 
     def _closes_before(self, frame: Frame, key: str, mark: int) -> bool:
-        """Close an object before a key that only the object around has: `{"place": {"city": "Oslo", "total": 3}`.
+        """Close an object before a key that only the outer object has: `{"place": {"city": "Oslo", "total": 3}`.
 
-        JSON takes `total` for a member of `place` and notices at the end that a brace is missing. The schema knows
-        better, but only where the brackets that are left say that one is missing: an object with unknown keys is not
-        closed early in a text whose brackets fit together.
+        A JSON parser would read `total` as a member of `place` and notice only at the end that a brace is missing. The
+        schema shows where, but it is used only if the remaining brackets show that one is missing: an object with
+        unknown keys is not closed early in a text whose brackets match.
         """
         parent = self.stack[-2] if len(self.stack) > 1 else None
         if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
@@ -438,10 +439,10 @@ class Parser:
         return True
 
     def _brace_for_key(self, frame: Frame) -> bool:
-        """A brace where a key should be.
+        """Handle a brace in place of a key.
 
-        `[{"sku": 1, {"sku": 2}]`: the object was not closed; its first key begins the next one. `{ {"sku": 1}`: the
-        brace was written twice, and no closer is left for the second. Anything else could be both.
+        `[{"sku": 1, {"sku": 2}]`: the object was not closed, and its first key begins the next one. `{ {"sku": 1}`: the
+        brace is doubled, and no closer is left for the second. Anything else could be either.
         """
         self._need(self.pos + _LONGEST_KEY)
         found = grammar.FIRST_KEY.match(self.text, self.pos)
@@ -481,7 +482,7 @@ class Parser:
             if found.lastindex == 5:
                 self.pos = found.start(5)
                 if self.scans and self._scan_elements(frame):
-                    # where the last comma was taken and no container followed, the next one is damaged
+                    # if the last comma was consumed and no container followed, the next one is damaged
                     fresh = self.comma >= nodes[-1].end
                     continue
                 self._open(text[self.pos], frame.shape.element(len(nodes)))
@@ -516,9 +517,9 @@ class Parser:
             raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
-        """Whether a key and a colon are where an element should be: `"tags": ["a", "b", "total": 3`.
+        """Whether there is a key and a colon in place of an element: `"tags": ["a", "b", "total": 3`.
 
-        The list was never closed. With a schema, the key has to be one of the object around.
+        The list was never closed. With a schema, the key has to be one of the outer object.
         """
         if not frame.items or len(self.stack) < 2 or self.stack[-2].kind != OBJECT:
             return False
@@ -530,7 +531,7 @@ class Parser:
     def _close_before_key(self, frame: Frame) -> bool:
         """Close the list after its last element; the comma that follows, if any, belongs to an outer container."""
         last: Node = frame.items[-1]
-        if self.comma < last.end:  # there is none: it is missing outside, not here
+        if self.comma < last.end:  # there is none: it is missing in the outer container, not here
             self.comma = last.end
             if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
                 self.edits.pop()
@@ -692,7 +693,7 @@ class Parser:
         return end
 
     def _cut_string(self, start: int) -> Node:
-        """A string that never ends: the rest of the text, LOSSY."""
+        """A string that never ends: the rest of the text, as a LOSSY repair."""
         quote = self.text[start]
         raw = self.text[start + 1 :]
         self.pos = len(self.text)
@@ -738,8 +739,10 @@ class Parser:
         return value
 
     def _wants_text(self, shape: Shape) -> bool:
-        """Whether a string is wanted here. What an envelope, a key in another case or a list of one holds is unknown
-        here: where a contract says anything at all, it is taken for text."""
+        """Whether a string is expected here.
+
+        The parser does not know the expected contents of an envelope, of a key in another case or of a list of one: if
+        there is a schema at all, they are taken for text."""
         if shape.anything:
             return self.guided
         return shape.allows("string") or (shape.allows("array") and shape.element(0).allows("string"))
@@ -781,7 +784,7 @@ class Parser:
         return self._word(raw, pos, shape, at_end=at_end)
 
     def _behind_bare_word(self) -> bool:
-        """Whether the previous element is unquoted too: the string may as well have begun there."""
+        """Whether the previous element is also unquoted, so that the string may have begun there."""
         frame = self.stack[-1]
         return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
 
@@ -856,13 +859,13 @@ class Parser:
             return at
 
     def _await_word(self, start: int, found: re.Match[str] | None) -> None:
-        """Wait for the end of a word, and where a semicolon may yet end it, in a streamed reply."""
+        """In a streamed reply, wait for the end of a word, and for a semicolon that may end it."""
         self._need(found.end() if found else len(self.text))
         if self.growing and found and ";" in self.text[start : found.start()]:
             self._need(found.end() + 80)
 
     def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
-        """A comma inside `1,234,567`, where the schema wants a number (without a schema it is ambiguous)."""
+        """A comma inside `1,234,567` if the schema expects a number; without a schema it is ambiguous."""
         wanted = frame.wanted
         self._need(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
@@ -920,7 +923,7 @@ class Parser:
         raise self._expected(f"a comma or {closer!r}")
 
     def _quick_separator(self, closer: str) -> bool | None:
-        """The common separators, `, "` and `}`, without a look at anything else; None leaves it to `_separator`.
+        """Read the common separators, `, "` and `}`, and nothing else; None leaves the others to `_separator`.
 
         The outermost closer is always left to it, because members may follow (`_goes_on`).
         """
@@ -953,7 +956,7 @@ class Parser:
         return None
 
     def _begins_item(self, frame: Frame) -> bool:
-        """Move to the next item, over blanks and superfluous commas. False if the container ended instead."""
+        """Move to the next item, past blanks and superfluous commas. False if the container ended instead."""
         while True:
             if self.growing and frame.kind == OBJECT:
                 self._await_member(frame)
@@ -976,7 +979,7 @@ class Parser:
     # --- containers ---------------------------------------------------------------------------------------------------
 
     def _scan(self, shape: Shape) -> Scanned | None:
-        """The container that begins here, read by the C scanner, or None if the parser has to read it itself."""
+        """Read the container that begins here with the C scanner; None if the parser has to read it itself."""
         text, start = self.text, self.pos
         if not self.scans or text[start] not in "{[":
             return None
@@ -986,10 +989,10 @@ class Parser:
             self.scans = self.scanned <= 2 * len(text)
             return None
         if self.stack and self._char_behind(found.end) not in _AFTER_CONTAINER:
-            return None  # the last string in it may go on after what looks like its end: `"{"a"} b"`
+            return None  # the last string in it may continue after its apparent end: `"{"a"} b"`
         fits = fit(found.plain, shape)
         if fits & FOREIGN_KEYS and not self.balanced:
-            return None  # one of them may belong to an object around, whose closer is at the wrong place
+            return None  # one of them may belong to an outer object whose closer is in the wrong place
         if fits & OTHER_KEYS:
             self.doubtful = True
         self.pos = found.end
@@ -1066,7 +1069,7 @@ class Parser:
     def _pop(self) -> None:
         frame = self.stack.pop()
         plain = frame.plain
-        if self.growing and self._is_json(frame):  # its nodes take more memory than its value, and are seldom needed
+        if self.growing and self._is_json(frame):  # its nodes take more memory than its value, and are rarely needed
             node: Node = new_scanned(Scanned, (frame.kind, plain, frame.start, self.pos, self.source))
         else:
             node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
@@ -1078,11 +1081,11 @@ class Parser:
             self.root, self.plain = node, plain
 
     def _is_json(self, frame: Frame) -> bool:
-        """Whether a container that ends here is valid JSON, without a key that occurs twice."""
+        """Whether a container that ends here is valid JSON without duplicate keys."""
         kept = len(self.edits) == frame.edits and len(frame.items) == len(frame.plain)
         return kept and find_json_end(self.text, frame.start) == self.pos
 
-    # --- closers that are wrong or missing ----------------------------------------------------------------------------
+    # --- wrong and missing closers ------------------------------------------------------------------------------------
 
     def _end_here(self, closer: str) -> bool:
         if closer == "}" and len(self.stack) == 1 and self._goes_on():
@@ -1096,7 +1099,7 @@ class Parser:
         """Whether members follow the closer of the outermost object, with a closer of their own.
 
         `{"a": 1}, "b": 2}`: the first brace came too early. In `{"a": 1}, {"b": 2}` no key follows the comma, and in
-        `{"a": 1}, "b": 2` no closer is left: there the object has ended.
+        `{"a": 1}, "b": 2` no closer is left, so the object has ended.
         """
         after = self._blank_end(self.pos + 1)
         if self.doubled:
@@ -1108,7 +1111,7 @@ class Parser:
         return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
-        """The text is over and containers are still open: their closing brackets are missing, or the text was cut."""
+        """The text ends while containers are still open: their closing brackets are missing, or the text was cut."""
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = self._closers()
@@ -1119,7 +1122,7 @@ class Parser:
         return False
 
     def _closers(self) -> str:
-        """The brackets that end all open containers."""
+        """The brackets that close all open containers."""
         return "".join(frame.closer for frame in reversed(self.stack))
 
     def _is_whole(self) -> bool:
@@ -1131,11 +1134,11 @@ class Parser:
         return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
 
     def _mismatch(self, char: str) -> bool:
-        """A closer of the wrong kind: meant for this container, or for the one around it, or for nothing.
+        """Handle a closer of the wrong kind, meant for this container, for an outer one, or for none.
 
-        What follows decides: as many closing brackets must remain as containers are open. With `[[1, 2}, 3]` one closer
-        is left after `}`, and one list is open if the brace closes the inner one: it is a wrong closer. In
-        `{"a": [1, 2}` none is left: the list was not closed, and the brace is that of the object. In `[1, 2}, 3]` the
+        The rest decides: as many closing brackets must remain as containers are open. In `[[1, 2}, 3]` one closer is
+        left after `}`, and one list is open if the brace closes the inner one, so it is a wrong closer. In
+        `{"a": [1, 2}` none is left, so the list was not closed and the brace belongs to the object. In `[1, 2}, 3]` the
         brace closes nothing.
         """
         left = self._surplus(self.pos + 1)
@@ -1155,10 +1158,10 @@ class Parser:
         raise self._stop(f"{char!r} closes no open bracket", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
-        """How many closers from here on have no opener; brackets in strings do not count.
+        """The number of closers from here on that have no opener, not counting brackets in strings.
 
-        Each look goes over the rest, up to a bound. A text with so many brackets that do not fit together that all
-        looks are more than a few times its length is given up: so the work stays linear.
+        Each call scans the rest of the text, up to a bound. To keep the work linear, the parser gives up on a text with
+        so many unmatched brackets that all calls together scan more than a few times its length.
         """
         self._need(start + _LOOK)
         end = min(len(self.text), start + _LOOK)
@@ -1245,7 +1248,7 @@ class Parser:
             pos -= 1
         return pos
 
-    # --- looks ahead --------------------------------------------------------------------------------------------------
+    # --- lookahead ----------------------------------------------------------------------------------------------------
 
     def _need(self, at: int) -> None:
         """Wait until the character at `at` is there, in a streamed reply."""
@@ -1288,10 +1291,10 @@ class Parser:
         return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows, self.growing)
 
     def _settle(self) -> None:
-        """What was read so far will not change."""
+        """Record that everything read so far will not change."""
         self.certain = (self.pos, len(self.edits), self.comma, self.looked)
 
-    # --- the log, and giving up ---------------------------------------------------------------------------------------
+    # --- the log, and failures ----------------------------------------------------------------------------------------
 
     def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
         self.edits.append(new_edit(Edit, (code, risk, start, end, after, "")))

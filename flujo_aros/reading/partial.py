@@ -1,7 +1,7 @@
-"""Partial values: what can be shown of a reply while it streams, and which paths in it are final.
+"""Partial values: the preview of a reply while it streams, and the paths in it that are final.
 
-The live containers only grow at their end. So a snapshot needs no copy: it notes how much of each open container there
-was, and the value is put together on demand. A long string costs nothing for each piece of it.
+The live containers only grow at their end. So a snapshot needs no copy: it records the size of each open container, and
+the value is built on demand. A long string costs nothing extra for each new piece.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING: Final = object()
 
 
 class OpenText:
-    """A string that is still being written, as the pieces received so far."""
+    """A string that is still being written: the pieces received so far."""
 
     __slots__ = ("_joined", "_known", "pieces")
 
@@ -57,16 +57,17 @@ class Finals:
     __slots__ = ("_counts", "_insides", "_latest", "_outer", "_reach", "_steps", "_texts")
 
     def __init__(self) -> None:
-        # A path is its outer path and its last step: two lists of these take a third of the memory of tuples.
+        # A path is stored as the index of its outer path and its last step, in two lists: a third of the memory of
+        # tuples.
         self._outer: list[Path] = []
         self._steps: list[str | int | None] = []
         self._insides: dict[int, Any] = {}
-        """By index of the path: the value there, if everything in it is final too."""
+        """By index of the path: the value at that path, if everything in it is also final."""
         self._texts: list[str] = []
         self._counts: list[int] = [0]
         self._latest = _NO_NAMES
         self._reach = 0
-        """How many of the paths are in the latest set."""
+        """The number of paths in the latest set."""
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
         """Add a final place. With `inside`, everything in its value is final as well."""
@@ -90,7 +91,7 @@ class Finals:
         wanted = self._counts[count]
         if wanted < self._reach:
             return frozenset(self._texts[:wanted])
-        if wanted > self._reach:  # a copy of a set costs a part of what making it again costs
+        if wanted > self._reach:  # copying the set is cheaper than building it again
             self._latest = self._latest.union(self._texts[self._reach : wanted])
             self._reach = wanted
         return self._latest
@@ -116,7 +117,7 @@ class Slice(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A snapshot of a value: the open containers from the outermost in, and the open string in the last one."""
+    """A snapshot of a value: the open containers, outermost first, and the open string in the last one."""
 
     slices: tuple[Slice, ...]
     text: OpenText | None = None
@@ -151,16 +152,16 @@ class Snapshot(NamedTuple):
 
 
 class Partial(Generic[T_co]):
-    """What can be shown of an answer that is still being written.
+    """The preview of an answer that is still being written.
 
-    `value` is plain JSON: what the schema converts for certain is converted (`"3"` is 3 where a number is wanted, an
-    alias is the real name), everything else is as written. Numbers, literals and keys appear when they are complete;
-    strings grow. It is the value as of this piece; it is put together on first access, which takes time proportional to
-    the open containers. Closed parts are shared, so do not modify the value.
+    `value` is plain JSON. Conversions that are certain are applied (`"3"` is 3 if the schema expects a number, an alias
+    becomes the real name); everything else is shown as written. Numbers, literals and keys appear when they are
+    complete; strings grow. It is the value as of this piece, and is built on first access, in time proportional to the
+    open containers. Closed parts are shared, so do not modify the value.
 
-    `final_paths` are the places (`$.items[0].name`) whose value will not change as long as this candidate remains the
-    answer. `restarted` means that this is not the value shown before: a better answer began, or the same text turned
-    out to mean something else. Paths that were final before no longer are.
+    `final_paths` are the paths (`$.items[0].name`) whose value will not change as long as this candidate remains the
+    answer. `restarted` means that the value does not continue the one shown before: a better answer began, or the same
+    text turned out to mean something else. Paths that were final before are then no longer final.
     """
 
     __slots__ = ("_count", "_final_paths", "_finals", "_snapshot", "_value", "restarted")
@@ -182,7 +183,7 @@ class Partial(Generic[T_co]):
 
     @property
     def final_paths(self) -> frozenset[str]:
-        """The places whose value will not change."""
+        """The paths whose value will not change."""
         if self._final_paths is None:
             self._final_paths = self._finals.upto(self._count)
         return self._final_paths
@@ -197,27 +198,27 @@ _HALF_PAIR: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _DAY: Final = expression(r"\d{4}-\d\d-\d\d\Z", re.A)
 _WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
-"""What may still change when the enclosing object is closed."""
+"""The parts that may still change when the enclosing object is closed."""
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class Rules(NamedTuple):
-    """What decides how a part is shown, apart from its shape."""
+    """Options that decide how a part is shown, in addition to its shape."""
 
     typed: bool
-    """The value becomes a Python type, which drops unknown keys, fills in missing ones and changes some strings."""
+    """Whether the value becomes a Python type, which drops unknown keys, fills in defaults and changes some strings."""
     exact: bool = False
-    """Nothing is converted: the payload must be JSON."""
+    """Whether nothing is converted because the payload must be JSON."""
     finals: bool = True
     """Whether anything can be final before the end."""
     kinds: tuple[str, ...] = ()
-    """For an event: the kinds that are kept as written."""
+    """The kinds of an event that are kept as written."""
     rewritten: frozenset[str] = frozenset()
-    """The members that the Python type may change, with everything in them; `""` stands for all of them."""
+    """The members that the Python type may change, including everything in them; `""` means all of them."""
 
 
 class Part(NamedTuple):
-    """One value of the text: its preview, whether that is final, and whether everything in it is final too."""
+    """One value of the text: its preview, whether that is final, and whether everything in it is also final."""
 
     value: Any
     final: bool
@@ -225,33 +226,33 @@ class Part(NamedTuple):
 
 
 class Level:
-    """An open container: its preview, and what is known about its place."""
+    """An open container: its preview, and the facts about its place."""
 
     __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step", "sure")
 
     def __init__(self, frame: Frame, shape: Shape | None, path: Path, step: str | int, *, sure: bool) -> None:
         self.frame = frame
         self.sure = sure
-        """No validator of a Python type changes what is in it."""
+        """Whether no validator of a Python type changes its contents."""
         self.shape = shape
-        """None if what the schema says here is uncertain until it ends."""
+        """None if the schema that applies is uncertain until it ends."""
         self.path = path
         self.step = step
         self.container: Any = {} if frame.kind == OBJECT else []
         self.done = 0
         self.pure = shape is not None
-        """Everything in it is already shown in its final form."""
+        """Whether everything in it is already shown in its final form."""
         self.closed: Level | None = None
         self.doubted = ""
         self.kept = True
-        """A Python type will neither drop nor add anything in it."""
+        """Whether no Python type will drop or add anything in it."""
 
 
 class Preview(Protocol):
     """The preview of one answer while it is being written."""
 
     epoch: int
-    """How often the preview turned out to be wrong."""
+    """The number of times the preview turned out to be wrong."""
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -274,7 +275,7 @@ class Preview(Protocol):
 
 
 class JsonPreview:
-    """The preview of one JSON candidate. `epoch` counts how often the preview turned out to be wrong."""
+    """The preview of one JSON candidate. `epoch` counts the times it turned out to be wrong."""
 
     def __init__(self, text: str, shape: Shape, rules: Rules, path: Path = None) -> None:
         self.text = text
@@ -285,7 +286,7 @@ class JsonPreview:
         self.epoch = 0
         self.finals = Finals()
         self.in_doubt = False
-        """It may still prove unreadable; until that is ruled out, nothing in it is final."""
+        """Whether it may still prove unreadable. Until that is ruled out, nothing in it is final."""
         self.whole: Any = NOTHING
         self.open_text: OpenText | None = None
         self._open_start = -1
@@ -293,7 +294,7 @@ class JsonPreview:
         self._open_frame: Frame | None = None
         self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
-        """What will be final unless the whole value turns out to be an envelope."""
+        """The paths that will be final unless the entire value turns out to be an envelope."""
         self._around: tuple[Slice, ...] | None = None
         """The previews of all open containers but the last, which do not change while the last is open."""
 
@@ -306,10 +307,10 @@ class JsonPreview:
         if self._doomed is None and issue.code not in _OPEN_ISSUES:
             self._doomed = Issue(path_of(unlink(path)), issue.code, issue.message)
 
-    # --- following the parser --------------------------------------------------------------------------------
+    # --- following the parser -----------------------------------------------------------------------------------------
 
     def follow(self, parser: Parser) -> None:
-        """Take over what the parser has read since the last call."""
+        """Add everything that the parser has read since the last call."""
         self.text = parser.text
         stack, levels = parser.stack, self.levels
         same = len(levels)
@@ -347,7 +348,7 @@ class JsonPreview:
         self.in_doubt = in_doubt
 
     def give_up(self) -> None:
-        """It cannot be read: the preview stays, but nothing in it is final."""
+        """Record that it cannot be read: the preview stays, but nothing in it is final."""
         self._restart()
         self.rules = self.rules._replace(finals=False)
 
@@ -395,16 +396,14 @@ class JsonPreview:
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
-        """Whether a member has an undeclared key, so that it may be renamed, moved or turn out not to belong to the
-        answer.
-        """
+        """Whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer at all."""
         shape, written = level.shape, level.frame.key if key is None else key
         if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
             return False
         return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
-        """The place in a container of the next value."""
+        """The place of the next value in a container."""
         if level.frame.kind == ARRAY:
             return len(level.container)
         key = level.frame.key
@@ -444,7 +443,7 @@ class JsonPreview:
     # --- one container ----------------------------------------------------------------------------------------
 
     def _take_in(self, level: Level) -> None:
-        """The items of a container that were read since the last call."""
+        """Add the items of a container that were read since the last call."""
         items = level.frame.items
         for index in range(level.done, len(items)):
             item = items[index]
@@ -497,7 +496,7 @@ class JsonPreview:
         return True
 
     def _doubt(self, level: Level) -> None:
-        """A duplicate key whose second value has not arrived."""
+        """Handle a duplicate key whose second value has not arrived."""
         key = level.frame.key
         if not key or level.frame.kind != OBJECT or level.doubted == key:
             return
@@ -506,7 +505,7 @@ class JsonPreview:
             self._restart()
 
     def _take_double(self, level: Level, name: str, part: Part) -> None:
-        """A key that occurs twice: either its value is unchanged, or the preview restarts."""
+        """Handle a duplicate key: either its value is unchanged, or the preview restarts."""
         if level.container[name] != part.value:
             level.container = {**level.container, name: part.value}
             level.pure = False
@@ -540,7 +539,7 @@ class JsonPreview:
         return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
 
     def _judge_closed(self, closed: Level, path: Path) -> None:
-        """A closed object that lacks a required key. A key with another name may still be meant for it."""
+        """Handle a closed object that lacks a required key. A key with another name may still be meant for it."""
         shape, value = closed.shape, closed.container
         if shape is None or not is_dict(value) or not value.keys() <= shape.properties.keys():
             return
@@ -563,7 +562,7 @@ class JsonPreview:
             if node.kind == OBJECT or shape.allows("array"):  # a list of one may yet be unwrapped
                 self._misfit(path, coercion.issues[0])
             return Part(raw, final=False)
-        # Where the whole is valid as it is, nothing is converted.
+        # If the entire value is valid as written, nothing is converted.
         sure = not self.rules.typed and not coercion.edits
         return Part(value, final=sure, deep=sure)
 
@@ -589,8 +588,8 @@ class JsonPreview:
             return Part(value, final=False)
         filled = is_dict(value) or (
             is_list(value) and any(map(is_dict, value))
-        )  # JSON in a string: with defaults added
-        decimal = isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
+        )  # JSON in a string, which gets defaults
+        decimal = isinstance(value, str) and shape.allows("number")  # possibly a `Decimal`
         unsure = self.rules.typed and (filled or decimal)
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
@@ -608,10 +607,10 @@ class JsonPreview:
             return True
         return shape.properties.keys() <= value.keys()
 
-    # --- the whole --------------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, value: Any = NOTHING) -> None:
-        """It was read to its end and has this value; NOTHING if it is not an answer."""
+        """Record its value after it was read to its end; NOTHING if it is not an answer."""
         shown = self.whole
         if value is NOTHING:
             self.give_up()
@@ -623,7 +622,7 @@ class JsonPreview:
         self._make_final(self.path, value)
 
     def _let_go(self) -> None:
-        """Paths that were held back are final once the whole value cannot be an envelope."""
+        """Make the paths final that were held back in case the value is an envelope."""
         if self._held is None or not self.levels:
             return
         level = self.levels[0]
@@ -688,7 +687,7 @@ class JsonPreview:
             self.open_text.pieces.append(unescape(piece).value if "\\" in piece else piece)
 
     def _shows_text(self) -> bool:
-        """Whether a string may be shown before its end because it will not be converted."""
+        """Whether a string may be shown before its end, because it will not be converted."""
         level = self.levels[-1]
         step = self._step_of(level)
         if is_dict(level.container) and step in level.container:
@@ -706,7 +705,7 @@ class JsonPreview:
         return shape.types <= {"string", "null"} and shape.choices is None and not shape.branches
 
     def _close_text(self, node: Node) -> None:
-        """A string that was shown and is now complete: it continues, or is shown again from its beginning."""
+        """Complete a string that was shown: it continues, or is shown again from its beginning."""
         if self.open_text is None or node.start != self._open_start:
             return
         shown = self.open_text.upto(len(self.open_text.pieces))
@@ -733,14 +732,14 @@ def _extends(shown: Any, value: Any) -> bool:
 
 
 def _holds_same(one: Any, two: Any) -> bool:
-    """Whether two containers hold the very same values in the same places, so that one of them is enough."""
+    """Whether two containers hold identical values in the same places, so that one of them is enough."""
     if is_dict(one):
         return is_dict(two) and list(one) == list(two) and all(map(is_, one.values(), two.values()))
     return is_list(two) and len(one) == len(two) and all(map(is_, one, two))
 
 
 def _cannot_be(shape: Shape, kind: str) -> bool:
-    """Whether no conversion turns such a container into what this shape wants."""
+    """Whether no conversion can turn such a container into this shape."""
     if shape.branches or not shape.types:
         return False
     return shape.types == frozenset({"null"}) or (kind == OBJECT and "array" not in shape.types)
@@ -756,7 +755,7 @@ def plain_of(frame: Frame, member: Member) -> Any:
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether a Python type that wants a float stores another number than the one written."""
+    """Whether a Python type that expects a float stores a different number from the one written."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53
 
 
@@ -788,7 +787,7 @@ class TextPreview:
 
 
 EVERYTHING: Final = frozenset({""})
-"""No field is certain before the whole value is."""
+"""No field is certain before the entire value is."""
 
 _FIELDS: Final = ("model-field", "typed-dict-field", "dataclass-field")
 _FUNCTIONS: Final = ("function-before", "function-after", "function-wrap", "function-plain", "decimal")
@@ -863,7 +862,7 @@ def _is_field(part: object) -> TypeIs[dict[str, Any]]:
 
 
 def _aliases(field: dict[str, Any]) -> Iterator[str]:
-    """The aliases of a member: each step of each path, which is more than needed and harmless."""
+    """The aliases of a member: each step of each path, which may be too many but is harmless."""
     pending: list[object] = [field.get("validation_alias")]
     while pending:
         alias = pending.pop()

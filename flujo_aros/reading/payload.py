@@ -1,4 +1,4 @@
-"""Payloads that are not the whole reply: between tags, before prose, and events, which may be written in prose instead.
+"""Payloads that are part of a reply: between tags, before prose, and events, which may also be written in prose.
 
 An event is a JSON object with a kind and a text.
 """
@@ -79,26 +79,26 @@ _LONGEST_TAG: Final = 400
 _SPACE_IN_TAG: Final = 20
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
-"""What may be between a tag and the end of its line without being text."""
+"""Characters between a tag and the end of its line that do not count as text."""
 _BLANK: Final = expression(_ASIDE.replace(r"\r", r"\r\n"))
 _ENDS: Final = expression(f"{_ASIDE}$", re.M)
 _SPOKEN: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
 _SPOKEN_WORD: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
 _BEGINS: Final = expression(r"\s*(?:```|[{\[\"]|\Z)")
 _BEGINS_LATER: Final = expression(r"[{\[]\s*[\"'{\[\d]")
-"""Text that introduces a payload, so that the tag is unlikely to be a mere mention."""
+"""Text that introduces a payload, so that the tag is unlikely to be only mentioned."""
 
 
 class Look(Protocol):
     """Reads one JSON value from a text, with the options of the call."""
 
     def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
-        """The outcome. `whole` means that the end of the text is known, wherever the reply was cut."""
+        """The outcome. `whole` means that the text is complete, even if the reply was cut later."""
         ...
 
 
 class Pair(NamedTuple):
-    """The positions of an opening and a closing tag, and so of the text between them."""
+    """The positions of an opening and a closing tag, which delimit the text between them."""
 
     opening: int
     start: int
@@ -107,9 +107,9 @@ class Pair(NamedTuple):
 
 
 class _Marks:
-    """Finds marks of a kind one after the other, outside of reasoning.
+    """Finds the markers of one kind in order, outside of reasoning.
 
-    In a streamed reply it stops before what may become a mark. `seen` is how far it has looked.
+    In a streamed reply it stops before text that may become a marker. `seen` is the position searched so far.
     """
 
     def __init__(self, wanted: str, *, longest: int = 0, growing: bool = False) -> None:
@@ -144,17 +144,17 @@ class TagReader(Generic[T]):
         self.opening: tuple[int, int] | None = None
         """The opening tag that has not been closed yet."""
         self.budget = 0
-        """How much may be scanned for the end of JSON: text that is not JSON costs a scan of everything after it."""
+        """The number of characters that may be scanned for the end of JSON; other text costs a scan of the rest."""
         self._marks = _Marks(
             f"(?P<opens>{contract.opens.pattern})|(?P<closes>{contract.closes.pattern})",
             longest=len(contract.tag),
             growing=growing,
         )
         self._unread = False
-        """The end of the payload's JSON has not been reached."""
+        """Whether the end of the payload's JSON has not been reached."""
         self._following: Following | None = None
         self._looked_to = 0
-        """How far the JSON of the payload was searched for closing tags."""
+        """The position up to which the payload's JSON was searched for closing tags."""
         self._preview: Preview | None = None
         self._text: TextPreview | None = None
 
@@ -175,12 +175,12 @@ class TagReader(Generic[T]):
             self._following.let_go()
 
     def shown(self) -> Preview | None:
-        """The payload, once it is not empty."""
+        """The payload, unless it is still empty."""
         return None if self._text is not None and not self._text.begun else self._preview
 
     @property
     def waits_at(self) -> int:
-        """Where the part that may still change begins."""
+        """The start of the part that may still change."""
         return self._marks.seen if self._following is None else self._following.waits_at()
 
     @property
@@ -210,7 +210,7 @@ class TagReader(Generic[T]):
                 self._marks.seen = end if mark is None else self._marks.seen
             if mark is None:
                 return
-            if mark["opens"]:  # an open tag before it was only spoken of
+            if mark["opens"]:  # an earlier open tag was only mentioned
                 self.opening = mark.span()
                 self._unread = self.contract.mode == "tagged"
                 if self.growing and not self._unread:
@@ -261,7 +261,7 @@ class TagReader(Generic[T]):
         parser, preview = self._following.parser, self._following.preview
         self._preview = preview
         parsed = self._following.read_on(text)
-        # A closing tag in a string ends the payload after all if no tag follows the JSON: then nothing of it is final.
+        # If no tag follows the JSON, a closing tag inside a string ends the payload after all, so nothing is final yet.
         ends = parsed.end if isinstance(parsed, Parsed) else len(text)
         if not preview.in_doubt and contract.closes.search(text, self._looked_to, ends) is not None:
             preview.doubt(in_doubt=True)
@@ -322,7 +322,7 @@ def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> s
 
 
 class _NotJson(NamedTuple):
-    """Why a text cannot be accepted as JSON."""
+    """The reason why a text cannot be accepted as JSON."""
 
     reason: Reason
     code: str
@@ -330,13 +330,13 @@ class _NotJson(NamedTuple):
 
 
 class _TwiceError(ValueError):
-    """A key occurs twice, with different values."""
+    """A key occurs twice with different values."""
 
 
 def _strictly(payload: str) -> tuple[Any] | _NotJson:
     """The value of strictly valid JSON: finite numbers, each key once, complete characters.
 
-    As a tuple, because it may be None.
+    In a tuple, because it may be None.
     """
     try:
         value = json.loads(payload, object_pairs_hook=_once, parse_constant=refuse_constant, parse_float=finite)
@@ -359,7 +359,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
-    """The pairs without mere mentions: `between <result> and </result>` holds no payload."""
+    """The pairs that are not just mentioned: `between <result> and </result>` contains no payload."""
     if len(pairs) < 2:
         return pairs
     spoken = _SPOKEN_WORD if contract.mode == "text" else _SPOKEN
@@ -367,9 +367,9 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
 
 
 def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
-    """Whether the last pair may be inside a text that another one holds, or hold only a part of its own.
+    """Whether the last pair may be part of the text in another pair, or contain only part of its own.
 
-    JSON shows where it ends. Plain text does not, so text that mentions the tags is ambiguous.
+    JSON has a recognizable end. Plain text does not, so text that mentions the tags is ambiguous.
     """
     last, before = pairs[-1], pairs[-2].closing if len(pairs) > 1 else 0
     opened = re.compile(f"^{_ASIDE}{contract.opens.pattern}", re.M).search(text, before, last.opening)
@@ -406,7 +406,7 @@ def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
 
 
 def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
-    """Tags that are written in another form than requested."""
+    """Tags that are written in a form other than the requested one."""
     for (begin, end), wanted in (((pair[:2]), f"<{tag}>"), (pair[2:], f"</{tag}>")):
         if text[begin:end] != wanted:
             yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
@@ -422,7 +422,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
 
 
 def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
-    """The outcome of a payload with spans that count from the beginning of the reply."""
+    """The outcome of a payload, with spans relative to the beginning of the reply."""
     if not isinstance(outcome, Accepted):
         return Rejected(outcome.reason, outcome.issues, text, raw, outcome.draft, outcome.seen)
     inside = [
@@ -449,7 +449,7 @@ class BlockPreview:
 
     @property
     def waits_at(self) -> int:
-        """Where the part that may still change begins."""
+        """The start of the part that may still change."""
         return self._marks.seen if self._following is None else self._following.waits_at()
 
     @property
@@ -481,7 +481,7 @@ class BlockPreview:
             return
         self._preview.follow(parser)
         self._over = parsed is not None
-        if parsed is not None:  # until then another object could be the first that is JSON
+        if parsed is not None:  # until then another object could be the first valid JSON
             self._preview.rules = Rules(typed=False, exact=True)
             complete = all(parsed.plain.get(key) is not None for key in self.contract.keys)
             self._preview.finish(self._preview.whole if complete else NOTHING)
@@ -505,9 +505,9 @@ def read_block(text: str, contract: BlockContract, *, truncated: bool | None = N
 
 
 def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
-    """Why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the end.
+    """The reason why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the end.
 
-    Prose has no recognizable end, as objects have. `path` is its place in the value.
+    Unlike an object, prose has no recognizable end. `path` is its place in the value.
     """
     if truncated is True:
         return Issue(path, "truncated", "the reply was cut off before its text ended")
@@ -625,26 +625,26 @@ _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
 
 
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
-    """Apply checks to an outcome: their issues reject the value, and what they clean becomes repairs."""
+    """Apply checks to an outcome: issues reject the value, and changes become repairs."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, judge(outcome.value, checks))
 
 
 async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
-    """As `judged`, for checks that may be async."""
+    """Like `judged`, for checks that may be async."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, await judge_awaiting(outcome.value, checks))
 
 
 def is_settled(outcome: Accepted[Any]) -> bool:
-    """Whether checks have already run. A value openly made up because of them need not satisfy them."""
+    """Whether checks have already run. A value that was openly made up because of them need not satisfy them."""
     return outcome.origin == "synthesize"
 
 
 def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
-    """The outcome after checks reported on its value."""
+    """The outcome after the results of the checks on its value."""
     value, issues, cleaned = judgement
     if issues:
         return Rejected(Reason.INVALID, issues, outcome.text)
@@ -661,10 +661,10 @@ _NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
 
 
 def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Reading[Event]:
-    """An event: JSON with a kind and a text, else the prose of the reply. A reply without JSON is never rejected for
-    that.
+    """Read an event: JSON with a kind and a text, or else the prose of the reply.
 
-    An echo of the prompt's form or example is set aside; with nothing else in it, the reply is empty.
+    A reply is never rejected for lack of JSON. An echo of the prompt's form or example is set aside; a reply that
+    contains nothing else counts as empty.
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
@@ -739,7 +739,7 @@ def event_of(written: WrittenEvent, contract: EventContract) -> Event:
 
 
 def event_kind(written: str | None, contract: EventContract) -> str:
-    """The kind granted for a written one: the kind itself, its declared spelling, or the fallback."""
+    """The allowed kind for a written one: the kind itself, its declared spelling, or the fallback."""
     if written in contract.kinds:
         return written
     return {fold(kind): kind for kind in contract.kinds}.get(fold(written or "")) or contract.fallback
@@ -750,7 +750,7 @@ def is_example(text: str, start: int, said: str, contract: EventContract) -> boo
     return is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
 
 
-# --- what a reply in prose says ---------------------------------------------------------------------------------------
+# --- the text of a reply in prose -------------------------------------------------------------------------------------
 
 _QUOTED: Final = r"[\"“]([^\"“”\n]+)[\"”]"
 _LABELLED: Final = expression(rf"\b(?:text|says?|reply|line|answer)\s*[:=]\s*{_QUOTED}", re.I)
@@ -774,9 +774,9 @@ _NOTE: Final = expression(
     r"|\b(?:we|I) (?:are|am) asked to\b|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
     re.I,
 )
-"""What models write to themselves and never say to others."""
+"""Phrases that models write to themselves and never say to others."""
 _INTENT: Final = expression(r"\bwe (?:need|must|should|have) to\b", re.I)
-"""What people also say to each other: a note only where it is about writing."""
+"""Phrases that people also say to each other: a note only if it is about writing."""
 _WRITING: Final = expression(
     r"\b(?:sentences?|clues?|hints?|character|persona|format|fields?|instructions?|reply|response|riddle|emotion)\b",
     re.I,
@@ -786,20 +786,20 @@ _PERHAPS: Final = re.compile(
     r"(?:sentences?|clues?|hints?|repl(?:y|ies)|riddles?)\b",
     re.I,
 )
-"""What people also say to each other: a note only where a quotation that could be the answer follows."""
+"""Phrases that people also say to each other: a note only if a quotation that could be the answer follows."""
 _WORDS_SAID: Final = 3
-"""A quotation of fewer words only mentions a word."""
+"""The minimum number of words of a quotation; shorter ones only mention a word."""
 _ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
 """An object that was announced, or is on lines of its own, with nothing after it."""
 _NULL: Final = expression(r"[\s\"'`]*null[\s\"'`.]*", re.I)
-"""Complete replies that say nothing. `None` is not among them, because people say it too."""
+"""Complete replies that say nothing. `None` is not included, because people also say it."""
 _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
 def said_in(prose: str) -> str:
-    """What a reply without an event says: a labelled quotation, a quotation that never ends, or all of it.
+    """The speech in a reply without an event: a labelled quotation, a quotation that never ends, or all of the reply.
 
-    Notes that a model writes for itself are not speech: only such a quotation in them is kept.
+    Notes that a model writes for itself are not speech; only such a quotation in them is kept.
     """
     fence = FENCED.fullmatch(prose)
     text = fence[1].strip() if fence else prose
@@ -819,7 +819,7 @@ def said_in(prose: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether the braces in a text cannot hold an event: words surround them, and no key of an event is inside."""
+    """Whether the braces in a text cannot contain an event: words surround them, and no key of an event is inside."""
     return text[:1] not in ("{", "[", "`", "") and _KEY.search(text) is None and _ANSWER.search(text) is None
 
 
@@ -850,12 +850,12 @@ _MAY_BE_OPTIONAL: Final = (
 
 
 def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
-    """The outcome of an event that was rejected for its optional fields, with these cleaned; any other as it is.
+    """Clean the optional fields of an event that was rejected because of them; return any other outcome unchanged.
 
-    A score that is not a number is dropped, so are `scores` that are not an object; a kind that is not a string counts
-    as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read after the last field that
-    counts is dropped. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and
-    anything that names no one stays rejected. Elsewhere it is also optional.
+    Scores that are not numbers are dropped, and so are `scores` that are not an object. A kind that is not a string
+    counts as a wrong kind. Elsewhere a non-finite number becomes null. Anything unreadable after the last required
+    field is dropped. A winner is required if the contract requests it or has checks: `{"name": "p1"}` names one, and a
+    value that names no one stays rejected. Otherwise it is also optional.
     """
     if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_OPTIONAL:
         return outcome
@@ -873,7 +873,7 @@ def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, l
 def _without_optional(outcome: Rejected, winner: str = "") -> Rejected:
     """The rejection without issues about optional fields, which a model is not asked to repair.
 
-    `winner` is the value of a winner that names no one, where all other fields are clean.
+    `winner` is the value of a winner that names no one, if all other fields are clean.
     """
     if winner and not any(issue.path.startswith("$.winner") for issue in outcome.issues):
         issue = Issue("$.winner", "type", f"expected a name or null, found {winner}")
@@ -883,7 +883,7 @@ def _without_optional(outcome: Rejected, winner: str = "") -> Rejected:
 
 
 class _Cleaning:
-    """The fields of an event, cleaned, and what was cleaned of them."""
+    """The cleaned fields of an event, and the changes made to them."""
 
     def __init__(self, written: LooseEvent, contract: EventContract, look: Look, size: int) -> None:
         self.event: dict[str, Any] = written.model_dump(exclude_unset=True)
@@ -973,14 +973,14 @@ def _shown(value: Any) -> str:
 
 
 _BETWEEN: Final = ("truncated", "elided")
-"""If one of these stops the parser between two members, the member before it has ended."""
+"""Failures between two members after which the previous member is known to be complete."""
 
 
 class LenientParser(Parser):
-    """Reads an object of which only some keys count: once these are read, the rest may be unreadable.
+    """Reads an object in which only some keys are required: once these are read, the rest may be unreadable.
 
-    It is the same parser, which answers differently where it would stop. What it leaves out is the edit `cleaned`;
-    nothing takes its place. `NaN` and `Infinity` become numbers.
+    It is the same parser, but it continues where the strict one would fail. Parts that it leaves out are recorded as
+    the edit `cleaned`, without a replacement. `NaN` and `Infinity` become numbers.
     """
 
     counts: Counts
@@ -995,7 +995,7 @@ class LenientParser(Parser):
                 raise
             return self._without_rest(stop, end)
 
-    # --- what an optional field may hold ------------------------------------------------------------------------------
+    # --- values of optional fields --------------------------------------------------------------------------------
 
     def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (no message is made here)
         sign = -1 if raw.startswith("-") else 1
@@ -1012,10 +1012,10 @@ class LenientParser(Parser):
         return bool(self.stack) and self._is_optional(self.stack[0])
 
     def _is_optional(self, root: Frame) -> bool:
-        """Whether the member being read is an optional one."""
+        """Whether the member being read is optional."""
         return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self.counts.keys
 
-    # --- where it ends too early ----------------------------------------------------------------------------------
+    # --- objects that end early ---------------------------------------------------------------------------------------
 
     def _cut_string(self, start: int) -> Node:
         self._end_of_text_stop("the end of a text")
@@ -1031,10 +1031,10 @@ class LenientParser(Parser):
             self._end_of_text_stop("a closing bracket")
         return super()._end_of_text(seen_end=seen_end)
 
-    # --- leaving out what follows ---------------------------------------------------------------------------------
+    # --- dropping unreadable text -------------------------------------------------------------------------------
 
     def _end_of_what_counts(self, stop: Stop) -> int | None:
-        """Where the last required key ends, if that is certain and the parser stopped at an optional one."""
+        """The end of the last required key, if it is certain and the parser stopped at an optional one."""
         root = self.stack[0] if self.stack else None
         if root is None or root.kind != OBJECT or not self.counts.needed <= root.plain.keys():
             return None
@@ -1044,7 +1044,7 @@ class LenientParser(Parser):
         return end if sure and (between or self._is_optional(root)) else None
 
     def _end_of_object(self, stop: Stop, begin: int) -> int | None:
-        """Where the object ends, or None if that is uncertain or a required key may still follow."""
+        """The end of the object, or None if it is uncertain or a required key may still follow."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
         for found in brackets(self.text, self.stack[0].start, end):
@@ -1062,7 +1062,7 @@ class LenientParser(Parser):
     def _without_rest(self, stop: Stop, end: int) -> Parsed:
         """The object with the members that were complete before this place."""
         path, root = self._path(), self.stack[0]
-        if stop.failure.reason is Reason.TOO_LARGE:  # nothing is kept of what is nested without end
+        if stop.failure.reason is Reason.TOO_LARGE:  # nothing is kept of endless nesting
             path = path_of([root.key])
             del self.stack[1:]
             self.comma = min(self.comma, root.key_at)
@@ -1085,7 +1085,7 @@ class LenientParser(Parser):
         self.stack[-1].key = ""
 
     def _path(self) -> str:
-        """The path of what the parser is reading."""
+        """The path of the value that the parser is reading."""
         steps: list[str | int] = []
         for frame in self.stack:
             if frame.kind != OBJECT:
@@ -1096,7 +1096,7 @@ class LenientParser(Parser):
 
 
 def _end_of(frame: Frame) -> int:
-    """Where the last item of a container ends."""
+    """The end of the last item of a container."""
     last = frame.items[-1] if frame.items else None
     node: Node | None = last.node if isinstance(last, Member) else last
     return 0 if node is None else node.end

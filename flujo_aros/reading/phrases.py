@@ -1,9 +1,9 @@
-"""Phrases with which a reply retracts, disowns or abbreviates what it says, by language.
+"""Phrases with which a reply retracts, disowns or abbreviates its content, by language.
 
 English, German, French, Spanish, Chinese and Japanese; corrections, alternatives, omissions and the word for an example
 also in Italian, Portuguese, Dutch, Polish, Russian and Korean, and the word for a correction in more languages.
-Structure decides before words do (`remainder`); these lists only make a reading stricter: a missing phrase misses a
-retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
+Structure takes precedence over words (`remainder`), and these lists only make the reader stricter: a missing phrase
+misses a retraction, a wrong one causes a needless rejection. Every expression takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def word_set(words: str) -> frozenset[str]:
 
 
 class Phrases:
-    """A list of expressions that are looked for together, in lower case; they match in any case.
+    """A list of lower-case expressions that are searched for together and match in any letter case.
 
-    Each search asks a linear automaton first, made of the same expressions without their look-around: most texts have
-    none of the phrases, and it finds that out at once. It reads the text in lower case, as an automaton for any case
-    takes four times as long to compile, and each process compiles those that its replies need. `cased` says that there
-    is no lower case to make of the text.
+    Each search first runs a linear automaton, made of the same expressions without their look-around. Most texts have
+    none of the phrases, and the automaton shows that at once. It reads the text in lower case, because a
+    case-insensitive automaton takes four times as long to compile, and each process compiles those that its replies
+    need. `cased` says that the text must not be converted to lower case.
     """
 
     def __init__(self, *parts: str, cased: bool = False) -> None:
         opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
         rest = [part for part in parts if not part.startswith(_START)]
-        if opening:  # the beginnings of sentences are looked for once
+        if opening:  # the beginnings of sentences are searched for once
             rest.insert(0, f"{_START}(?:{'|'.join(opening)})")
         self.source = "|".join(f"(?:{part})" for part in rest)
         self.cased = cased
@@ -94,7 +94,7 @@ _ESCAPES: Final = {
 
 
 def _supported(found: re.Match[str]) -> str:
-    """What matches in the engine of the automaton wherever this part of an expression does."""
+    """An expression for the automaton's engine that matches wherever this part of an expression does."""
     if found["escape"]:
         return _ESCAPES.get(found[0], found[0])
     if found["class"]:
@@ -103,7 +103,7 @@ def _supported(found: re.Match[str]) -> str:
 
 
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
-"""What an apology after an answer may be about without retracting the answer."""
+"""Subjects of an apology after an answer that do not retract the answer."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
     r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
@@ -169,7 +169,7 @@ CORRECTS: Final = Phrases(
     r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
     r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
-    # the label of an answer that there is none
+    # the label of an answer that does not exist
     r"^[\s*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
     r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
     r"|undetermined|indeterminate|impossible|no (?:answer|data|value|match)|nicht |unbekannt|inconnu|desconocid)",
@@ -327,7 +327,7 @@ INVENTS: Final = Phrases(
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
-"""Says that the answer is an example, a template, a guess or made up, or asks for what it should be made from."""
+"""Says that the answer is an example, a template, a guess or made up, or asks for its source."""
 
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
@@ -403,7 +403,7 @@ COMPARED: Final = Phrases(
     r"\A(?:之前|以前|原来|原始|原先|旧)的?(?:答案|结果|记录|输入|数据|版本)?[:：]\Z",
     r"\A(?:以前|前|元|旧|誤った)の?(?:値|回答|結果|入力|データ)?[:：]\Z",
 )
-"""The whole label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
+"""The complete label of a value that is shown beside the answer: an earlier value, the input, a counterexample."""
 
 REPLACES: Final = Phrases(
     r"\A(?:(?:so|and|ok(?:ay)?),? )?(?:here(?:'s|’s| is) |this is |below is )?(?:the |my |an? )?(?:corrected|final"
@@ -413,7 +413,7 @@ REPLACES: Final = Phrases(
     rf"\A(?:voici )?(?:(?:le|la|ma) )?{_ANSWER_FR} (?:corrigée?|finale?|définiti(?:f|ve)|révisée?)(?: est)?\s*[:：]?\Z",
     rf"\A(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])(?: es)?\s*[:：]?\Z",
 )
-"""The whole label of a value that takes the place of another one."""
+"""The complete label of a value that replaces another one."""
 
 AHEAD: Final = Phrases(
     r"\b(?:following|follows|below|next|here|one|ones|folgend\w*|unten|hier|suivante?s?|ci-dessous|voici"
@@ -424,7 +424,7 @@ AHEAD: Final = Phrases(
     r"(?! (?:answer|response|reply|output|json|attempt|draft|version above|message|extraction)\b))\b"
     r"|以下|下面|如下|下列|次の|下の|下記",
 )
-"""May speak of the value that comes next, not of the one before."""
+"""May refer to the next value instead of the previous one."""
 
 NEVER: Final = Phrases(
     r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
@@ -537,7 +537,7 @@ ELIDES: Final = Phrases(
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
 )
-"""Stands in place of something that was left out."""
+"""A placeholder for something that was left out."""
 
 ABSENT: Final = Phrases(
     r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
@@ -572,14 +572,14 @@ ASSERTS: Final = Phrases(
     r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
     r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
 )
-"""Asserts that something differs from what was said. It counts if it is followed by a value that the answer lacks."""
+"""Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
 
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
     r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b",
 )
-"""A pronoun and a copula that open a sentence: together they assert the choice that follows."""
+"""A pronoun and a copula at the beginning of a sentence, which assert the choice that follows."""
 
 DENIES: Final = Phrases(
     r"(?:(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de|plutôt que"
@@ -593,7 +593,7 @@ CONDITION: Final = Phrases(
     r"\b(?:si|lorsque|quand|pourrait|par exemple|cuando|podría|por ejemplo)\b",
     r"如果|若|可以是|可能|例如|もし|場合|例えば",
 )
-"""Speaks of possibilities, not of facts."""
+"""Expresses a possibility, not a fact."""
 
 BOTH: Final = Phrases(
     r"\b(?:both|either|all|any)(?: (?:of )?(?:them|these|answers?|options?|versions?|ones?|two|are|is|seem|look|would"
@@ -655,7 +655,7 @@ ANNOUNCED: Final = Phrases(
 """A line that announces another answer."""
 
 TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし")
-"""Where a sentence reaches its main point."""
+"""The word after which a sentence comes to its main point."""
 
 TURNS: Final = Phrases(
     r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was|would be|will be)"
@@ -673,7 +673,7 @@ NEW_ANSWER: Final = Phrases(
     rf"^[ \t#>*_-]{{0,8}}(?:aquí está )?(?:(?:el|la|mi) )?{_ANSWER_ES} (?:corregid[oa]|final|definitiv[oa])"
     r"[^:：\n]{0,20}[:：]",
 )
-"""The label of an answer that takes the place of the one before it."""
+"""The label of an answer that replaces the one before it."""
 
 SWAPS: Final = Phrases(
     _START + r"(?:please |let'?s |bitte )?(?:(?:i|we)(?:['’]d| would|['’]ll| will| should| must| have to| need to)?"
@@ -688,14 +688,17 @@ SWAPS: Final = Phrases(
 SWAPPED: Final = Phrases(
     r"[\"'`*”’」』]*\s*(?:(?:to|with|by|into|for|auf|durch|zu|in|par|en|à|a|por)\s|→|->|=>|改为|改成|换成|替换为|を|に)"
 )
-"""Between a value and the one that takes its place."""
+"""Between a value and its replacement."""
 
 OBJECTS: Final = Phrases(
     *(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER)),
     *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
     *("s/", "~~"),
 )
-"""After a value: any of these may say that it is not the answer. Most replies have none, which one look shows."""
+"""After a value:
+
+any of these may say that it is not the answer. Most replies have none, which a single search shows.
+"""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
 """Says that something was not done, so no value is given."""

@@ -1,4 +1,4 @@
-"""Read a reply against one contract: a whole text (`read`), or its pieces as they come (`StreamReader`).
+"""Read a reply with one contract: as a complete text (`read`), or piece by piece as it arrives (`StreamReader`).
 
 Pure: no I/O, no clock, no logging. Never raises, whatever the text.
 """
@@ -60,7 +60,7 @@ def read(
     limits: Limits = ...,
 ) -> Reading[T]: ...
 @overload
-def read(  # a schema, and what type checkers have no type for, such as `int | None`
+def read(  # a schema, or a type that type checkers cannot express here, such as `int | None`
     text: str,
     contract: Any,
     *,
@@ -80,18 +80,18 @@ def read(
 ) -> Reading[Any]:
     """Turn a model's text into a typed value, or say why that is not possible.
 
-    `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}` accepts any
-    JSON). `risk` is the highest risk allowed for an edit (the contract's own default is INFERRED). `truncated`: True =
-    the reply was cut (finish reason "length"), False = the model stopped by itself, None = not known. `pick` decides
-    among several separate answers.
+    `contract` is an `Output`, a pydantic model or any other type, a `TypeAdapter`, or a JSON Schema as a dict (`{}`
+    accepts any JSON). `risk` is the highest risk allowed for an edit; the default is that of the contract, usually
+    INFERRED. `truncated`: True = the reply was cut (finish reason "length"), False = the model stopped by itself, None
+    = not known. `pick` decides among several separate answers.
 
-    Never raises, whatever the text, takes linear time, and reports every difference between text and value in
+    Never raises because of the text, takes linear time, and reports every difference between text and value in
     `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
 
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
-    compiled: Contract[Any] = contract  # a check of the class costs less than the call
+    compiled: Contract[Any] = contract  # checking the class costs less than the call
     if not isinstance(contract, JsonContract):
         compiled = compile_contract(contract)
     usual = risk is None and truncated is None and pick == "last" and limits is _LIMITS
@@ -125,7 +125,7 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
         if isinstance(outcome, Accepted) and isinstance(outcome.value, str) and (lost := ran_away(outcome.value)):
             return Rejected(Reason.TRUNCATED, (lost,), text)
         return outcome
-    inside = options._replace(truncated=False, refused=False)  # what ends before the reply does was not cut
+    inside = options._replace(truncated=False, refused=False)  # a payload that ends before the reply does was not cut
 
     def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
         return _read_json(text, contract, inside if whole else options)
@@ -146,7 +146,7 @@ def _with_runaway(rejected: Rejected) -> Rejected:
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:
-    """The rejection of a text longer than the limit; it keeps as much of the text as is allowed."""
+    """The rejection of a text beyond the limit, which keeps as many characters as the limit allows."""
     words = f"{length} characters, more than the {limits.max_chars} allowed"
     return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
 
@@ -178,8 +178,9 @@ def _read_json(text: str, contract: JsonContract[T], options: Options) -> Readin
 def normalize_json_text(text: str) -> str:
     """Return the JSON in a model's text as valid JSON, or the stripped text if it contains none.
 
-    Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, Python literals. Of several
-    answers, takes the last one. JSON that is valid as written is returned unchanged. Never raises, whatever the text.
+    Repairs what `read` repairs by default: fences, prose, comments, quotes, commas, Python literals. If there are
+    several answers, it returns the last one. JSON that is valid as written is returned unchanged. Never raises because
+    of the text.
 
     >>> normalize_json_text("Sure! ```json {'name': 'Ada',}```")
     '{"name": "Ada"}'
@@ -208,11 +209,11 @@ def parse_and_validate(text: str, schema: dict[str, Any] | None = None) -> Any:
 
 
 _PATIENCE: Final = 16
-"""An uncertain candidate is tried again when the text after it has grown by this fraction, so all tries are linear."""
+"""An uncertain candidate is tried again once the text after it has grown by this fraction, which keeps it linear."""
 
 
 class ReadOptions(TypedDict, total=False):
-    """The options of `read` that a stream also takes."""
+    """The options of `read` that `StreamReader` also accepts."""
 
     risk: Risk | None
     truncated: bool | None
@@ -221,11 +222,11 @@ class ReadOptions(TypedDict, total=False):
 
 
 class StreamReader(Generic[T]):
-    """Reads a reply piece by piece with `read`'s parser: partial values on the way, the outcome at the end.
+    """Reads a reply piece by piece: partial values while it arrives, and the outcome at the end.
 
     Takes the contract and the options of `read`. However the text is split into pieces, the outcome is the one that
-    `read` gives for the whole text, and all pieces together take linear time. Raises `ContractError` for a contract
-    that cannot be compiled, `UsageError` for an invalid option or a piece after the end.
+    `read` returns for the complete text, and all pieces together take linear time.  Raises `ContractError` for a
+    contract that cannot be compiled, `UsageError` for an invalid option or a piece after the end.
 
     >>> fields = {"name": {"type": "string"}, "age": {"type": "integer"}}
     >>> reader = StreamReader({"type": "object", "properties": fields})
@@ -242,7 +243,7 @@ class StreamReader(Generic[T]):
     @overload
     def __init__(self, contract: Contract[T] | type[T] | TypeAdapter[T], **options: Unpack[ReadOptions]) -> None: ...
     @overload
-    def __init__(  # a schema, and what type checkers have no type for, such as `int | None`
+    def __init__(  # a schema, or a type that type checkers cannot express here, such as `int | None`
         self: StreamReader[Any], contract: Any, **options: Unpack[ReadOptions]
     ) -> None: ...
     def __init__(self, contract: Any, **options: Unpack[ReadOptions]) -> None:
@@ -260,20 +261,20 @@ class StreamReader(Generic[T]):
         self._begun = False
         self._closed = False
         self._spoilt = False
-        """Half a character has arrived: there will be no value."""
+        """Whether half of a surrogate pair has arrived, so that there will be no value."""
 
     @property
     def runaway(self) -> Issue | None:
-        """Why the output is a runaway (endless white space or repetition), or None.
+        """The issue if the output is a runaway (endless white space or repetition), else None.
 
-        A driver may act on it and end the stream; `close(truncated=True)` then reads the text so far as a truncated
+        A driver may use it to end the stream; `close(truncated=True)` then reads the text so far as a truncated
         reply, and its rejection contains this issue.
         """
         return self._runaway.issue
 
     @property
     def doomed(self) -> Issue | None:
-        """The first place that is complete and can no longer satisfy the contract, or None.
+        """The issue of the first complete place that can no longer satisfy the contract, or None.
 
         It concerns the answer shown now; a model that corrects itself may still write a better one. To save the cost of
         the rest, end the stream and read the text so far with `close(truncated=True)`.
@@ -286,9 +287,9 @@ class StreamReader(Generic[T]):
         return None if self._shown is None else self._shown.doomed
 
     def feed(self, chunk: str) -> Partial[T] | None:
-        """Take the next piece of the reply. Returns None if there is nothing new to show.
+        """Add the next piece of the reply. Returns None if there is nothing new to show.
 
-        Never raises, whatever the text. Text beyond `limits.max_chars` is dropped, and the outcome is TOO_LARGE.
+        Never raises because of the text. Text beyond `limits.max_chars` is dropped, and the outcome is TOO_LARGE.
         """
         if self._closed:
             raise UsageError("the stream is closed: create a new StreamReader for another reply")
@@ -341,7 +342,7 @@ class StreamReader(Generic[T]):
         return Search("", contract, options, growing=True)
 
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
-        """The outcome of the whole reply, the same as `read` gives for it.
+        """The outcome of the complete reply, the same as that of `read`.
 
         `truncated` is the option of `read`: True = the reply was cut (finish reason "length"), False = the model
         stopped by itself.
@@ -356,7 +357,7 @@ class StreamReader(Generic[T]):
 
 
 def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
-    """The first complete place in an unfinished reply that can no longer satisfy the contract, or None.
+    """The issue of the first complete place in an unfinished reply that can no longer satisfy the contract, or None.
 
     >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})
     >>> doomed_in('{"age": "unknown", "name": "Ann"', ages)

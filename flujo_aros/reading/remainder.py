@@ -1,15 +1,15 @@
-"""Judges the remainder of a reply, the text that the value does not contain: it must be harmless.
+"""Checks the remainder of a reply, the text that is not in the value: it must be harmless.
 
-Reading selects a value. Everything else that the model wrote is one of three things:
+Reading selects a value. Everything else that the model wrote belongs to one of three classes:
 
 - *wrapping*: fences, greetings, reasoning, role tokens;
 - *harmless*: an undeclared key while every declared field has its value; prose that does not
   question the answer;
-- *unexplained*: all else. What is unexplained and could change the value makes the reading fail; it is never dropped.
+- *unexplained*: everything else. If it could change the value, the reply is rejected; it is never dropped.
 
-`prose_rest` judges the text around a value, and `rivalry` several values that all fit; the members that no field takes
-are judged in `undeclared`. Structure decides where it can (a field's name with another value than the one read, a
-fence, an opener, a label with nothing after it); word lists (`phrases`) only ever refuse.
+`prose_rest` checks the text around a value, and `rivalry` several values that all fit; `undeclared` handles members
+without a field. Structure decides where it can (the name of a field with a different value, a fence, an opener, a label
+with nothing after it); word lists (`phrases`) can only cause a rejection.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _NEAR: Final = 300
 
 
 class Span(NamedTuple):
-    """A place of a reply that was read as a value."""
+    """A part of a reply that was read as a value."""
 
     start: int
     end: int
 
 
 def label_before(text: str, start: int, floor: int = 0) -> str:
-    """The words that introduce the value at `start`: the end of the clause before it, on its line or the one above.
+    """The words that introduce the value at `start`: the end of the clause before it, on its line or the line above.
 
     >>> label_before("I did it. For comparison, the old one was: {}", 43)
     'For comparison, the old one was:'
@@ -71,18 +71,18 @@ def is_disowned(text: str, start: int, floor: int) -> bool:
 
 
 def _looks_back(label: str) -> bool:
-    """Whether the words between two values are a sentence that takes back the one before: `Wait, that's wrong.`"""
+    """Whether the words between two values are a sentence that retracts the first one: `Wait, that's wrong.`"""
     is_sentence = label[-1:] in _SENTENCE_ENDS or label.count(" ") < _FEW_WORDS
     return is_sentence and phrases.CORRECTS.search(label) is not None and phrases.AHEAD.search(label) is None
 
 
 _SENTENCE_ENDS: Final = frozenset(".!…。！")
 _FEW_WORDS: Final = 3
-"""Words that are a sentence of their own without a full stop: `Wait, no:`."""
+"""Words that form a complete sentence without a full stop: `Wait, no:`."""
 
 
 def is_compared(text: str, start: int, floor: int) -> bool:
-    """Whether a value is shown for comparison only: the words between it and the one before say that and nothing else.
+    """Whether a value is only shown for comparison: the words between it and the previous one say only that.
 
     >>> is_compared("{} For comparison, the previous record was: {}", 44, 2)
     True
@@ -93,7 +93,7 @@ def is_compared(text: str, start: int, floor: int) -> bool:
 
 
 def is_replacement(text: str, start: int, floor: int) -> bool:
-    """Whether a value takes the place of the one before it: its label says so, or a correction precedes it.
+    """Whether a value replaces the previous one: its label says so, or a correction precedes it.
 
     >>> is_replacement("{} Wait, that is wrong. The corrected version is: {}", 50, 2)
     True
@@ -118,7 +118,7 @@ def is_aside(text: str, start: int, floor: int) -> bool:
 
 
 def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
-    """Why the selected one of several different answers may be the wrong one, or None if it is right.
+    """The reason why the selected one of several answers may be wrong, or None if it is right.
 
     `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it or
     the answers are offered as alternatives.
@@ -146,7 +146,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
 
 
 def _takes_over(text: str, other: Span, floor: int) -> bool:
-    """Whether a later answer in a worse place is meant to replace the one before it: announced, or on its own."""
+    """Whether a later answer in a lower-ranked place is meant to replace the previous one: announced, or on its own."""
     if is_disowned(text, other.start, floor):
         return False
     between = text[floor : other.start]
@@ -158,8 +158,8 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
     """Evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
-    `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
-    needed to compare. Takes time linear in the text.
+    `others` are the places of other values, whose own text is not prose. `value` returns the JSON value if it is needed
+    for a comparison. Takes time linear in the text.
     """
     found: str | None = None
     behind = ""
@@ -176,18 +176,18 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
 
 
 def has_words(text: str) -> bool:
-    """Whether a text says anything: it contains letters, an ellipsis, an arrow or a cross."""
+    """Whether a text has any meaning: it contains letters, an ellipsis, an arrow or a cross."""
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
-"""Directly after a value, on its line: an operator, as in `[1, 2] + [3]`."""
+"""An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
-"""Evidence that needs no words: something was left out, is crossed out, or becomes something else."""
+"""Signs without words that something was left out, is crossed out, or becomes something else."""
 
 
 def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
-    """A part of the text without the values in it. Reasoning stays: behind the answer it may correct it."""
+    """A part of the text without the values in it. Reasoning stays: after the answer it may correct it."""
     parts: list[str] = []
     for other in sorted(others):
         if start <= other.start < end:
@@ -247,14 +247,14 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
 
 
 def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
-    """Whether the paragraph at `at` says anything else than values of the answer."""
+    """Whether the paragraph at `at` contains anything other than values of the answer."""
     body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
     held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
     return any(word.casefold() not in held for word in _TOKEN.findall(body))
 
 
 def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:
-    """A comment in the value that gives one of its fields another value: `// explicit: true`."""
+    """A comment in the value that gives one of its fields a different value: `// explicit: true`."""
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
@@ -293,7 +293,7 @@ _KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：
 
 
 def _other_lines(prose: str, shape: Shape) -> str | None:
-    """An answer in `key: value` lines: all required keys, and more than one."""
+    """An answer in `key: value` lines: all required keys, and at least two."""
     if ":" not in prose and "：" not in prose:
         return None
     written = {shape.keys.get(name) or shape.folded.get(fold(name)) for name in _KEY_LINE.findall(prose)} - {None}
@@ -321,7 +321,7 @@ _FORMS: Final = expression(
 
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
-    """Expressions that find the fields of a contract in a sentence, as words and anywhere; the names by fold."""
+    """Expressions for the fields of a contract in a sentence, as words and anywhere; names by their folded form."""
     written = (r"[\s_-]?".join(map(re.escape, WORD.findall(name))) or re.escape(name) for name in names)
     in_words = rf"(?<![\w-])(?:{'|'.join(sorted(written, key=len, reverse=True))})(?![\w-])"
     within = "|".join(map(re.escape, names))
@@ -329,7 +329,7 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 
 
 def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
-    """A sentence that contradicts the value. `asserts`: the text has a word of denial or assertion."""
+    """A sentence that contradicts the value. `asserts`: the text contains a word of denial or assertion."""
     names = shape.named
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk
@@ -374,7 +374,7 @@ def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
 
 
 def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Whether a sentence gives the field that it names at `name` a value other than the answer's."""
+    """Whether a sentence gives the field named at `name` a value other than the answer's."""
     start, end = name
     said = _said_of(sentence, start, shape)
     if said is not None:
@@ -424,7 +424,7 @@ _CASELESS: Final = expression("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
 _NEAR_SENTENCE: Final = 500
-"""How far around the name of a field its sentence is read: a "sentence" may be a line of megabytes."""
+"""The distance around the name of a field within which its sentence is read: a "sentence" may be megabytes long."""
 _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
@@ -469,12 +469,12 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence calls a choice that the answer lacks the better one, or announces it as the answer."""
+    """Whether a sentence prefers a choice that the answer lacks, or announces it as the answer."""
     announced = phrases.ANNOUNCED.search(sentence) is not None
     if not announced and phrases.PREFERRED.search(sentence) is None:
         return False
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
-    if announced:  # the answer, value by value: some are those of the answer, and others are not
+    if announced:  # the answer, value by value: some equal those of the answer, others do not
         said = [part.strip(" \"'`*.!“”").casefold() for part in _COMMA.split(sentence[sentence.find(":") + 1 :])]
         if len(said) > 1 and not held.isdisjoint(said) and not held.issuperset(said):
             return True
@@ -490,7 +490,7 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
 
 
 def _takes_away(sentence: str, held: set[str]) -> bool:
-    """Whether a sentence crosses out a value of the answer, or puts another one in its place: `change 3 to 4`."""
+    """Whether a sentence crosses out a value of the answer, or replaces it: `change 3 to 4`."""
     if any(_begins_with(struck, held) for struck in _STRUCK.findall(sentence)):
         return True
     if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
@@ -500,7 +500,7 @@ def _takes_away(sentence: str, held: set[str]) -> bool:
 
 
 def _swaps(text: str, held: set[str]) -> bool:
-    """Whether a text begins with a value of the answer and what takes its place: `3 to 4`."""
+    """Whether a text begins with a value of the answer and its replacement: `3 to 4`."""
     rest = text[:_NEAR_SENTENCE].lstrip(" \"'`*“‘「『")
     return any(
         phrases.SWAPPED.exact.match(rest, len(part)) is not None
@@ -516,7 +516,7 @@ _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence ends with a choice of the contract that the answer lacks and names none that it has."""
+    """Whether a sentence ends with a choice that the answer lacks and names none of the answer's choices."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
     if any(_occurs_in(choice, sentence) for choice in choices & held):
@@ -554,7 +554,7 @@ def _is_held(token: str, held: set[str]) -> bool:
 
 
 def _iso_day(written: str) -> str | None:
-    """A date in ISO form, however it was written."""
+    """A date in ISO form, in whatever form it was written."""
     day = read_time(written, "date")
     return None if day is None else day.iso
 
@@ -564,7 +564,7 @@ def _said(part: Any) -> str:
 
 
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
-    """All scalars of a value, by the normalized spelling of their keys."""
+    """All scalars of a value, by the normalized names of their keys."""
     found: dict[str, list[Any]] = {}
     pending: list[tuple[Any, Shape]] = [(value, shape)]
     while pending:
@@ -632,11 +632,11 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
 
 
 _PLAIN: Final = expression(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
-"""A name without quotes up to the end of its sentence."""
+"""A name without quotes, up to the end of its sentence."""
 _WHOLE: Final = expression(
     r"(?:([^\"'”’`\n]{1,80})[\"'”’`][*_]*|(?=[A-Z\d-]*\d)([A-Z]+-?\d+[A-Z\d-]*|\d+[A-Z][A-Z\d-]*))\s*[.!。]?\s*\Z"
 )
-"""A quoted text or a code (`A4`, `LH-404`) up to the end of its sentence."""
+"""Quoted text or a code (`A4`, `LH-404`), up to the end of its sentence."""
 
 
 def _choices(shape: Shape) -> list[str]:

@@ -7,19 +7,19 @@ from typing import Final
 from flujo_aros.outcome import Issue
 
 MOST_BLANK: Final = 2_000
-"""Consecutive white space that no answer contains."""
+"""An amount of consecutive white space that no answer contains."""
 _LOOK_EVERY: Final = 256
 _TAIL: Final = 4_400
 _SPAN: Final = 4_000
-"""How many characters a repetition must cover before it counts,"""
+"""The number of characters that a repetition must cover before it counts,"""
 _TIMES: Final = 20
-"""and how often the same text must occur in it."""
+"""and the number of times that the same text must occur in it."""
 WHITESPACE: Final = "runaway_whitespace"
 REPETITION: Final = "runaway_repetition"
 
 
 class Runaway:
-    """Watches streamed text. It looks at its tail only now and then, so that all looks together are linear."""
+    """Watches streamed text. It checks the tail only from time to time, so that all checks together are linear."""
 
     __slots__ = ("_blank", "_next_look", "_tail", "issue")
 
@@ -30,7 +30,7 @@ class Runaway:
         self._tail = ""
 
     def watch(self, chunk: str, text: str | None = None) -> None:
-        """Look at the next piece. `text`: the text so far, which ends with it; without it, its tail is kept here."""
+        """Check the next piece. `text` is the text so far, including the piece; without it, the tail is kept here."""
         if text is None:
             self._tail = text = (self._tail + chunk)[-_TAIL:]
         kept = len(chunk.rstrip())
@@ -54,7 +54,7 @@ def ran_away(text: str) -> Issue | None:
 
 
 def before_runaway(text: str) -> str:
-    """A text without the runaway at its end; the repeated part is kept once.
+    """A text without the runaway at its end; one copy of the repeated part is kept.
 
     >>> before_runaway('{"a": "well' + " and so on" * 900)
     '{"a": "well and so on'
@@ -78,7 +78,7 @@ def _again(tail: str) -> Issue | None:
 
 
 def repeated(tail: str) -> str | None:
-    """What is repeated at the end of a text, at least twenty times within four thousand characters."""
+    """The text repeated at the end, at least twenty times within four thousand characters."""
     unit = 32
     if len(tail) < _SPAN:
         return None

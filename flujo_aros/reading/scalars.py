@@ -1,8 +1,8 @@
-"""The meaning of scalars as models write them, and how far each departs from JSON: numbers, dates, choices, booleans.
+"""The meaning of scalars as models write them, with the risk of each: numbers, dates, choices, booleans.
 
 A choice or a boolean may be one word of a sentence. Only neutral words may occur next to it: the field's own name,
 words that announce an answer, articles, copulas, emphasis, punctuation, the words of the schema's description before a
-colon or copula, and a remark on where the value was found. Any other word, symbol or number could change the meaning
+colon or copula, and a remark on the source of the value. Any other word, symbol or number could change the meaning
 ("partially valid", "~~active~~", "2x daily"), so there is no match. Unlisted words prevent a match, because no list of
 negations could be complete.
 """
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
 
 
 def read_number(raw: str) -> Reading | None:
-    """The number that these characters write, or None. Digits are never dropped: `007` and `12%` are not numbers.
+    """The number that these characters represent, or None. Digits are never dropped: `007` and `12%` are not numbers.
 
     Takes thousands groups (`1,234,567`), `+5`, `.5` and `5.` as INFERRED.
     """
@@ -84,7 +84,7 @@ def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
 
 
 _MAX_WORDS: Final = 80
-"""Characters of a text that is more than digits."""
+"""Characters of a text that contains more than digits."""
 
 
 CODES: Final = frozenset(
@@ -94,7 +94,7 @@ CODES: Final = frozenset(
 
 
 class Amount(NamedTuple):
-    """A number: its digits as in JSON, and how it was found."""
+    """A number: its digits as in JSON, and the codes of the forms in which it was written."""
 
     digits: str
     codes: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Amount(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What a contract says about the number wanted at a place."""
+    """The facts that a contract gives about the number expected at a place."""
 
     names: tuple[str, ...] = ()
     """The words of the field's name, in order."""
@@ -118,7 +118,7 @@ class Scale(NamedTuple):
 
 NO_SCALE: Final = Scale()
 
-# One kind of unit in each line: names of fields that mean it (and are not written after a number), then its words.
+# One kind of unit per line: names of fields that imply it (and are not written after a number), then its words.
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese.
 _UNIT_LINES: Final = """
 : ns nanosecond nanoseconds nanosekunden
@@ -197,7 +197,7 @@ for _line in _UNIT_LINES.strip().splitlines():
         _MEANT_BY.setdefault(fold(_word), set()).add(_group)
 _COUNTS: Final = frozenset(("count", "number", "num", "total", "qty", "quantity", "anzahl"))
 _COUNTED: Final = frozenset(("quantity", "servings", "rating"))
-"""Kinds of unit whose words mean something else before another word: `unit_price`, `item_weight`."""
+"""Kinds of unit whose words mean something else if another word follows: `unit_price`, `item_weight`."""
 _LIMITS: Final = frozenset(("min", "max", "minimum", "maximum"))
 _SHORT: Final = 3
 """Single letters that mean a unit only at the end of a name: `dose_mg`, not `in_stock`."""
@@ -277,7 +277,7 @@ FORMS: Final = (
     (expression(r"(?:0|[1-9]\d*),\d+\Z", re.A), "", ()),
     (expression(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
 )
-"""How digits are written: the separators to drop, and the codes. A comma that remains is a decimal comma."""
+"""Formats of digits: the separators to drop, and the codes. A comma that remains is a decimal comma."""
 _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
@@ -285,7 +285,7 @@ _LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?) ?[:=] ?(.+)\Z")
 
 
 def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
-    """The one number that a text states, or None. `scale` is what the contract says about it."""
+    """The one number in a text, or None. `scale` has the facts from the contract."""
     text = raw.strip()
     if len(text) > MAX_DIGITS:
         return None
@@ -352,7 +352,7 @@ def _digits(body: str) -> Amount | None:
 
 
 class _Behind(NamedTuple):
-    """How the words around the digits change them."""
+    """The effect of the words around the digits."""
 
     codes: tuple[str, ...] = ()
     factor: Decimal = Decimal(1)
@@ -413,7 +413,7 @@ def _squeezed(words: str) -> str:
 
 
 def _units_of(scale: Scale) -> frozenset[str]:
-    """The kinds of unit in the name of a field, else in its description; empty if there are none or several."""
+    """The kinds of unit in the name of a field, or else in its description; empty if there are none or several."""
     names = scale.names
     found: list[set[str]] = []
     for at, word in enumerate(names):
@@ -442,7 +442,7 @@ def _fits(word: str, units: frozenset[str]) -> bool:
 
 
 def _is_own_name(word: str, names: tuple[str, ...]) -> bool:
-    """Whether a unit is what the field counts: `3 retries` for `retries`, `12 pages` for `page_count`."""
+    """Whether a unit names the things that the field counts: `3 retries` for `retries`, `12 pages` for `page_count`."""
     if not names or word in _LIMITS:
         return False
     counted = names[-2:-1] if names[-1] in _COUNTS else ()
@@ -463,7 +463,7 @@ def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
 
 
 def contradicts_currency(amount: str, key: str, said: object) -> bool:
-    """Whether the value of a key for currencies is not the currency of an amount: `€12.50` and `USD`, or null.
+    """Whether the value of a currency field contradicts the currency of an amount: `€12.50` and `USD`, or null.
 
     >>> [contradicts_currency("$5", key, "EUR") for key in ("currency", "city")]
     [True, False]
@@ -565,7 +565,7 @@ _FORMS: Final = (
     (expression(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z"), 1, 3, 4),  # 2024-5-3
     (expression(r"(\d{4}) ?[年년] ?(\d{1,2}) ?[月월] ?(\d{1,2}) ?[日일]\Z"), 1, 2, 3),  # 2024年5月3日
 )
-"""How a day is written, and the groups of year, month and day."""
+"""Formats of a day, and the groups of year, month and day."""
 _YEAR_LAST: Final = expression(r"(\d{1,2})([-/.]) ?(\d{1,2})\2 ?(\d{4})\Z")
 _COMPACT: Final = expression(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d\d:?\d\d)?\Z")
 _CLOCK: Final = expression(
@@ -580,7 +580,7 @@ _TWO_PARTS: Final = expression(
     re.I,
 )
 _DAYS: Final = expression(r"\d+ *d(?:ays?)?\Z", re.I | re.A)
-"""A duration that validators read as it is."""
+"""A duration that validators can parse."""
 _LENGTH: Final = expression(r"(\d{1,9}(?:[.,]\d{1,6})?) *([^\W\d]+)\.? *,? *(?:(?:and|und|et|y|e) )?")
 _LOOKALIKES: Final = {
     **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2212), "-"),
@@ -591,7 +591,7 @@ _MAX: Final = 80
 
 _BEFORE_TIME: Final = expression(r"(?:(?:date|day|time|datum|fecha|日期|日付) ?[:：] ?|(?:on|at|am|le|el|um|à) )", re.I)
 _AROUND_TIME: Final = "*_`\"'“”,;. "
-"""Emphasis, quotes and a stop around a date or a time."""
+"""Emphasis, quotes and a final period around a date or a time."""
 
 
 def read_time(text: str, form: str) -> Time | None:
@@ -617,7 +617,7 @@ def read_time(text: str, form: str) -> Time | None:
 
 
 def _date(text: str) -> str | None:
-    """The ISO form of a written date, or None if it has none or more than one."""
+    """The ISO form of a written date, or None if it could be no date or more than one."""
     lowered = text.casefold()
     head, _, rest = lowered.partition(" ")
     weekday = _WEEKDAYS.get(head.rstrip(".,"))
@@ -742,7 +742,7 @@ _READERS: Final = {"date": _day, "date-time": _moment, "time": _time_of_day, "du
 
 _MAX_TEXT: Final = 300
 _MOST_WORDS: Final = 6
-"""For a choice that is searched for in a sentence."""
+"""The code for a choice that was found in a sentence."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -780,7 +780,7 @@ _ABOUT: Final = _words(
     情感 情绪 情緒 优先级 優先級 严重程度 状态 狀態 感情 優先度 重要度 深刻度
     """
 )
-"""What a choice without a field may be about."""
+"""Subjects of a choice without a field."""
 ANNOUNCING: Final = _ANSWER | _ABOUT
 _REMARK: Final = _words(
     """
@@ -796,7 +796,7 @@ _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
 _YES_ALONE: Final = _words("yep yeah wahr vrai verdadero vero verdadeiro 예 네")
 _NO_ALONE: Final = _words("nope nah falsch faux falso 아니오 아니요")
-"""Words that count only without others."""
+"""Words that count only on their own."""
 _NO_VALUE_LINES: Final = """
 ,-,–,—,--,null,none,nil,undefined,unknown,unspecified,missing,nothing,empty,n/a,na,n.a,#n/a,tbd,tba,not available
 ,not applicable,not known,not specified,not provided,not given,not stated,not mentioned,no data,no value,no info
@@ -834,7 +834,7 @@ _COLONS: Final = frozenset(":：=→")
 _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
 
 
-@cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies are searched for words
+@cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies need the search
 def _token_pattern() -> re.Pattern[str]:
     """A run of Chinese, Japanese or Korean characters, a word, or a symbol."""
     cjk = "".join(f"{first}-{last}" for first, last in _CJK)
@@ -851,14 +851,14 @@ def _is_cjk(word: str) -> bool:
 
 
 class Choice(NamedTuple):
-    """The matched value, and how it was found; `code` is empty for an exact match."""
+    """The matched value and the code of the match, which is empty for an exact one."""
 
     value: Any
     code: str
 
 
 class Company(NamedTuple):
-    """What the contract itself says about a place, so that a reply may repeat it."""
+    """Words that the contract itself uses for a place, so that a reply may repeat them."""
 
     names: frozenset[str] = frozenset()
     """The words of the field's name."""
@@ -878,7 +878,7 @@ def name_words(name: str) -> list[str]:
 
 
 def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_COMPANY) -> Choice | None:
-    """The one choice that `value` (written as `source`) means, or None if it matches none or could match several."""
+    """The one choice that `value` (written as `source`) means, or None if it could match none or several."""
     choices = shape.choices or ()
     for choice in choices:
         if choice == value and isinstance(choice, bool) == isinstance(value, bool):
@@ -1035,13 +1035,14 @@ def _lead_of(text: str) -> int:
 
 
 def _tokens(text: str, named: dict[str, set[Any]], company: Company) -> Iterator[str]:
-    """The words, as keys, and the signs of a text; what is written without spaces is cut where all parts are known."""
+    """The words of a text, as keys, and its signs; text without spaces is split if all parts are known."""
     known = named.keys() | _GLUE | _ANSWER | company.names | company.described
     before = ""
     for match in _token_pattern().finditer(text):
         part = match[0]
         if not part[0].isalnum():
-            # A sign at the beginning of a word belongs to it (`-active`, `!true`), and a dash at its end (`high-`).
+            # A sign at the beginning of a word belongs to the word (`-active`, `!true`), and so does a dash at its end
+            # (`high-`).
             glued = part in "-!" and (
                 (text[match.end() : match.end() + 1].isalnum() and not before.strip())
                 or (part == "-" and before.isalnum() and not text[match.end() :].strip())
@@ -1080,9 +1081,9 @@ def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[
 
 
 def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, company: Company) -> bool:
-    """Whether a choice of one letter occurs among words, where it may be an article or a pronoun.
+    """Whether a one-letter choice occurs among words, where it may be an article or a pronoun.
 
-    It counts alone, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
+    It counts on its own, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
     """
     letter = "".join(tokens[at : at + length])
     if len(letter) > 1 or not letter.isalpha() or _is_cjk(letter):
@@ -1103,7 +1104,7 @@ def _announces(between: list[str]) -> bool:
 
 
 def _is_remark(rest: list[str]) -> bool:
-    """Whether the words after the choice only say where it was found."""
+    """Whether the words after the choice only name its source."""
     words = [token for token in rest if token[:1].isalnum()]
     opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
     return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)

@@ -1,4 +1,4 @@
-"""Where an answer can begin in a reply (fences, lines of their own, inline), and what is only part of an answer."""
+"""Finds the places in a reply where an answer can begin, and values that are only part of an answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEFT: Final = expression(REASONING_CLOSES, re.I)
 _FIRST: Final = re.compile(r"[<`~{\[◁]")
 """The first characters of a marker."""
 _FIRST_OR_LINE: Final = re.compile(r"[<`~{\[◁\n]")
-"""The same, or the end of the line before the header of another turn, which counts after an answer."""
+"""The same, or the end of the line before the header of another turn, which is relevant after an answer."""
 _TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 CODE_FENCES: Final = word_set(
     "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java"
@@ -65,14 +65,14 @@ _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400
 _BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\"?\Z")
-"""What may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
+"""Text that may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
 _BEFORE_FIRST: Final = ' \t\r\n"'
 _QUOTED_LINE: Final = expression(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
 FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
-"""A text that is one fence and nothing else; the first group is its content."""
+"""A text that is a single fence; the first group is its content."""
 
 
 _LONE_FENCE: Final = expression(r"(?!\s*[\"'“])[^<`~{\[◁]*```(?:json|JSON)?[ \t]*\n\s{0,80}(?=\{\s{0,80}[\"}]|\[)")
@@ -80,7 +80,7 @@ _ANY_MARK: Final = expression(rf"[<`~{{\[◁]|\n{ROLE_HEADER}", re.I)
 
 
 def lone_fence(text: str) -> tuple[int, int] | None:
-    """Where the JSON of a text begins and ends that has one fence, and no other place where an answer could begin.
+    """The start and end of the JSON in a text with one fence and no other place where an answer could begin.
 
     >>> lone_fence("Here:\\n```json\\n[1, 2]\\n```\\nAnything else?")
     (14, 20)
@@ -94,7 +94,7 @@ def lone_fence(text: str) -> tuple[int, int] | None:
 
 
 def last_bracket(text: str, start: int, stop: int) -> int:
-    """Where the last closing bracket of a part of a text ends; 0 if there is none."""
+    """The end of the last closing bracket in a part of a text; 0 if there is none."""
     return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
 
 
@@ -111,29 +111,29 @@ class Spot(NamedTuple):
 class Scanner:
     """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
-    In a streamed reply it stops before what more text could change; `seen` is how far it has looked.
+    In a streamed reply it stops before anything that more text could change; `seen` is the position searched so far.
     """
 
     seen = 0
     waits = False
-    """It has stopped at a bracket, and only more text can show what it is."""
+    """Whether it has stopped at a bracket whose meaning only more text can show."""
     inside: re.Pattern[str] | None = None
-    """The end marker of the reasoning block in which streamed text has stopped."""
+    """The end marker of the reasoning block in which the streamed text currently ends."""
     prose_to = -1
     """The end of the last bracket that belongs to prose."""
     fence: int | None = None
     code = False
-    """The fence contains a program."""
+    """Whether the fence contains a program."""
     fence_start = 0
     reasoned_to = 0
     """Everything before this position is reasoning, although it has no opening marker."""
     reasoning = False
     unclosed = False
-    """The text ends inside a reasoning block."""
+    """Whether the text ends inside a reasoning block."""
     answered = False
-    """An answer has been found, so the header of another turn ends the reply."""
+    """Whether an answer has been found, so that the header of another turn ends the reply."""
     ended_at: int | None = None
-    """Where the turn of the model ends: nothing after it is read."""
+    """The end of the model's turn; nothing after it is read."""
 
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
         self.text = text
@@ -177,7 +177,7 @@ class Scanner:
         return None
 
     def _mark_begun(self, pos: int) -> int:
-        """Where the streamed text ends in what may become a marker, or its end."""
+        """The start of text at the end that may become a marker, or the end of the text."""
         for first in _FIRST_OR_LINE.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
             if at >= pos and _MARK.begun.match(self.text, at) is not None:
@@ -185,7 +185,7 @@ class Scanner:
         return len(self.text)
 
     def _beyond(self, found: re.Match[str]) -> int | None:
-        """Where to read on after a marker that is not a bracket; None if the reply ends there or more may arrive."""
+        """Where to continue after a marker that is not a bracket; None if the reply ends there or more may arrive."""
         if found["fence"]:
             return self._turn_fence(found.start(), found.end())
         if found["left"]:
@@ -229,7 +229,7 @@ class Scanner:
         text, growing = self.text, self.growing
         opens = _OBJECT_START if text[start] == "{" else _LIST_START
         begins = opens.matches(text, start, growing=True) if growing else opens.now.match(text, start) is not None
-        if not begins and start == self.first:  # there is no prose before it that it could belong to
+        if not begins and start == self.first:  # there is no prose before it to which it could belong
             alone = _WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST
             begins = alone.matches(text, start, growing=growing)
         if begins and start == self.first and self.fence is None:
@@ -270,13 +270,13 @@ class Scanner:
         if citation is None and not _CHECKBOX_OR_LINK.matches(self.text, start, growing=self.growing):
             return False
         if start and self.text[start - 1] in "]}" and start != self.prose_to:
-            return False  # it follows an answer at once
+            return False  # it directly follows an answer
         self.prose_to = citation.end() if citation else start
         return True
 
 
 def ends_reasoning(text: str, start: int) -> bool:
-    """Whether the end mark of a reasoning block follows after this place."""
+    """Whether the end marker of a reasoning block follows after this place."""
     return _LEFT.search(text, start) is not None
 
 
@@ -301,14 +301,14 @@ def is_citation(text: str, start: int, end: int) -> bool:
 
 
 def ends_line(text: str, end: int) -> bool:
-    """Whether only space and a separator follow on the line."""
+    """Whether only white space and a separator follow on the line."""
     stop = text.find("\n", end)
     return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")
 
 
-# --- what is only a part of an answer ---------------------------------------------------------------------------------
-# A value among members without brackets, or after a break: where the damage around a value cannot be read, the value
-# itself often can; but it is not the answer.
+# --- parts of an answer -----------------------------------------------------------------------------------------------
+# A value among members without brackets, or after unreadable text: even if the damage around it cannot be read, the
+# value itself often can, but it is not the answer.
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
 _GOES_ON: Final = expression(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
@@ -334,7 +334,7 @@ _BEHIND_REASONING: Final = "</", expression(rf"</(?:{REASONING_TAGS})\s*>\s*(?={
 
 
 class Opening(NamedTuple):
-    """Where members begin without an opening brace, the rank of the place, and whether it is the first in the text."""
+    """The start of members without an opening brace, the rank of the place, and whether it is the first in the text."""
 
     start: int
     rank: int
@@ -346,7 +346,7 @@ def key_without_opener(text: str) -> Opening | None:
     start = len(text) - len(text.lstrip())
     if KEY_FIRST.now.match(text, start) is not None:
         return Opening(start, LINES, first=True)
-    # one character is found ten times as fast as two
+    # searching for one character is ten times as fast as for two
     fence = _behind(_IN_A_FENCE, text) if "`" in text else None
     tag = _behind(_BEHIND_REASONING, text) if "<" in text else None
     if fence is not None and (tag is None or fence.start() < tag.start()):
@@ -381,7 +381,7 @@ def goes_on(text: str, end: int) -> bool:
 
 
 def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
-    """Whether the value at `start` is held by something that ends at `before`, or by members without a bracket.
+    """Whether the value at `start` is inside something that ends at `before`, or among members without a bracket.
 
     `broken` says that an unreadable value ended at `before`.
     """
@@ -405,7 +405,7 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
 
 
 def is_held(text: str, start: int, end: int) -> bool:
-    """Whether a value belongs to an unquoted key, in an object of which only the closing brace is left."""
+    """Whether a value belongs to an unquoted key in an object that has lost its opening brace."""
     if _LABEL.search(text, max(0, start - 100), start) is None:
         return False
     behind = text[end : end + _BESIDE]
@@ -413,5 +413,5 @@ def is_held(text: str, start: int, end: int) -> bool:
 
 
 def _in_a_string(gap: str) -> bool:
-    """Whether a string that began after a break is still open at the value."""
+    """Whether a string that began after unreadable text is still open at the value."""
     return (gap.count('"') - gap.count('\\"')) % 2 == 1

@@ -1,7 +1,7 @@
-"""Find every place where an answer could be, try each against the contract, and decide between those that fit.
+"""Find every possible answer, check each against the contract, and decide between those that fit.
 
-The rule (in the documentation under "Which candidate wins"): better places first; within one class, apart by prose, the
-last one; what the rule cannot decide is AMBIGUOUS.
+The rule (in the documentation under "Which answer wins"): higher-ranked places first; of several in one rank that are
+separated by prose, the last one. If the rule cannot decide, the reply is AMBIGUOUS.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ from flujo_aros.reading.scanner import (
 
 T = TypeVar("T")
 
-# Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
+# Possessive, so that nothing is tried twice: a row of slashes can be split into comments in too many ways.
 BETWEEN: Final = expression(
     r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|^[ \t]*+(?:---+|\*\*\*+|___+|===+)[ \t]*+$"
     r"|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+|(?!))*+",
@@ -136,14 +136,14 @@ _QUOTES: Final = "\"'“”‘’«»„"
 
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
-"""How many candidates are tried on the fast path: each attempt scans to the end of the text."""
+"""The maximum number of candidates tried on the fast path: each attempt scans to the end of the text."""
 NESTED: Final = 2
 
 Pick = Literal["last", "first", "error"]
 
 
 class Options(NamedTuple):
-    """The options of a call, and what is known of its text."""
+    """The options of a call, and known facts about its text."""
 
     risk: Risk | None = None
     """The highest risk allowed, or None for the contract's own limit."""
@@ -152,33 +152,33 @@ class Options(NamedTuple):
     max_depth: int = DEPTH
     max_candidates: int = 64
     refused: bool = False
-    """The text as a whole is valid JSON that does not satisfy the contract."""
+    """Whether the entire text is valid JSON that does not satisfy the contract."""
 
 
 class Search(Generic[T]):
-    """One reading of one text: its candidates, each tried against the contract, and the decision between them.
+    """One reading of one text: its candidates, each checked against the contract, and the decision between them.
 
-    The text is complete (`run`), or it still grows (`grow`). The loop and the rules are the same. In a streamed reply
-    a candidate is read as its characters come, and what more text could change waits; what only the whole text can
-    decide leaves the search `blind`, with nothing more to show until the end.
+    The text is complete (`run`), or it still grows (`grow`). The loop and the rules are the same. In a streamed reply a
+    candidate is read as its characters arrive, and decisions that more text could change wait. If only the complete
+    text can decide, the search becomes `blind` and shows nothing more until the end.
     """
 
     flooded = False
     at = 0
-    """Where the next candidate may begin."""
+    """The position from which the next candidate may begin."""
     before = 0
-    """Where the last one ended."""
+    """The end of the last one."""
     refused_at = -1
-    """Where a value begins that is not JSON, or does not satisfy the contract as it is."""
+    """The start of a value that is not JSON, or does not satisfy the contract as written."""
     # Of a streamed reply:
     blind = False
-    """Only the complete text can show what the reply is."""
+    """Whether only the complete text can decide."""
     current: Candidate[T] | None = None
     """The candidate whose end has not arrived."""
     hides = False
-    """Another answer may begin in the part of it that cannot be read yet."""
+    """Whether another answer may begin in the part of it that cannot be read yet."""
     latest: Candidate[T] | None = None
-    """The last candidate that was read; text after it may still rule it out."""
+    """The last candidate that was read; later text may still rule it out."""
     unreadable: Candidate[T] | None = None
     """The last candidate that could not be read. Its preview stays until there is a better one."""
     begun = False
@@ -203,17 +203,17 @@ class Search(Generic[T]):
         self.growing = growing
         self.found: list[Candidate[T]] = []
         self.rewrites: list[int] = []
-        """Where the fast path was tried."""
+        """The positions at which the fast path was tried."""
         self.answers: list[Candidate[T]] = []
         """The candidates that satisfy the contract."""
         self.unsure: list[int] = []
-        """Where candidates began that are not plain JSON: later text may show that all of it is escaped."""
+        """The starts of candidates that are not plain JSON: later text may show that they are escaped."""
         if growing and self.shape.is_scalar:
             self.blind = True
             self.written = TextPreview(begun=True) if self._is_text() else None
 
     def run(self) -> Reading[T]:
-        """The outcome: that of the first source that has one. The candidates of `_bracketed` come from all places."""
+        """The outcome of the first source that has one. `_bracketed` considers the candidates from all places."""
         for source in (
             self._whole_scalar,
             self._whole_object,
@@ -242,7 +242,7 @@ class Search(Generic[T]):
         return self._accept(candidate)
 
     def _fenced(self) -> Reading[T] | None:
-        """Valid JSON in the only place of the text where an answer can begin: what most replies with a fence are."""
+        """Valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
         place = lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
         if place is None:
             return None
@@ -270,7 +270,7 @@ class Search(Generic[T]):
         return self._decide(fitting) if fitting else None
 
     def _without_opener(self) -> None:
-        """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
+        """A text without its first brace, `"a": 1, "b": {}}`. Tried first, because its contents look like answers."""
         place = key_without_opener(self.text)
         if place is None:
             return
@@ -295,10 +295,10 @@ class Search(Generic[T]):
             self.found.append(candidate)
             self.at = self.before = len(self.text) if place.first else candidate.end
 
-    # --- one candidate after the other ----------------------------------------------------------------------------
+    # --- the candidates in order --------------------------------------------------------------------------------------
 
     def _read_on(self) -> None:
-        """Read as far as the text goes."""
+        """Read all text that has arrived."""
         while not self.blind and (candidate := self.current or self._enter()) is not None:
             self.current = candidate
             if (read := self._read(candidate)) is None:
@@ -345,7 +345,7 @@ class Search(Generic[T]):
         if following is not None:
             if end is None:
                 return None
-            again = self._try(candidate.unread())  # what is JSON is taken so, whatever the parser had to guess
+            again = self._try(candidate.unread())  # valid JSON is read as such, whatever the parser had to guess
             if again.fits:
                 return again
         candidate.end = len(self.text) if end is None else end
@@ -374,7 +374,7 @@ class Search(Generic[T]):
             self._show(candidate, counts=counts)
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
-        """Whether brackets amid words are empty, or hold a source number at the start of a line."""
+        """Whether brackets among words are empty, or contain a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
             announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
@@ -392,7 +392,7 @@ class Search(Generic[T]):
         return is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
-        """An inline value in a sentence after a refusal shows the form of an answer and is not one."""
+        """Whether a value in a sentence after a refusal only shows the form of an answer."""
         before = self.text[: candidate.start].rstrip()
         return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
@@ -401,7 +401,7 @@ class Search(Generic[T]):
     def _try(
         self, candidate: Candidate[T], *, quick: bool = True, read: tuple[Parser, Parsed | Failure] | None = None
     ) -> Candidate[T]:
-        """Read a candidate in the cheapest way that leaves no doubt. `read` means that the parser has already tried."""
+        """Read a candidate in the cheapest unambiguous way. `read` means that the parser has already tried."""
         text, start = self.text, candidate.start
         first = (
             quick
@@ -411,7 +411,7 @@ class Search(Generic[T]):
             and JSON_BEGINS.match(text, start) is not None
         )
         last = self._last_bracket(start) if first else 0
-        if last and (start or text[last:].strip()):  # most replies have one value, which needs no scan for its end
+        if last and (start or text[last:].strip()):  # most replies have one value, so no scan for its end is needed
             valid = read_strict(text[start:last], self.contract)
             if valid is not None and not goes_on(text, last):
                 candidate.end, candidate.valid = last, valid
@@ -445,7 +445,7 @@ class Search(Generic[T]):
 
     @property
     def _keeps_digits(self) -> bool:
-        """Whether only the parser may read the text, as it knows the digits of a `Decimal` that a float rounds."""
+        """Whether only the parser may read the text, because it keeps digits of a `Decimal` that a float loses."""
         return self.shape.has_decimals and has_many_digits(self.text)
 
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
@@ -523,7 +523,7 @@ class Search(Generic[T]):
                 return self._adopted(candidate, json.loads(text[start - 1 : end]), start - 1, end, "double-encoded")
         last = max(text.rfind("}"), text.rfind("]")) + 1
         if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, start)):
-            last = len(text.rstrip())  # the last closer is missing, and more of the answer follows the one before
+            last = len(text.rstrip())  # the last closer is missing, and more of the answer follows the previous one
         if last <= start:
             return False
         part = text[start:last]
@@ -549,7 +549,7 @@ class Search(Generic[T]):
         candidate.valid = Valid(outcome.value)
         return self._placed(candidate)
 
-    # --- a streamed reply ----------------------------------------------------------------------------------------
+    # --- a streamed reply ---------------------------------------------------------------------------------------------
 
     @property
     def waits_at(self) -> int:
@@ -559,7 +559,7 @@ class Search(Generic[T]):
 
     @property
     def in_open_text(self) -> bool:
-        """Whether continuing costs no more than the new text: it ends inside a string, or nothing is being read."""
+        """Whether continuing costs only the new text: it ends inside a string, or nothing is being read."""
         if self.blind:
             return True
         following = self.current.following if self.current is not None else None
@@ -581,7 +581,7 @@ class Search(Generic[T]):
             if self.latest is not None:
                 self._look_back(self.latest)
             if self.pick == "first" and self.answers:
-                # What cannot be read may hide the end of reasoning, and then the first answer was a part of it.
+                # Unreadable text may hide the end of reasoning, of which the first answer was then a part.
                 unseen = self.scanner.seen if self.current is None else self.current.start
                 self.blind = self.blind or ends_reasoning(text, max(unseen, before - LONGEST_MARK))
         # With a single reference to the text, CPython appends in place.
@@ -684,7 +684,7 @@ class Search(Generic[T]):
         only_objects = self._is_list() and self.text[start] == "{"
         blank = typed and self.shape is ANY
         of_a_line = candidate.rank == INLINE and self._is_known_line(start)
-        # After words an event may be the form of one in a sentence that declines: then those words are the event.
+        # After words, an event may only show its form in a sentence that declines; then those words are the event.
         words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
         said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
         whole = (in_a_row and lists) or only_objects or blank or candidate.compared or contract.checks
@@ -726,7 +726,7 @@ class Search(Generic[T]):
         return as_json(value, shown)
 
     def _look_back(self, candidate: Candidate[T]) -> None:
-        """Drop the last candidate if the text after it rules it out: more members, or words on its line."""
+        """Drop the last candidate if later text rules it out: more members, or words on its line."""
         if not candidate.fits:
             return
         self._drop_if_it_goes_on(candidate)
@@ -737,10 +737,10 @@ class Search(Generic[T]):
         if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
             self.latest = None
 
-    # --- whole texts ------------------------------------------------------------------------------------------
+    # --- complete texts -----------------------------------------------------------------------------------------------
 
     def _whole_scalar(self) -> Reading[T] | None:
-        """A contract for text takes the text as written; one for a scalar takes only the whole text."""
+        """For a text contract, the text as written; for a scalar contract, a value only if it is the entire text."""
         if not self.shape.is_scalar:
             return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
@@ -780,7 +780,7 @@ class Search(Generic[T]):
         return self._decide([candidate]) if candidate.fits else self._reject()
 
     def _scalar_in_union(self) -> Reading[T] | None:
-        """For a contract that allows scalars among other types: the whole text, if nothing else is in it."""
+        """For a contract that allows scalars among other types: the entire text, if it contains nothing else."""
         if not self._is_empty():
             return None
         if self.shape.anything:
@@ -800,7 +800,7 @@ class Search(Generic[T]):
         return None if is_prose else found
 
     def _json_scalar(self, body: str) -> Reading[T] | None:
-        """A reply that is one JSON scalar, for a contract that takes it in a list or among other types."""
+        """A reply that is one JSON scalar, for a contract that accepts it in a list or among other types."""
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
             return None
@@ -810,7 +810,7 @@ class Search(Generic[T]):
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
-        """Its position in the text; the whole text if reasoning was removed from the middle of it."""
+        """Its position in the text; the entire text if reasoning was removed from the middle of it."""
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
@@ -852,14 +852,14 @@ class Search(Generic[T]):
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
-        """A whole text that is one JSON string containing JSON: the inner JSON is the answer."""
+        """A text that is one JSON string containing JSON: the inner JSON is the answer."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
         return self._inside_quotes()
 
     def _inside_quotes(self) -> Reading[T] | None:
-        """The whole answer written as one JSON string, or put in quotes."""
+        """An answer that is written as one JSON string, or enclosed in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := FENCED.fullmatch(text)) is not None:
             text = fence[1].strip()
@@ -882,7 +882,7 @@ class Search(Generic[T]):
         return self._only(quoted)
 
     def _block_quote(self) -> Reading[T] | None:
-        """The whole answer in a block quote: every line is marked, except words that announce it."""
+        """An answer in a block quote: every line is marked, except words that announce it."""
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
         body = lines[1:] if announced else lines
@@ -952,7 +952,7 @@ class Search(Generic[T]):
         return self._accept(chosen)
 
     def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
-        """The candidates without those at the end of the text that are shown for comparison with the one before."""
+        """The candidates without those at the end of the text that are only shown for comparison."""
         kept = len(fitting)
         if has_words(self.text[fitting[-1].end :]):
             return fitting
@@ -961,7 +961,7 @@ class Search(Generic[T]):
         return fitting if kept == 1 and is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
 
     def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
-        """The candidates of the best rank and the one that `pick` selects, or the last one where it replaces them."""
+        """The candidates of the best rank and the one that `pick` selects, or the last one if it replaces them."""
         best = min(candidate.rank for candidate in fitting)
         last = fitting[-1]
         if last.replaces and best < last.rank < CODE:
@@ -970,7 +970,7 @@ class Search(Generic[T]):
         return group, group[0] if self.pick == "first" else group[-1]
 
     def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
-        """What casts doubt on the chosen value: an answer that is cut off, broken or does not fit."""
+        """The doubts about the chosen value: another answer that is cut off, broken or does not fit."""
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
         broken = self._broken_beside(chosen)
@@ -991,7 +991,7 @@ class Search(Generic[T]):
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
-        """A candidate that cannot be read, in a row with the chosen value."""
+        """A candidate that cannot be read, in a series with the chosen value."""
         for other in self.found:
             if other.reason in UNREADABLE:
                 one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
@@ -1023,7 +1023,7 @@ class Search(Generic[T]):
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
 
     def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether this is one item that the chosen list lacks: below the list, or beside its only item."""
+        """Whether this is an item that the chosen list lacks: below the list, or beside its only item."""
         if self.text[candidate.start] != "{" or chosen.replaces or chosen.rank == candidate.rank:
             return False
         items, item = _value_of(chosen), _value_of(candidate)
@@ -1042,7 +1042,7 @@ class Search(Generic[T]):
         return not any(walls.fullmatch(self.text, *gap) or TAGS.fullmatch(self.text, *gap) for gap in gaps)
 
     def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
-        """Several values in a row, where the contract is a list of them."""
+        """Several consecutive values, if the contract is a list of them."""
         if len(group) < 2 or self._all_apart(group) or not (self._is_list() or self._in_lines(group)):
             return None
         if self._is_list() and self.text[group[0].start] == "[":
@@ -1065,7 +1065,7 @@ class Search(Generic[T]):
     def _accept(
         self, candidate: Candidate[T], picked: Edit | None = None, others: Sequence[Candidate[T]] = ()
     ) -> Reading[T]:
-        """Accept a candidate. `picked` says that `others` were left out, which satisfy the contract as well."""
+        """Accept a candidate. `picked` says that `others`, which also satisfy the contract, were left out."""
         text = self.text
         if self.pick != "first" and self.contract.counts is None and (rest := self._unexplained(candidate)) is not None:
             return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
@@ -1083,8 +1083,8 @@ class Search(Generic[T]):
         if picked is not None and all(edit.code != picked.code for edit in edits[-2:]):  # they overlap
             edits.append(picked._replace(start=candidate.start, end=candidate.end))
         if self.truncated is True and self.ceiling < Risk.LOSSY:
-            blank = len(text) - candidate.end  # without end, it shows that the value was whole
-            spared = candidate.cut and self.contract.counts is not None  # what was cut off does not count
+            blank = len(text) - candidate.end  # even without an end, it shows that the value was complete
+            spared = candidate.cut and self.contract.counts is not None  # text that was cut off does not count
             if blank <= MOST_BLANK and not spared and not text[candidate.end :].strip():
                 words = "the text is cut off right after it"
                 return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
@@ -1119,7 +1119,7 @@ class Search(Generic[T]):
         parsed = self._parser(candidate.start).parse()
         if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
             return parsed.node, parsed.edits
-        # The parser would not have been sure where its strings end; the whole text as valid JSON leaves no doubt.
+        # The parser would not have been sure of the ends of its strings; as valid JSON, the text leaves no doubt.
         return None, (Edit("rewritten", candidate.rewritten, candidate.start, candidate.end, "", "$"),)
 
     # --- rejecting --------------------------------------------------------------------------------------------
@@ -1191,7 +1191,7 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
 
 
 def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
-    """A number if it is one without quotation marks, else a string; adds to `edits` what is odd about the number."""
+    """A number if it is written without quotation marks, else a string; deviations of the number go to `edits`."""
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
     if number is None:
         return Node(STRING, body, start, end)

@@ -1,8 +1,8 @@
-"""Finds where a string ends.
+"""Finds the end of a string.
 
-A quote ends its string when what follows fits the place: a colon after a key, a comma
-and the next key (or a closer) after a member, a comma and the next element after an element. The known keys of the
-schema are the best evidence. Every look ahead is bounded, so finding an end is linear in the length of the string.
+A quote ends its string if the text after it fits the place: a colon after a key, a comma and the next key (or a closer)
+after a member, a comma and the next element after an element. The known keys of the schema are the best evidence. Every
+lookahead is bounded, so finding an end is linear in the length of the string.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUOTES: Final[dict[str, str]] = {
     **dict.fromkeys(_BACK, _BACK),
 }
 _FRENCH_BLANKS: Final = frozenset(" \u00a0\u202f")
-"""French puts one of these inside its quotation marks, as a part of them: `« thé »`."""
+"""Spaces that French puts inside its quotation marks: `« thé »`."""
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _BARE_MEMBER: Final = expression(
@@ -53,7 +53,7 @@ _KNOWN_KEY: Final = expression(r"(\w{1,60})(?:\s*[:：]\s|[ \t]{1,20}-?\d[\d.]{0
 _CUT_KEY: Final = expression(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _PLAIN_ELEMENT: Final = expression(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
-"""Only where the white space begins: a search from each position in it would take quadratic time."""
+"""Matches only at the start of white space: a search from each position in it would take quadratic time."""
 _OPENING_LOST: Final = expression(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )
@@ -71,15 +71,15 @@ _COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n|(
 _NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
-"""How far back from a quote to look: going back to the start of the string would be quadratic."""
+"""The maximum distance to look back from a quote: going back to the start of the string would be quadratic."""
 _PARTED: Final = expression(r"\s{0,2}[/|&~-]\s{0,2}[\"“]\w")
-"""Between two strings: a sign that is not JSON."""
+"""A sign between two strings that is not JSON."""
 _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
-"""After a number a quote means inches or feet."""
+"""A number, after which a quote means inches or feet."""
 
 
 class Surroundings(NamedTuple):
-    """The place of a string: `role` is key, member or element, and `knows` says whether the schema has such a key."""
+    """The place of a string: `role` is key, member or element, and `knows` tells whether the schema has a given key."""
 
     text: str
     role: str
@@ -87,7 +87,7 @@ class Surroundings(NamedTuple):
     shape: Shape
     knows: Callable[[Shape, str], bool]
     growing: bool = False
-    """More text may arrive: anything it could change waits."""
+    """Whether more text may arrive: decisions that it could change must wait."""
 
 
 class StringEnd(NamedTuple):
@@ -103,7 +103,8 @@ class StringEnd(NamedTuple):
 def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
     """The end of the string whose opening quote is at `pos`; None if it has no end.
 
-    In a streamed reply it may wait with `OpenString`, and then go on from `at` with the last inner quote `seen`.
+    In a streamed reply it may wait by raising `OpenString`, and later continue from `at` with the last inner quote
+    `seen`.
     """
     text = around.text
     quote = text[pos]
@@ -209,7 +210,7 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
 
 
 def _is_parted(around: Surroundings, start: int, at: int) -> bool:
-    """Whether the first quote ends one of two strings with a sign between them: `"a"/"b"`, which may mean anything."""
+    """Whether the first quote ends one of two strings with a sign between them: `"a"/"b"`, whose meaning is unclear."""
     if _INCH.search(around.text, max(start, at - _LOOK_BACK), at):
         return False
     await_end(around.text, at + 6, growing=around.growing)
@@ -270,9 +271,9 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
 
 
 def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
-    """Whether a quote ends a key: a colon follows, or a value where the colon was forgotten (`"limit" 3`).
+    """Whether a quote ends a key: a colon follows, or a value if the colon was forgotten (`"limit" 3`).
 
-    The latter needs a key that the schema knows, or one that looks like a name: `"so "they" say": 1` is one key.
+    The latter requires a key that the schema knows, or one that looks like a name: `"so "they" say": 1` is one key.
     """
     text = around.text
     char = text[after : after + 1]
@@ -321,9 +322,9 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
 def _next_item(around: Surroundings, pos: int) -> bool:
     """Whether another member or element (or the end of the container) follows a comma.
 
-    `"Hello, "world", she said", "b": 2`: after the second quote comes `world`, which is not a comma; after the third
-    comes a comma, but `she said` is neither a key with a colon nor a string, so the comma belongs to the text. After
-    the fourth comes `"b":`. Elements have no colon, so a quote, a bracket or a number is enough.
+    `"Hello, "world", she said", "b": 2`: the second quote is followed by `world`, not by a comma. The third is followed
+    by a comma, but `she said` is neither a key with a colon nor a string, so the comma belongs to the text. The fourth
+    is followed by `"b":`. Elements have no colon, so a quote, a bracket or a number is enough.
     """
     text = around.text
     after = _skip(text, pos)
@@ -385,9 +386,9 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
 
 
 def _follows(around: Surroundings, closer: int) -> bool:
-    """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed.
+    """Whether the text after a closer fits: another closer, a comma, the end, or prose once everything is closed.
 
-    `{"code": "f({"a"})", "b": 1}`: the quote after `a` is followed by a brace, but that by `)`.
+    `{"code": "f({"a"})", "b": 1}`: the quote after `a` is followed by a brace, but the brace by `)`.
     """
     text, depth, at = around.text, around.depth, closer
     while text[at : at + 1] in ("}", "]"):
@@ -404,7 +405,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
 
 
 def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
-    """The string contains the next key, so its own closing quote is missing: it ends before that key.
+    """End a string before the next key if it contains that key, because its own closing quote is missing.
 
     `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote after `limit`, where a colon
     follows. Between its only inner quote and that one is a key, and a comma before it: the value is `Oslo`. A key that
@@ -430,7 +431,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     held = body.rstrip(" \t\r\n,{}[]") if apart else ""
     behind = body[len(held) :]
     if held and _CLOSERS_BEHIND.fullmatch(behind) and ("\n" in behind or (shape.keys and not known)):
-        stop = base + len(held) - (held[-1] in "”»’")  # the key belongs to a container around
+        stop = base + len(held) - (held[-1] in "”»’")  # the key belongs to an outer container
         return StringEnd(start, stop, base + len(held), (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
     if not (known or (apart and not shape.keys)):
         return None
@@ -442,14 +443,14 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
 
 
 def _opening_lost_behind(around: Surroundings, start: int, at: int) -> bool:
-    """`["a", b", "c"]`: whether the next word lacks only its opening quote."""
+    """Whether the next word lacks only its opening quote: `["a", b", "c"]`."""
     if around.growing and len(around.text) <= at + _MAX_KEY:
         raise OpenString(around.role, start - 1, at, -1)
     return _OPENING_LOST.match(around.text, at + 1) is not None
 
 
 def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None:
-    """`["red, "green"]`: the only inner quote opens the next element, so the one before it lacks its closing quote."""
+    """End a string without a closing quote at the quote that opens the next element: `["red, "green"]`."""
     body = text[start:seen].rstrip()
     if not body.endswith(",") or text.find('"', start, seen) >= 0 or not text[seen + 1 : at].strip():
         return None
@@ -458,7 +459,8 @@ def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None
 
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:
-    r"""A last string without its closing quote ends with its line if only brackets follow: `"note": "tea\n}`."""
+    r"""End a last string without a closing quote at the end of its line if only brackets follow: `"note": "tea
+    }`."""
     found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
     if found is None or not _ONLY_CLOSERS.match(text, found.end()):
         return None
@@ -476,7 +478,7 @@ def _next_char(text: str, pos: int) -> str:
     return text[at : at + 1]
 
 
-# --- where a string could as well have ended elsewhere ----------------------------------------------------------------
+# --- strings that could have ended elsewhere --------------------------------------------------------------------------
 
 _UNSURE: Final = expression(
     r"""
@@ -503,11 +505,11 @@ _UNSURE: Final = expression(
 )
 """Quotes that would fit as the end of a string or as the start of the next one, found inside an alleged string."""
 JSON_MARK: Final = expression(r"[{\[:=]")
-"""Text that a key with quotes in it never contains."""
+"""Text that never occurs in a key with quotes in it."""
 _NO_BEGIN: Final = expression(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
 _LONE: Final = expression(r"\"\s*,|,\s*\"")
 _CLOSES_FIRST: Final = expression(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
-"""The first quote looks like a closing one, so the quotes are not pairs."""
+"""A first quote that looks like a closing one, so that the quotes are not pairs."""
 _MORE_BEHIND: Final = expression(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
@@ -516,7 +518,7 @@ _INCH_MARK: Final = expression(r"\d\"")
 
 
 def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool) -> bool:
-    """Whether an edit of quotes could as well have been another.
+    """Whether an edit of quotes could equally well have been a different one.
 
     `text` is the content that the string would have, and `quotes` are the marks around it.
     """
@@ -540,7 +542,7 @@ def _lost_too_much(text: str) -> bool:
 
 def _holds_json(text: str, quote: str, last: str) -> bool:
     """Whether the quotes in a string look like more JSON, so that its end is uncertain."""
-    if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
+    if quote != '"' and quote in QUOTES:  # only quotes of its own kind matter
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
     odd = text.count('"') % 2 == 1

@@ -1,8 +1,8 @@
-"""Undeclared keys: which field a key was meant for, and what becomes of a member that no field takes.
+"""Undeclared keys: the field that a key was meant for, and the handling of members without a field.
 
 `likeness` compares two names by spelling, stem, containment and meaning. `place` decides for each undeclared member of
-an object: it is renamed to a field without a value, moved, refused because a field may have been meant, or ignored.
-The word lists are those of the names of many schemas; a missing word leaves a key unplaced, a wrong one refuses it.
+an object: it is renamed to an empty field, moved, rejected because a field may have been meant, or ignored. The word
+lists come from the names in many schemas; a missing word leaves a key unplaced, a wrong one causes a rejection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _stem(word: str) -> str:
-    """A word without endings that do not change which field it names."""
+    """A word without the endings that make no difference to the field it names."""
     for ending, kept in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
             return word[: len(word) - len(ending)] + kept
@@ -100,7 +100,7 @@ _CONFUSED: Final = _stems(
     " story shift shirt skirt stage state start star site suite stack stock topic trail train trial unity unit value"
     " valve verse version valuation variation weight height wind win device invoice"
 )
-"""Words that look like a typo of one another, although each names something in the same schemas."""
+"""Pairs of words that look like a typo of one another but name different things in the same schemas."""
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
 """Suffixes appended to a name without a separator: `lineno`, `hostname`."""
 _OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
@@ -235,7 +235,7 @@ _GROUPS: Final = (
     "ingredient zutat zutaten",
     "step schritt schritte etape paso",
 )
-"""Field names that stand for the same thing in many schemas, enough to refuse. Those joined by `=` do so in all."""
+"""Field names that mean the same in many schemas, which is enough to reject. Those joined by `=` do so in all."""
 
 
 def _stems_of(name: str) -> str:
@@ -250,7 +250,7 @@ _SYNONYMS: Final = tuple(frozenset(_stems_of(same.split("=")[0]) for same in gro
 
 
 def _meaning(words: Sequence[str]) -> frozenset[str]:
-    """The words of a name, with one word or phrase for all that mean the same: `surname`, `last_name`."""
+    """The words of a name, with synonyms replaced by one word or phrase: `surname`, `last_name`."""
     found: set[str] = set()
     at = 0
     while at < len(words):
@@ -262,7 +262,7 @@ def _meaning(words: Sequence[str]) -> frozenset[str]:
 
 
 _ELIDED: Final = expression(r"(?<![^\W_])[dlDL]['’]")
-"""An article of French or Italian before the word that it belongs to."""
+"""A French or Italian article attached to the next word."""
 
 
 @lru_cache(maxsize=4_096)
@@ -279,7 +279,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8_192)
 def likeness(key: str, name: str) -> Likeness:
-    """How likely `key` was meant for the field `name`: by spelling, stem, containment or meaning.
+    """How likely it is that `key` was meant for the field `name`: by spelling, stem, containment or meaning.
 
     >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_seconds", "timeout_ms", "id")]
     ['SURE', 'SAME', 'LIKE', 'NONE']
@@ -297,7 +297,7 @@ def likeness(key: str, name: str) -> Likeness:
 
 
 def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
-    """Whether two names differ by words alone that tell no field from another: `phoneNumber` and `phone`."""
+    """Whether two names differ only by words that do not distinguish fields: `phoneNumber` and `phone`."""
     less, more = mine - its, its - mine
     linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
     if bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked:
@@ -366,7 +366,7 @@ def is_another_name(key: str, name: str, *, blank: bool) -> bool:
 
 
 def differs(one: object, two: object, key: str, name: str) -> bool:
-    """Whether two values of a field contradict each other. A string may be part of the other: `Miller`, `A. Miller`."""
+    """Whether two values of a field contradict each other. A string may contain the other: `Miller`, `A. Miller`."""
     if one == two and isinstance(one, bool) == isinstance(two, bool):
         return False
     if not (isinstance(one, str) and isinstance(two, str) and two):
@@ -378,11 +378,11 @@ def differs(one: object, two: object, key: str, name: str) -> bool:
 
 
 _COMPOUNDS: Final = word_set("name no num nr number")
-"""What a name may end with and still be the same: `hostname`, `lineno`."""
+"""Endings that do not change a name: `hostname`, `lineno`."""
 
 
 def _contrast(one: AbstractSet[str], two: AbstractSet[str]) -> bool:
-    """Whether two sets of words hold opposites."""
+    """Whether two sets of words contain opposites."""
     return any((a in one and b in two) or (b in one and a in two) for a, b in _ANTONYMS)
 
 
@@ -395,17 +395,17 @@ _LEAST_INITIALS: Final = 3
 
 
 def _added(long: str, short: str) -> str:
-    """What a name has after another one; empty if it does not begin with that."""
+    """The part of a name after a given prefix; empty if it does not begin with that."""
     return long[len(short) :] if long.startswith(short) else ""
 
 
 def _put_before(long: str, short: str) -> str:
-    """What a name has before another one; empty if it does not end with that."""
+    """The part of a name before a given suffix; empty if it does not end with that."""
     return long[: len(long) - len(short)] if long.endswith(short) else ""
 
 
 _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
-"""Before the name of a field they turn it into the opposite: `uninsured`, `not_insured`."""
+"""Prefixes that turn the name of a field into its opposite: `uninsured`, `not_insured`."""
 
 
 def _are_akin(one: str, two: str) -> bool:
@@ -444,7 +444,7 @@ def _are_synonyms(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
 
 
 def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether a typo turns one name into the other, in one of the words or in the whole."""
+    """Whether a typo, in one word or in the whole name, turns one name into the other."""
     if any(map(str.isdigit, set(mine) ^ set(its))):
         return False  # `line_1`, `line_2`
     if len(mine) == len(its):
@@ -457,7 +457,7 @@ def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) 
 
 
 def _are_words(one: str, two: str) -> bool:
-    """Whether two similar words both name something, so that neither is a typo: `latitude`, `altitude`."""
+    """Whether two similar words both have a meaning, so that neither is a typo: `latitude`, `altitude`."""
     short, long = sorted((one, two), key=len)
     if len(short) == 1 or len(long) == 2:
         return sorted(short) != sorted(long)  # `created_at`, `created_by`
@@ -470,13 +470,13 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
     if len(long) - len(short) > 2 or len(short) < least or _put_before(long, short) in _OPPOSITES:
         return False
     most = 1 if len(long) < _LONG else 2
-    if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two of the letters
+    if len(set(one) ^ set(two)) > 2 * most:  # each typo changes at most two letters
         return False
     typos = distance(one, two)
     swapped = len(one) == len(two) and sorted(one) == sorted(two)
     if typos == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
         return len(long) > 4 and one[0] == two[0]
-    if one[0] != two[0] and not swapped:  # a lost first letter, but not one more: `iphone`, `phone`
+    if one[0] != two[0] and not swapped:  # a missing first letter, but not an additional one: `iphone`, `phone`
         return len(long) > 5 and typos == 1 and len(one) < len(two)
     return typos <= most
 
@@ -485,11 +485,11 @@ _LONG: Final = 8
 """Words of at least this length may have two typos."""
 
 
-# --- members that no field takes -------------------------------------------------------------------------------------
+# --- members without a field ------------------------------------------------------------------------------------------
 
 
 class Placement(NamedTuple):
-    """Where an undeclared member belongs. `name` is the field; empty if the member is ignored."""
+    """The place where an undeclared member belongs. `name` is the field; empty if the member is ignored."""
 
     name: str = ""
     unsure: str = ""
@@ -505,9 +505,9 @@ def place(
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `written` the keys that stand for each. `fits` says whether a value
-    can be read as that of a field, `own` are words for the object itself. The name decides first, then the contents of
-    the value.
+    `empty` are the declared fields without a value, `written` the keys accepted for each. `fits` tells whether a value
+    can be read as that of a field, and `own` are words for the object itself. The name decides first, then the contents
+    of the value.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
@@ -538,7 +538,7 @@ def place(
     words = set(words_of(member.key))
     if len(made_of) == 1 and not words & _OTHER and not _contrast(words, set(words_of(made_of[0]))):
         return Placement(made_of[0])
-    vague = words <= _GENERIC  # `id` says nothing of `trace_id` where it is of another type
+    vague = words <= _GENERIC  # `id` is no evidence for `trace_id` if its type differs
     like = [
         name
         for name, how in found.items()
@@ -569,8 +569,8 @@ def place(
 
 
 def _core(member: Member, own: Iterable[str]) -> str:
-    """The key of a member without words for the object that it is a part of (`song_title`) or, if it is true or false,
-    that ask whether it is; empty if it has none of these.
+    """The key of a member without words for the object that it is a part of (`song_title`) or, if its
+    value is a boolean, without words that ask a question; empty if it has no such words.
     """
     words = words_of(member.key)
     idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING
@@ -586,7 +586,7 @@ def _is_choice(node: Node, shape: Shape) -> bool:
 
 
 def _says_which(key: str, name: str) -> bool:
-    """Whether a key names a field with choices, in short or with a word that only says so: `proto`, `room_type`."""
+    """Whether a key abbreviates a field with choices, or adds only a word such as `type`: `proto`, `room_type`."""
     mine, its = set(words_of(key)), set(words_of(name))
     if its <= mine:
         return mine - its <= _SORTS
@@ -601,7 +601,7 @@ def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:
-    """Whether a string with digits is given for a number, date or time (`50k-60k`), or a year for a date."""
+    """Whether the value is a string with digits for a number, date or time (`50k-60k`), or a year for a date."""
     is_time = any(part.format in TIMES for part in (shape, *shape.branches))
     if node.kind == STRING:
         return (is_time or shape.allows("number") or shape.allows("integer")) and any(map(str.isdigit, node.value))
@@ -633,13 +633,13 @@ def _says(node: Node, name: str) -> bool:
 
 
 _WHETHER: Final = frozenset((word,) for word in _stems("is are has have had was with needs uses"))
-"""First words of keys that ask whether there is something, not for it: `has_email`."""
+"""First words of keys that ask whether something exists, not for its value: `has_email`."""
 _OTHER: Final = _stems(
     "old previous former prior original draft example sample template before alternative other wrong"
 )
-"""Words of keys whose value is not the one asked for."""
+"""Words of keys whose value is not the requested one."""
 _LIMITING: Final = _OTHER | _stems("min max minimum maximum no not non without disable exclude deny")
-"""Words of fields for whose value a name without them does not stand."""
+"""Words of fields that a key without them cannot mean."""
 _BOOKKEEPING: Final = _stems(
     "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
 )
@@ -667,7 +667,7 @@ _PRIVATE: Final = frozenset("_$@#")
 
 
 def is_specific(key: str) -> bool:
-    """Whether a key says which field it names, as `email` does and `name` or `total_count` does not."""
+    """Whether a key identifies a field on its own, as `email` does and `name` or `total_count` does not."""
     return not _VAGUE.issuperset(words_of(key))
 
 
@@ -677,12 +677,12 @@ def says_something(member: Member) -> bool:
 
 
 def is_elision(node: Node) -> bool:
-    """Whether a value is dots alone: `{"etc": "..."}`."""
+    """Whether a value is only dots: `{"etc": "..."}`."""
     return node.kind == STRING and bool(node.value) and not node.value.strip(". …\t")
 
 
 def _is_blank(node: Node) -> bool:
-    """Whether a value is empty, so that nothing could be lost."""
+    """Whether a value is empty, so that nothing would be lost."""
     return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
 
 
@@ -735,4 +735,4 @@ _SPECIAL: Final = {
 }
 
 _NAMED_FORMS: Final = {"email": "email", "mail": "email", "url": "uri", "uri": "uri"}
-"""Words of names that say the form of a string: an email address under any key may be meant for `contact_email`."""
+"""Words of names that imply a string format: an email address under any key may be meant for `contact_email`."""

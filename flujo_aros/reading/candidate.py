@@ -68,7 +68,14 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT, Phrases
-from flujo_aros.reading.scalars import Scale, contradicts_currency, is_placeholder, name_words, read_amount
+from flujo_aros.reading.scalars import (
+    Scale,
+    contradicts_currency,
+    is_placeholder,
+    name_words,
+    read_amount,
+    slot_in,
+)
 
 T = TypeVar("T")
 
@@ -83,10 +90,19 @@ ESCAPED: Final = expression(
 ESCAPED_WITHIN: Final = 600
 """The number of characters of a value within which this may become apparent."""
 
-ELIDED_ITEM: Final = expression(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
-"""An ellipsis in place of an item or a key: something was left out."""
-_DOUBTS: Final = Phrases(SUSPECT_ESCAPE.pattern, r"(?:\.\.\.|…)\"", cased=True)
-"""Text that may make valid JSON doubtful. One pass of an automaton rules out both alternatives in most replies."""
+ELIDED_ITEM: Final = expression(
+    r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
+    r"""|,\s*["'](?:etc\.?|and so on\.?|[(\[]?(?:and |plus |\+ ?|… ?|\.\.\. ?)?\d+ more[)\].…]*)["']\s*\]"""
+)
+"""An ellipsis, or words for it, in place of an item or a key: something was left out."""
+_LEFT_OUT_ITEM: Final = r"(?:\.\.\.|…| more[)\].…]*|[ \"](?:etc|so on)\.?)\""
+_DOUBTS: Final = Phrases(
+    SUSPECT_ESCAPE.pattern,
+    _LEFT_OUT_ITEM,
+    r":\s*\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|string\")",
+    cased=True,
+)
+"""Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
@@ -268,7 +284,7 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     plain = value.__class__ is dict or value.__class__ is list  # no model is built from a schema frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):
         return None
-    if doubts and shape.may_elide and ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
+    if doubts and ((shape.may_elide and ELIDED_ITEM.search(text)) or slot_in(text, shape.named)):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 
@@ -308,6 +324,9 @@ def judge(
     if _holds_dots(text, candidate.start, parsed.end):
         words = "dots in place of an item or a key: something was left out"
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
+    if (slot := slot_in(text[candidate.start : parsed.end], contract.shape.named)) is not None:
+        words = f"{slot!r} is a placeholder for a value"
+        return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "placeholder", words))
     if (split := _split_text(parsed, text)) is not None:
         return candidate.lose(Reason.AMBIGUOUS, split)
     if _fits_as_is(candidate, parsed, text, contract, ceiling):
@@ -350,8 +369,8 @@ def judge(
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
     """Whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
-    dots = text.find("...", start, end) >= 0 or text.find("…", start, end) >= 0
-    return dots and ELIDED_ITEM.search(text, start, end) is not None
+    marks = ("...", "…", "more", "etc", "so on")
+    return any(text.find(mark, start, end) >= 0 for mark in marks) and ELIDED_ITEM.search(text, start, end) is not None
 
 
 def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:
@@ -367,6 +386,8 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
         return False
     value = parse_json(json)
     if not is_dict(value) or has_long_number(json, 0, len(json)) or _holds_dots(text, start, end):
+        return False
+    if slot_in(json, shape.named) is not None:
         return False
     if "\\" in json and (SUSPECT_ESCAPE.search(json) or may_mean_backslash(json, 0, len(json))):
         return False

@@ -76,7 +76,7 @@ from flujo_aros.reading.undeclared import (
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
-_LIST_MARKS: Final = (",", ";", "\n", "|")
+_LIST_MARKS: Final = (",", ";", "\n", "|", " and ", " & ")
 _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
@@ -475,7 +475,7 @@ class Coercion:
         written = {member.key for member in members}
         if len(members) < 2 or written <= shape.keys.keys() or has_required(written, shape):
             return None
-        holders = [m for m in members if m.key not in shape.keys and may_hold(m.node, shape)]
+        holders = [m for m in members if m.key not in shape.keys and may_hold(m.key, m.node, shape)]
         fitting = [m for m in holders if self._reads_as(m.node, shape)]
         if not fitting:
             return None

@@ -233,7 +233,7 @@ _DENIALS: Final = (
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
-_SUPERSEDING: Final = _CORRECTED | word_set("final new updated actual latest")
+_SUPERSEDING: Final = _CORRECTED | word_set("final new updated actual latest correct true real")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
 _BAD_STATES: Final = word_set(
@@ -251,9 +251,23 @@ _THOUGHTS: Final = word_set(
 )
 
 
+_FORMER: Final = word_set(
+    "old older previous prev prior former example wrong incorrect invalid rejected bad deleted removed deprecated"
+    " outdated dummy mock placeholder"
+)
+_NEGATING: Final = word_set("not never dont")
+
+
 def disowns(key: str) -> bool:
-    """Whether the key of a member says that it holds something other than the answer."""
-    return fold(key) in _DISOWNING
+    """Whether the key of a member says that it holds something other than the answer.
+
+    >>> [disowns(key) for key in ("input", "previous_order", "expectedFormat", "order", "draft_email")]
+    [True, True, True, False, False]
+    """
+    words = name_words(key)
+    if fold(key) in _DISOWNING or not _NEGATING.isdisjoint(words):
+        return True
+    return bool(words) and (words[0] in _FORMER or _DISOWNING.issuperset(words))
 
 
 def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | None:
@@ -366,7 +380,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         return frame if frame.kind == OBJECT and not is_schema(node) else None
     declares = bool(shape.keys) or isinstance(shape.additional, Shape)
     if len(members) == 1 and declares and (members[0].node.kind in (OBJECT, ARRAY) or holds_json(members[0].node)):
-        return None if fold(members[0].key) in _DISOWNING else _deeper(members[0].node, shape)
+        return None if disowns(members[0].key) else _deeper(members[0].node, shape)
     return None
 
 
@@ -375,10 +389,11 @@ def has_required(written: Iterable[str], shape: Shape) -> bool:
     return bool(shape.required) and shape.required <= {shape.keys.get(k) or shape.folded.get(fold(k)) for k in written}
 
 
-def may_hold(node: Node, shape: Shape) -> bool:
+def may_hold(name: str, node: Node, shape: Shape) -> bool:
     """Whether a member of an envelope with other members can be the answer, judged by its type and one of its keys."""
     if shape.allows("object"):
-        inner = node.value[0] if node.kind == ARRAY and len(node.value) == 1 else node
+        inner = _deeper(node, shape) if is_neutral(name) else node
+        inner = inner.value[0] if inner.kind == ARRAY and len(inner.value) == 1 else inner
         if inner.kind == OBJECT:
             return any(member.key in shape.keys or fold(member.key) in shape.folded for member in inner.value)
         return holds_json(node)

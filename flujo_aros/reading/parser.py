@@ -809,8 +809,9 @@ class Parser:
             self._log("unquoted-value", INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
 
-    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs them)
+    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs it)
         """A token that is not a valid number, or a number that is too large."""
+        self.pos = pos
         raise self._stop(why, "non_finite")
 
     def _scalar_stop(self, pos: int, *, member: bool) -> int | None:

@@ -136,7 +136,8 @@ CORRECTS: Final = Phrases(
     r"\b(?:is|was|are|were) the (?:other|old|wrong|previous|outdated) \w+|\bsorry about (?:that|this|the mix)",
     r"\b(?:should|must) have (?:written|said|put|been|read|used|returned|given|listed|set)\b",
     r"\bi (?:have|need|want|would like) to (?:revise|correct|fix|amend|take back|change my)\b",
-    r"\b(?:can't|can(?:no| no)t|could not|should not|shouldn't) be (?:trusted|relied|used)\b|\bunreliable\b",
+    r"\b(?:can't|can(?:no| no)t|could not|should not|shouldn't) be (?:trusted|relied|used)\b|\bunreliable\b"
+    r"|\b(?:says?|states?|shows?|suggests?|implies|imply) otherwise\b",
     r",\s*(?:sorry|pardon|désolée?|perdón|entschuldigung|scusa(?:te)?|desculpe?|извини\w*)\s*(?:[.!]|$)",
     r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
     r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b",
@@ -155,7 +156,7 @@ CORRECTS: Final = Phrases(
     r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|no longer (?:valid|correct|true|accurate|right|current)"
     r"|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
     r"|out of date|off|false|untrue|a (?:typo|mistake|guess|hallucination)|misspel(?:led|t)|missing)"
-    r"\s*(?:[.,;!]|by\b|$)",
+    r"(?: (?:above|here|there))?\s*(?:[.,;!]|by\b|$)",
     r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
     r"\b(?:was|were) (?:\w+ly )?(?:transcribed|copied|read|extracted|entered) (?:incorrectly|wrongly)\b",
     r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|mixed up)\b|\boff by (?:a |\d)",
@@ -294,6 +295,15 @@ ASKS: Final = Phrases(
 """Asks for information needed to answer."""
 
 INVENTS: Final = Phrases(
+    # a guess: a doubt of the writer, an assumption
+    r"\bi(?:['’]m| am) (?:(?:honestly|really|still|also) )?(?:not (?:\w+ )?(?:sure|certain|confident|positive)|unsure"
+    r"|uncertain|(?:only|just|barely|about|roughly) \d+\s?(?:%|percent) (?:sure|certain|confident))\b"
+    r"(?! (?:if|whether|what(?: else)?) (?:you|this|that) (?:help|want|need|meet|is what you))",
+    r"\b(?:best|wild|pure|rough|educated) guess\b"
+    r"|\bi (?:can(?:not|['’]t| not)|could(?: not|n['’]t)) (?:\w+ )?(?:verify|confirm|guarantee|vouch)\b"
+    r"|\b(?:ohne gewähr|nur geraten|je ne suis pas (?:sûre?|certaine?)|no estoy segur[oa]"
+    r"|ich bin (?:mir )?nicht sicher)\b"
+    r"|不确定|不太确定|仅供参考|確信が|自信がありま",
     r"^[\W_]*(?:(?:just|only) )?(?:an? )?(?:examples?|samples?|placeholders?|dummy|templates?|beispiel|exemple|ejemplo)"
     r"(?: (?:values?|data|only))?[\W_]*$",
     # The sentence says that the value is not an answer: an example, a template, made up.
@@ -386,7 +396,7 @@ COMPARED: Final = Phrases(
     r"(?:previous|prior|original|old|older|earlier|former|initial|outdated|wrong|incorrect|invalid|erroneous|raw"
     rf"|input|source)(?: {_ANSWER})?(?:(?: (?!{_ANSWER}\b)\w+){{0,5}}"
     r" (?:was|were|had been|looked like|would (?:be|have been|look like)))?\s*[:：]?\Z",
-    r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)\s*[:：]\Z",
+    r"\A(?:for|as a|in|by) (?:comparison|contrast|reference)(?:,[^.!?\n]{1,60}\b(?:was|were|had been))?\s*[:：]\Z",
     r"\A(?:à titre de|pour|par|para|en|zum|a título de) (?:compara\w+|vergleich)(?:,(?: \w+){1,3}"
     r" (?:précédente?|vorherige|bisherige|frühere|alte|anterior|previ[oa])"
     r"(?: (?!antwort|fassung|version|ausgabe)\w+)?"
@@ -436,11 +446,22 @@ NEVER: Final = Phrases(
     r"|\bwenn\b[^.!?\n]{0,60}\b(?:wäre|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
     r"|\bsi\b[^.!?\n]{0,60}\b(?:était|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b"
     r"|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b"
-    r"|\bif i had to guess\b|\b(?:wild|pure|rough|educated) guess\b"
+    r"|\bif i had to guess\b"
     r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
     r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t) (?:answer|return|reply|respond"
     r"|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
+    # only an assumption, a condition, or what a form looks like
+    r"\A(?:let(?:'s|’s| us) )?(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|say)\b"
+    r"|\A(?:if|wenn|falls|si|unless|otherwise|angenommen|supposons|supongamos)\b[^,，]*[:：]\Z"
+    r"|\b(?:what|how) [^.!?\n]{1,60}\b(?:would|could|might|should) look(?: like)?\s*[:：]?\Z"
+    r"|\b(?:examples?|samples?|templates?|skeleton|placeholders?|dummy|illustration)(?: \w+)? (?:is|are|was|would be"
+    r"|looks like)\s*[:：]?\Z"
+    r"|\A(?:(?:it|this) (?:is|would be|could be) |maybe |perhaps |probably |possibly )?something (?:like|similar to)"
+    r"(?: th(?:is|at))?\s*[:：]?\Z|\A(?:maybe|perhaps|possibly)\s*[:：]?\Z",
+    # what was asked for
+    r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
+    r"|produce|send)\Z|\bso (?:that )?(?:i|we) can\b",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
@@ -458,7 +479,8 @@ NEVER: Final = Phrases(
     r"\A(?:\w+ ){0,2}(?:esempio|exemplo|voorbeeld|przykład|пример|예시?|örnek|exempel|eksempel)\s*[:：]\Z",
     r"\Aso nicht\b|\bà ne pas (?:suivre|utiliser|faire|reproduire)\b|\A(?:así no|no así)\b",
     r"反例|(?:错误|悪い|誤った)(?:的)?(?:示例|例)",
-    r"\A(?:not (?:this|that|these|those)(?: ones?)?|(?:for|as an) (?:example|instance)|e\.?g\.?)\s*[:,]?\Z",
+    r"\A(?:not (?:this|that|these|those)(?: ones?)?)\s*[:,]?\Z"
+    r"|(?:\A|[\s,(])(?:(?:for|as an) (?:example|instance)|such as|e\.?g\.?)\s*[:,]?\Z",
     r"\A(?:hier (?:ist|ein) )?(?:ein |eine |das |die )?(?:beispiel(?:ausgabe|antwort)?|muster|vorlage)\s*:?\Z",
     r"\A(?:voici )?(?:un |le )?(?:exemple|modèle)(?: (?:de |du )(?:format|réponse|sortie))?\s*:?\Z",
     r"\A(?:aquí (?:tienes|hay|está) )?(?:un |el |una )?(?:ejemplo|plantilla)(?: del? (?:formato|salida|respuesta))?"
@@ -473,7 +495,7 @@ NEVER: Final = Phrases(
 )
 """Directly before the only value: it is still not the answer."""
 
-DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source)
+DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source, INVENTS.source)
 """Before a value: any of these may say that it is not the answer."""
 
 FAILS: Final = Phrases(
@@ -485,7 +507,8 @@ FAILS: Final = Phrases(
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;，、.…)(\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|(?:either that )?or(?: else| maybe| perhaps| possibly"
-    r"| alternatively)?|alternatively|oder(?: auch| vielleicht)?|ou(?: bien| peut-être| talvez)?|soit"
+    r"| alternatively)?|alternatively|otherwise|else|sonst|sinon|si no"
+    r"|否则|oder(?: auch| vielleicht)?|ou(?: bien| peut-être| talvez)?|soit"
     r"|o(?: bien| quizás?| tal vez| forse)?|ya sea|oppure|albo|lub|либо|или|veya|또는|아니면"
     r"|要么|或者?|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\A[\s*_#>-]*(?!(?:draft|attempt|try|step|version|iteration|round|pass|revision|take|answer|entwurf|versuch"
@@ -574,6 +597,13 @@ ASSERTS: Final = Phrases(
 )
 """Asserts that something was wrong. It counts if it is followed by a value that the answer lacks."""
 
+ASSUMES: Final = Phrases(
+    r"\b(?:i|we)(?:['’]ve| have)? (?:\w+ )?assumed\b|\b(?:is|was|are|were) (?:\w+ )?(?:assumed|estimated by me)\b"
+    r"|\bich habe [^.!?\n]{1,40} angenommen\b|\bj['’]ai (?:\w+ )?supposé\b|\b(?:he supuesto|supuse|asumí)\b"
+    r"|我假设|假定した",
+)
+"""Says that something was assumed. It counts if the sentence names a field or a value of the answer."""
+
 CLAIMS: Final = Phrases(
     _START
     + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
@@ -595,6 +625,13 @@ CONDITION: Final = Phrases(
 )
 """Expresses a possibility, not a fact."""
 
+ALSO: Final = Phrases(
+    r"\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b",
+    r"\b(?:könnte|kann) (?:auch|ebenso) |\b(?:pourrait|peut) aussi être\b"
+    r"|\bpodría ser también\b|\btambién podría ser\b",
+)
+"""Between a name and a value: it is as likely as the one given."""
+
 BOTH: Final = Phrases(
     r"\b(?:both|either|all|any)(?: (?:of )?(?:them|these|answers?|options?|versions?|ones?|two|are|is|seem|look|would"
     r"|could|be|equally)){0,4} (?:plausible|valid|possible|acceptable|defensible|reasonable)\b",
@@ -605,6 +642,16 @@ BOTH: Final = Phrases(
     r"两(?:者|个|种)[^。\n]{0,6}(?:可以|可能|合理|有效)|どちらも",
 )
 """After several values: none of them is preferred."""
+
+NEXT_INPUT: Final = Phrases(
+    r"^[ \t#*]*(?:next )?(?:inputs?|text|question|sentence|e-?mail|message|review|passage|example"
+    r"|eingabe|entrée|entrada|输入|入力)"
+    r"(?: \d+)?[*_]*[ \t]*[:：]",
+)
+NEXT_OUTPUT: Final = Phrases(
+    r"\A(?:outputs?|answer|response|result|json|ausgabe|sortie|salida|输出|出力)[*_]*\s*[:：]\Z"
+)
+"""The lines before another answer of a model that goes on with the next input."""
 
 PREFERRED: Final = Phrases(
     r"[\"'`*”’]*\s+(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)(?: actually| probably| really)?(?: be)?"
@@ -692,7 +739,7 @@ SWAPPED: Final = Phrases(
 
 OBJECTS: Final = Phrases(
     *(each.source for each in (ELIDES, CORRECTS, INVENTS, NEW_ANSWER)),
-    *(each.source for each in (DENIES, TURNS, ASSERTS, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
+    *(each.source for each in (DENIES, TURNS, ASSERTS, ASSUMES, CLAIMS, PREFERRED, ANNOUNCED, SWAPS)),
     *("s/", "~~"),
 )
 """After a value:
@@ -720,7 +767,7 @@ OUGHT: Final = Phrases(
 
 REVISES: Final = Phrases(
     _START + r"(?:please |bitte |por favor |veuillez )?(?:change|fix|correct|replace|revise|amend|update"
-    r"|drop|remove|delete|strike|scratch|swap|flip|ändern? sie|ändere|korrigiere?n?|ersetzen?|streiche?n?"
+    r"|make|set|put|drop|remove|delete|strike|scratch|swap|flip|ändern? sie|ändere|korrigiere?n?|ersetzen?|streiche?n?"
     r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae])(?: \w+)?\s+"
     r"(?:the |my |its |das |die |den |le |la |les |el |los )?[\"'`*]*\Z",
 )

@@ -134,6 +134,10 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered as alternatives"
+        if phrases.NEXT_OUTPUT.search(label_before(text, two.start, one.end)) and phrases.NEXT_INPUT.search(
+            text, one.end, two.start
+        ):
+            return "another input with its own answer follows the answer"
     denied = phrases.TURNS.search(text, every[-1].end, every[-1].end + _NEAR)
     if denied is not None and denied.start() == every[-1].end:
         return "the words after the last answer say that it is not the answer"
@@ -212,6 +216,10 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
             return f"{denied}, and the text after it announces one: {label[-60:]!r}"
     if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
         return f"{denied}: {label[-60:]!r}"
+    if not others and is_compared(text, chosen.start, 0):
+        return f"{denied}: {label[-60:]!r}"
+    if phrases.INVENTS.search(label):
+        return f"the words before it say that it is an example, a guess or made up: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
         if phrases.DECLINES.search(around) or phrases.ASKS.search(around):
@@ -350,6 +358,8 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
             key = by_fold.get(fold(found[0]))
             if key is None:
                 continue
+            if asserts and phrases.ASSUMES.search(sentence):
+                return f"the text after it says that {key!r} was assumed: {_excerpt(sentence, 0)!r}"
             if _revises(sentence, found.start()):
                 return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
             begin = max(0, found.start() - _NEAR_SENTENCE)
@@ -432,17 +442,19 @@ def _may_assert(sentence: str) -> bool:
     """Whether a text contains any word of denial or assertion."""
     lists = (
         phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED,
-        phrases.SWAPS,
+        phrases.SWAPS, phrases.ASSUMES,
     )  # fmt: skip
     return any(each.search(sentence) for each in lists) or "s/" in sentence or "~~" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
-    """Whether a short sentence denies a value of the answer, or replaces one."""
+    """Whether a short sentence denies a value of the answer, replaces one, or says that it was assumed."""
     held = {
         _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
     }
     if _prefers_another(sentence, held, names) or _takes_away(sentence, held):
+        return True
+    if phrases.ASSUMES.search(sentence) and any(_occurs_in(part, sentence) for part in held if part):
         return True
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
@@ -600,7 +612,8 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
             )
         }
         others = named - {str(part) for part in accepted}
-        if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
+        supposed = phrases.CONDITION.search(sentence) and not phrases.ALSO.search(sentence)
+        if supposed or phrases.NEGATES.search(sentence):
             return False
         return (
             bool(others)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -925,6 +925,41 @@ def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
     return text in _TYPE_WORDS and not _OF_TYPES.intersection(names)
 
 
+_IN_BRACKETS: Final = expression(
+    r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
+)
+_ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter"})
+_UNFILLED: Final = expression(r"[\"'](\w{1,60})[\"']\s{0,9}:\s{0,9}[\"'](string|\.\.\.|…)[\"']")
+_SLOT_VALUE: Final = expression(
+    r"([\w-]{1,60})[\"'`]?\s{0,9}[:=]\s{0,9}[\"'`]([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})[\"'`]"
+)
+
+
+def slot_in(text: str, fields: Container[str]) -> str | None:
+    """The string in a JSON text that is only a placeholder for the value of its field, or None.
+
+    That is the name of the field or of a type in brackets, or the same `"string"` or `"..."` in several fields.
+
+    >>> [slot_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
+    ['<name>', '[YOUR NAME]', None, None]
+    """
+    value: str
+    for name, value in _SLOT_VALUE.findall(text):
+        names, words = tuple(name_words(name)), _IN_BRACKETS.fullmatch(value)
+        said = (words[1] or words[2]) if words else ""
+        asked = tuple(word for word in name_words(said) if word not in _ASKED_FOR)
+        if name in fields and said and (asked == names or (said in _TYPE_WORDS and not _names_type(name))):
+            return value
+    unfilled: dict[str, str] = {name: value for name, value in _UNFILLED.findall(text) if name in fields}
+    if len(unfilled) > 1 and not any(map(_names_type, unfilled)):
+        return next(iter(unfilled.values()))
+    return None
+
+
+def _names_type(name: str) -> bool:
+    return any(word in name.lower() for word in _OF_TYPES)
+
+
 def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
     """A choice that is not a string: a number, a boolean or null."""
     amount = read_amount(text)
@@ -1001,7 +1036,10 @@ def _match_word(text: str, named: dict[str, set[Any]], company: Company) -> Choi
     tagged = _TAGGED.fullmatch(text.strip())
     if tagged and _key(tagged[1]) in ANNOUNCING | company.names:
         text = tagged[2]
-    tokens = list(_tokens(text[_lead_of(text) :], named, company))
+    text = text[_lead_of(text) :]
+    if text.count("*") % 2:
+        return None  # not emphasis: `A*`, or the mark of a footnote
+    tokens = list(_tokens(text, named, company))
     found: set[Any] = set()
     last = at = 0
     pending: list[int] = []  # described words, which need a colon or copula before the choice

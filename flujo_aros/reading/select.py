@@ -1104,7 +1104,11 @@ class Search(Generic[T]):
         """Evidence in the surrounding text that the value is not the answer."""
         others: list[Span] = []
         if len(self.found) > 1:
-            others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
+            others = [
+                Span(c.start, c.end)
+                for c in self.found
+                if c is not candidate and c.end <= len(self.text) and not (c.start > candidate.start and _is_words(c))
+            ]
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]
@@ -1159,6 +1163,11 @@ class Search(Generic[T]):
         draft = nearest.draft if nearest else None
         seen = tuple(candidate.words() for candidate in self.found)
         return Rejected(reason, issues, self.text, draft=draft, seen=seen)
+
+
+def _is_words(candidate: Candidate[T]) -> bool:
+    """Whether brackets that cannot be an answer hold words, not data: `[3 more omitted]`."""
+    return not candidate.fits and any(edit.code == "unquoted-value" for edit in candidate.edits)
 
 
 def _half_a_character(text: str) -> Rejected:

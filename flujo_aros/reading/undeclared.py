@@ -170,6 +170,7 @@ _GROUPS: Final = (
     "gender=sex",
     "weight mass",
     "symptom complaint sign",
+    "replica instance node",
     "currency money",
     "status state stage phase",
     "stock inventory availability available",
@@ -334,8 +335,7 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
         return Likeness.SURE  # `due` for `due_date`, but not `score` for `max_score`
     if shared and (not more or not less or (shared - _VAGUE and 2 * len(shared) >= min(len(mine), len(its)))):
         return Likeness.LIKE
-    akin = not _NEGATIONS.isdisjoint((_put_before(written, named), _put_before(named, written)))
-    akin = akin or _are_synonyms(_meaning(mine), _meaning(its))
+    akin = _are_opposite((written, *mine), (named, *its)) or _are_synonyms(_meaning(mine), _meaning(its))
     akin = akin or any(_are_akin(one, two) or _slipped(one, two) for one in less for two in more)
     akin = akin or _initials(mine) == named or written == _initials(its)
     return Likeness.LIKE if akin else Likeness.NONE
@@ -408,6 +408,12 @@ _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 """Prefixes that turn the name of a field into its opposite: `uninsured`, `not_insured`."""
 
 
+def _are_opposite(mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether a word of one name is the opposite of a word of the other: `uninsured`, `insured`."""
+    pairs = [sorted((one, two), key=len) for one in mine for two in its]
+    return any(_put_before(long, short) in _NEGATIONS for short, long in pairs)
+
+
 def _are_akin(one: str, two: str) -> bool:
     """Whether two words share a prefix long enough to be forms of one word: `toxic`, `toxicity`."""
     short, long = sorted((one, two), key=len)
@@ -447,6 +453,8 @@ def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) 
     """Whether a typo, in one word or in the whole name, turns one name into the other."""
     if any(map(str.isdigit, set(mine) ^ set(its))):
         return False  # `line_1`, `line_2`
+    if _are_opposite(mine, its):
+        return False  # `inactive`, `is_active`
     if len(mine) == len(its):
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if any(_are_words(one, two) for one, two in odd):

@@ -221,6 +221,9 @@ def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind
         "Corrected version: PX-20, C7",
         "A short note: the label list was kept short.",
         "Line 3 of 4 names the shelf.",
+        "I assumed UTC, as no zone was given.",
+        "I'm not sure if you want the postage, too.",
+        "This could also be useful for customs.",
     ],
 )
 def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
@@ -289,6 +292,14 @@ def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None
         "Please send me the text.",
         "Please share the document so that I can fill in the real weight.",
         "Answer: not possible to determine.",
+        "I'm only 20% sure about this.",
+        "Ich bin nicht sicher.",
+        "The weight was not legible, so I assumed 3.5.",
+        "The carrier could also be air.",
+        "P.S. make the shelf D1.",
+        "The shelf was misspelled above.",
+        "The slip says otherwise.",
+        "[2 more parcels omitted]",
     ],
 )
 def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> None:
@@ -322,6 +333,18 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "Si c'était un vélo, ce serait ",
         "Si fuera una bicicleta, sería ",
         "If I had to guess: ",
+        "My best guess: ",
+        "I cannot verify this, but: ",
+        "The slip has no sender, so I made one up:\n",
+        "This is what the answer would look like:\n",
+        "Something like:\n",
+        "The template is:\n",
+        "Suppose the parcel is ",
+        "If it were a bicycle:\n",
+        "The previous parcel was:\n",
+        "You asked for e.g. ",
+        "I was told to return ",
+        "Give me the slip so that I can fill this in:\n",
     ],
 )
 def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
@@ -338,6 +361,9 @@ def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
         "Given the example data, I return:\n",
         "If I read the slip correctly, it is:\n",
         "As the mode was given, the answer would be:\n",
+        "Based on the slip, the JSON would look like this:\n",
+        "If you need JSON, here it is:\n",
+        "I am not sure if you want the postage, too. The parcel:\n",
     ],
 )
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
@@ -413,10 +439,36 @@ def test_a_draft_whose_final_answer_never_comes_is_refused() -> None:
     assert isinstance(read(f"Draft: {SPOKEN}\nFinal answer: see the attachment", Parcel), Rejected)
 
 
-@pytest.mark.parametrize("name", ["example", "expected", "rejected", "input", "previous", "schema"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "example",
+        "expected",
+        "rejected",
+        "input",
+        "previous",
+        "schema",
+        "previous_parcel",
+        "expectedFormat",
+        "do_not_use",
+    ],
+)
 def test_fields_are_not_taken_from_a_member_that_is_not_the_answer(name: str) -> None:
     """The name of the member says that it holds something else."""
     assert isinstance(read(json.dumps({name: ANSWER}), Parcel), Rejected)
+
+
+def test_an_answer_two_levels_down_is_read_where_the_outer_key_is_neutral() -> None:
+    """And nothing next to it names a field."""
+    assert read(json.dumps({"status": "ok", "data": {"parcel": ANSWER}}), Parcel).value == Parcel(**ANSWER)
+    assert isinstance(read(json.dumps({"status": "ok", "former": {"parcel": ANSWER}}), Parcel), Rejected)
+
+
+def test_the_answer_to_the_next_input_is_not_the_answer() -> None:
+    """A model that goes on with the next input, or repeats the example before it."""
+    text = f"{SPOKEN}\n\nInput:\nPX-21 goes by air.\n\nOutput:\n" + '{"code": "PX-21", "carrier": "air"}'
+    assert isinstance(read(text, Parcel), Rejected)
+    assert isinstance(read(f"If the slip is right: {SPOKEN}\nOtherwise: {_keys({})}", Parcel), Rejected)
 
 
 def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:

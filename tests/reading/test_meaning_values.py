@@ -101,7 +101,7 @@ def test_signs_that_belong_to_a_choice_are_part_of_it(said: str, meant: str) -> 
 
 def test_a_grade_is_not_its_letter() -> None:
     grades = Literal["A", "B"]
-    assert [given(reading(said, grades)) for said in ("A+", "A-", "b-", "A/B")] == ["refused"] * 4
+    assert [given(reading(said, grades)) for said in ("A+", "A-", "A*", "b-", "A/B")] == ["refused"] * 5
 
 
 @pytest.mark.parametrize(
@@ -660,6 +660,44 @@ class Person(BaseModel):
 )
 def test_an_unquoted_word_that_refers_to_a_value_is_refused(reply: str) -> None:
     assert isinstance(read(reply, Person), Rejected)
+
+
+@pytest.mark.parametrize("name", ["<name>", "[NAME]", "{name}", "{{ name }}", "YOUR_NAME", "<your name>", "<string>"])
+def test_a_string_that_only_names_its_field_in_brackets_is_a_placeholder(name: str) -> None:
+    assert why(json.dumps({"name": name}), Person) is Reason.ECHOED_SCHEMA
+    assert why(json.dumps({"name": name, "age": "30"}), Person) is Reason.ECHOED_SCHEMA
+    assert why(f"{{'name': '{name}',}}", Person) is Reason.ECHOED_SCHEMA
+
+
+@pytest.mark.parametrize("name", ["name", "<Ann>", "[sic]", "string", "...", "{surname}"])
+def test_any_other_string_is_what_was_said(name: str) -> None:
+    assert read(json.dumps({"name": name}), Person).value == Person(name=name)
+
+
+def test_an_answer_beside_the_template_is_the_answer() -> None:
+    assert read('The format is {"name": "<name>"}.\n{"name": "Ann"}', Person).value == Person(name="Ann")
+
+
+def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
+    both = {"type": "object", "properties": {"city": {"type": "string"}, "street": {"type": "string"}}}
+    assert why('{"city": "string", "street": "string"}', both) is Reason.ECHOED_SCHEMA
+    assert why('{"city": "...", "street": "..."}', both) is Reason.ECHOED_SCHEMA
+    assert read('{"city": "string", "street": "Quay"}', both).value == {"city": "string", "street": "Quay"}
+
+
+@pytest.mark.parametrize("last", ["...", "etc.", "and so on", "(12 more)", "+3 more"])
+def test_a_last_item_that_says_that_more_follow_refuses(last: str) -> None:
+    assert why(json.dumps(["a", "b", last]), list[str]) is Reason.AMBIGUOUS
+
+
+def test_a_string_that_joins_two_words_is_not_a_list_of_one() -> None:
+    assert given(reading("tea and milk", list[str])) == "refused"
+    assert given(reading("tea", list[str])) == ["tea"]
+
+
+def test_an_opposite_is_not_a_misspelling() -> None:
+    asked = {"type": "object", "properties": {"isActive": {"type": "boolean"}}, "additionalProperties": False}
+    assert isinstance(read('{"inactive": true}', asked), Rejected)
 
 
 def test_the_name_of_a_type_is_a_value_where_types_are_asked_for() -> None:

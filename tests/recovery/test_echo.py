@@ -288,12 +288,8 @@ def test_dots_of_one_field_are_asked_about_once_and_then_taken() -> None:
     assert joined(dots, prompt="What did he say, when he said '...'?") == ("...", 1, "clean")
 
 
-def test_the_words_of_types_are_asked_about_once() -> None:
+def test_the_words_of_types_in_several_fields_are_not_an_answer() -> None:
     result, calls = placed('{"name": "string", "city": "string"}', '{"name": "tower", "city": "Rome"}')
     assert (result.output, calls) == (Place(name="tower", city="Rome"), 2)
-    result, calls = placed(*['{"name": "string", "city": "string"}'] * 2)
-    assert (result.output, calls, result.metadata["aros"]["trust"]) == (
-        Place(name="string", city="string"),
-        2,
-        "inferred",
-    )
+    with pytest.raises(OutputError, match="echoed_schema"):
+        placed(*['{"name": "string", "city": "string"}'] * 6)

@@ -1,4 +1,4 @@
-"""What a step promises to return: where the payload is in a reply, and what its value must satisfy.
+"""Contracts: the place of the payload in a reply, and the requirements for its value.
 
 The input is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the same
 written in a blueprint. The output is a frozen `Contract`, compiled once for each content:
@@ -6,12 +6,13 @@ written in a blueprint. The output is a frozen `Contract`, compiled once for eac
 - its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
   It never decides whether a value is valid;
-- its `Values` (`validators`) decide that: pydantic for types, jsonschema-rs for schemas. Both judge plain JSON, report
+- its `Values` (`validators`) decide that: pydantic for types, jsonschema-rs for schemas. Both validate plain JSON,
+  report
   each key they ignore, and never raise for bad data;
 - its *checks* (`checks`) are functions of the finished value, sync or async.
 
-Laws, kept in `validators`: a schema that makes validation exponential is refused when it is compiled; the validator has
-the last word on what a schema means; the same content gives the same `fingerprint` in every process.
+Invariants, kept in `validators`: a schema that makes validation exponential is an error when it is compiled; the
+validator has the last word on what a schema means; the same content gives the same `fingerprint` in every process.
 
 Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
 """

@@ -21,11 +21,11 @@ A check may be async on an agent and on a step of a pipeline, which await it.
 """
 
 Judgement: TypeAlias = tuple[T, tuple[Issue, ...], tuple[Repair, ...]]
-"""A value after all checks, their issues, and what they cleaned."""
+"""A value after all checks, with their issues and changes."""
 
 
 def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
-    """Run all checks; return the value, their issues, and what they cleaned.
+    """Run all checks; return the value, their issues and their changes.
 
     `ValueError` and `AssertionError` of a check become issues, as with pydantic's validators. Raises `UsageError`
     for an async check, which cannot be awaited here.

@@ -1,4 +1,4 @@
-"""Contracts: where the payload is in a reply, what it must satisfy, and how they are written; `Block` and `Event`."""
+"""The kinds of contracts, `Output`, and their written form; `Block` and `Event`."""
 
 from __future__ import annotations
 
@@ -185,8 +185,10 @@ OF_CONTRACT: Final = "__aros_contract__"
 
 
 class Counts(NamedTuple):
-    """Which keys of an object are required. All others are optional, so their values may be repaired or dropped, and
-    whatever follows the last of the `needed` keys may be unreadable.
+    """The required keys of an object.
+
+    All others are optional: their values may be repaired or dropped, and the text after the last of the `needed` keys
+    may be unreadable.
     """
 
     keys: frozenset[str]
@@ -195,7 +197,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class JsonContract(Generic[T_co]):
-    """The reply holds one JSON value. Made by `Output.json`."""
+    """The reply contains one JSON value. Created by `Output.json`."""
 
     values: Values[T_co]
     mode: Mode = "json"
@@ -272,13 +274,13 @@ class JsonContract(Generic[T_co]):
 
 @dataclass(frozen=True)
 class TaggedContract(JsonContract[T_co]):
-    """The payload is between `<tag>` and `</tag>`; the last complete pair counts. Made by `Output.tagged`."""
+    """The payload is between `<tag>` and `</tag>`; the last complete pair counts. Created by `Output.tagged`."""
 
     tag: str = ""
     strict: bool = True
     """Accept only valid JSON (in one optional fence), without any repair."""
     max_retries: int = field(default=0, kw_only=True)
-    """How often the model is shown the errors and asked again, in the same conversation."""
+    """The number of times that the model is shown the errors and asked again, in the same conversation."""
 
     @property
     def opening(self) -> str:
@@ -314,7 +316,7 @@ class TaggedContract(JsonContract[T_co]):
 
 @dataclass(frozen=True)
 class BlockContract(JsonContract[Block]):
-    """The reply begins with a JSON object that has certain keys; prose follows. Made by `Output.block`."""
+    """The reply begins with a JSON object that has certain keys; prose follows. Created by `Output.block`."""
 
     block_key: str = ""
     required: tuple[str, ...] = ()
@@ -347,7 +349,7 @@ class BlockContract(JsonContract[Block]):
 
 @dataclass(frozen=True)
 class EventContract(JsonContract[Event]):
-    """The reply is one event of a kind that is allowed; prose is taken as its text. Made by `Output.event`."""
+    """The reply is one event of a kind that is allowed; prose is used as its text. Created by `Output.event`."""
 
     kinds: tuple[str, ...] = ()
     fallback: str = ""
@@ -426,7 +428,7 @@ ContractLike: TypeAlias = Contract[T_co] | type[T_co] | TypeAdapter[T_co] | Json
 
 
 class Output:
-    """Creates contracts: each defines where the payload is and what it must satisfy."""
+    """Creates contracts: each defines the place of the payload and the requirements for its value."""
 
     @overload
     @staticmethod
@@ -436,7 +438,7 @@ class Output:
     def json(like: Any) -> JsonContract[Any]: ...
     @staticmethod
     def json(like: Any) -> JsonContract[Any]:
-        """The reply holds one JSON value of this type.
+        """The reply contains one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
         value). Raises `ContractError` if it cannot be compiled.
@@ -468,10 +470,10 @@ class Output:
     def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]:
         """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
-        One fence around the payload is allowed; `strict=False` also allows lossless repairs. `max_retries` is how often
-        the model is shown its errors and asked again, in the same conversation. The prompt must name the opening tag.
-        `like` is as in `json`. Raises `ContractError` for a blank tag, and unless `max_retries` is a whole number of at
-        least 0.
+        One fence around the payload is allowed; `strict=False` also allows lossless repairs. `max_retries` is the
+        number of times that the model is shown its errors and asked again, in the same conversation. The prompt must
+        name the opening tag. `like` is as in `json`. Raises `ContractError` for a blank tag, and unless `max_retries`
+        is a whole number of at least 0.
         """
         if not isinstance(cast("object", strict), bool):
             raise ContractError(f"strict must be true or false, not {strict!r}")
@@ -676,7 +678,7 @@ _WITH_SCHEMA: Final = ("json", "tagged")
 
 @dataclass(frozen=True)
 class WrittenContract:
-    """Where in a reply the payload is, as data; the schema comes from elsewhere. Made by `written_contract`."""
+    """The place of the payload in a reply, as data; the schema comes from elsewhere. Created by `written_contract`."""
 
     form: Mode
     names: tuple[str, ...] = ()

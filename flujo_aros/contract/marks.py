@@ -54,7 +54,7 @@ _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
 
 def closing_mark(opening: str) -> re.Pattern[str]:
-    """The expression for what ends the block that such a mark begins: of a tag, the closing tag.
+    """The expression for the end of the block that such a marker begins: for a tag, the closing tag.
 
     >>> closing_mark("[THINK]").search("or 2?[/THINK]1").start()
     5
@@ -103,7 +103,7 @@ COMPLETE: Final = "<promise>COMPLETE</promise>"
 
 
 _GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
-"""What follows a marker that is only mentioned."""
+"""Text after a marker that is only mentioned."""
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
     r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
@@ -111,7 +111,7 @@ _ANNOUNCED: Final = re.compile(
     re.I,
 )
 _BEFORE: Final = 400
-"""How many characters before a marker are examined."""
+"""The number of characters examined before a marker."""
 _DENIED: Final = re.compile(
     r"(?:\b(?:not|no|never|without|cannot)\b|n't\b)"
     r"(?:\s+(?:yet|reached|ready|done|for|to|at|the|a|any|time|say|claim|give|it|is|this|still|mark)){0,4}[\s:`*\"']{0,4}\Z"

@@ -1,8 +1,8 @@
 """A JSON Schema as the reader needs it: names, types and alternatives, with every `$ref` resolved and loops harmless.
 
-A `Shape` guides parsing and coercion. It never decides whether a value is valid: that is the validator's part, so
-keywords that only a validator needs (`pattern`, `not`, …) do not appear here. Bounds, and the patterns of
-keys, are tested by the engine that validates values, in linear or bounded time.
+A `Shape` guides parsing and coercion. It never decides whether a value is valid. That is up to the validator, so
+keywords that only a validator needs (`pattern`, `not`, …) do not appear here. Bounds, and the patterns of keys, are
+tested by the engine that validates values, in linear or bounded time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Pattern:
 
 
 _MOST_STATES: Final = 1 << 26
-"""Bytes that the automaton of a long word list may take."""
+"""The maximum size in bytes of the automaton for a long word list."""
 
 
 def contains(source: str) -> Callable[[str], bool]:
@@ -114,7 +114,7 @@ def bounds_of(schema: Mapping[str, Any]) -> Callable[[object], str | None] | Non
 
 @dataclass(eq=False)
 class Shape:
-    """What a schema says about one place in a value; `types` is empty if any value is allowed."""
+    """The schema of one place in a value, prepared for reading; `types` is empty if any value is allowed."""
 
     types: frozenset[str] = frozenset()
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
@@ -143,20 +143,19 @@ class Shape:
     risk: str | None = None
     choice_aliases: dict[str, Any] = field(default_factory=dict[str, Any])
     has_risks: bool = False
-    """At the root: some place below has its own risk."""
+    """At the root: whether some place below has its own risk."""
     has_only_aliases: bool = False
-    """At the root: some real name below may not be written."""
+    """At the root: whether some real name below must be written as an alias."""
     may_elide: bool = True
-    """At the root: some place below takes strings in a list, or arbitrary keys, where an ellipsis may mark an omission.
-    """
+    """At the root: whether some place below allows strings in a list or arbitrary keys, where an ellipsis may occur."""
     may_mix: bool = True
-    """At the root: some list below may contain lists as well as other items."""
+    """At the root: whether some list below may contain lists as well as other items."""
     has_aliases: bool = False
-    """At the root: some place below has keys that are aliases."""
+    """At the root: whether some place below has aliases."""
     has_times: bool = False
-    """At the root: some string below is a date, time or duration."""
+    """At the root: whether some string below is a date, time or duration."""
     has_decimals: bool = False
-    """At the root: some number below is a `Decimal`, which keeps digits that a float loses."""
+    """At the root: whether some number below is a `Decimal`, which keeps digits that a float loses."""
     time_keys: tuple[str, ...] | None = None
     """At the root: the keys, with their quotes, of all of these, or None if one has no key."""
     plan: Any = None
@@ -368,7 +367,7 @@ _BESIDE_REF: Final = frozenset(
 
 
 _DEEPEST: Final = 100
-"""How many nested parts of the schema are followed for one place; deeper ones no longer guide the reader."""
+"""The maximum number of nested parts of the schema followed for one place; deeper ones do not guide the reader."""
 
 
 class _Compiler:
@@ -403,7 +402,7 @@ class _Compiler:
         return known
 
     def _filled(self, schema: object) -> Shape:
-        """The shape of a part about the same place, as far as it is known."""
+        """The shape of another part of the schema for the same place, as far as it is known."""
         shape = self.shape(schema)
         if self._depth < _DEEPEST and id(shape) in self._pending:
             self._depth += 1
@@ -559,10 +558,10 @@ _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
 _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
-"""West of Greenwich, where people live; anything else behind a time is a later time: `T10:30-11:30`."""
+"""Offsets in use west of Greenwich; anything else after a time is a later time: `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _BEGIN: Final = "0123456789Pp+. -"
-"""How such a string begins."""
+"""The beginning of such a string."""
 
 
 def is_misread(text: str, form: str) -> bool:
@@ -592,12 +591,13 @@ _TIME_FORMS: Final = {
     "duration": ("duration", "PT1H30M (1 hour and 30 minutes)"),
 }
 _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1[0-2])\s*\2\s*\d{2,4}(?!\d)")
-"""A date whose day and month could be either number."""
+"""A date in which either number could be the day or the month."""
 
 
 def not_a_time(form: str, found: str, value: str | None = None) -> str:
-    """The message for text that is not a date, time or duration: what it is, and the form to write. `value` describes
-    what was found if it is not text.
+    """The message for text that is not a date, time or duration: the text and the expected format.
+
+    `value` describes a value that is not a string.
     """
     what, wanted = _TIME_FORMS[form]
     either = form.startswith("date") and (parts := _EITHER_ORDER.match(found)) is not None and parts[1] != parts[3]
@@ -608,7 +608,7 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
     """Finds whether such a string may follow one of these keys (with their quotes) in JSON.
 
-    A quick look, which has to spare valid JSON its time: it knows ISO forms by the positions of their marks.
+    This check must cost valid JSON next to nothing: it recognizes ISO forms by the positions of their separators.
     """
     names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
     return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?![^"]{{4}}-(?![^"]{{11}}-))(?![^"]{{2}}:(?![^"]{{2}}-))')

@@ -79,11 +79,11 @@ _PYTHON_TYPES: Final[Mapping[str, str]] = {
 _MAX_ISSUES: Final = 50
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
-"""How many invalid places are located, which costs more than finding that the value is invalid."""
+"""The maximum number of invalid places to locate, which costs more than finding that the value is invalid."""
 
 
 class Valid(NamedTuple, Generic[T_co]):
-    """The typed value. `conversions` lists what the validator itself changed (`"3"` read as 3, a key ignored)."""
+    """The typed value. `conversions` lists changes by the validator itself (`"3"` read as 3, a key ignored)."""
 
     value: T_co
     conversions: tuple[Issue, ...] = ()
@@ -199,7 +199,7 @@ _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
 
 
 def has_many_digits(text: str) -> bool:
-    """Whether a text may have a number that a float cannot hold, which pydantic makes before it makes a `Decimal`."""
+    """Whether a text may have a number beyond a float, to which pydantic converts before `Decimal`."""
     return _MANY_DIGITS.search(text) is not None
 
 
@@ -207,7 +207,7 @@ def has_many_digits(text: str) -> bool:
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16
-"""This many tries of one shape at one place do not indicate doubling."""
+"""The number of tries of one shape at one place that does not yet indicate doubling."""
 
 
 class Effort:
@@ -221,7 +221,7 @@ class Effort:
     def exceeds(self, limit: int, value: object) -> bool:
         """Whether a validator may have to look at places more than `limit` times. Takes time linear in the value.
 
-        What is tried a few times at each place, as any union is, does not count, however large the value.
+        Shapes that are tried a few times at each place, as in any union, do not count, however large the value is.
         """
         total = allowed = 0
         pending: list[tuple[Any, dict[int, tuple[Shape, int]]]] = [(value, {0: (self.shape, 1)})]
@@ -245,7 +245,7 @@ def _children(here: object, shapes: list[tuple[Shape, int]]) -> list[tuple[Any, 
 
 
 def _merged(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
-    """How often each shape is tried at one place."""
+    """The number of times each shape is tried at one place."""
     counts: dict[int, tuple[Shape, int]] = {}
     for shape, count in found:
         if shape is not None:
@@ -316,7 +316,7 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _PARTS: Final = ("not", "if", "then", "else")
 
 _MOST_VISITS: Final = 100_000
-"""The most schemas tried at one place of a value, about 2 ms for each place."""
+"""The maximum number of schemas tried at one place of a value, about 2 ms for each place."""
 _MOST_LOOPS: Final = 8
 """Ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
 
@@ -411,11 +411,11 @@ class TypeValues(Generic[T]):
             node.get("type") == "integer" and not node.keys().isdisjoint(("enum", "const"))
             for node in objects_in(self.json_schema)
         )
-        """Some choice is a number, which pydantic also makes of `true`."""
+        """Whether some choice is a number, to which pydantic also converts `true`."""
         keys = self.shape.time_keys
-        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # other keys than the schema says
+        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # not the schema's keys
         self._misreadable = misreadable(keys) if keys and not renamed else None
-        self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
+        self._validate_json = self.adapter.validator.validate_json  # the adapter's own method costs one more call
 
     def __repr__(self) -> str:
         return self.like.__name__ if isinstance(self.like, type) else repr(self.like)
@@ -437,7 +437,7 @@ class TypeValues(Generic[T]):
         if self._has_numbers and ("true" in text or "false" in text):
             return None  # coercion tells numbers from booleans
         if self.shape.has_decimals and has_many_digits(text):
-            return None  # the parser knows the digits
+            return None  # the parser keeps the digits
         # Each key is followed by `":`, and in valid JSON little else is; some write white space before the colon.
         keys = count_keys(value)
         if keys == text.count('":') or keys == text.encode().translate(None, b" \t\n\r").count(b'":'):
@@ -508,8 +508,8 @@ class TypeValues(Generic[T]):
 
 
 class _Guide(GenerateJsonSchema):
-    """The schema with the names of an enumeration's members, where its values do not say them: `LOW = 1`, and with the
-    numbers that become a `Decimal`.
+    """The schema, extended by the names of an enumeration's members (`LOW = 1`) and a mark on numbers that become a
+    `Decimal`.
     """
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
@@ -647,7 +647,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
 
 
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
-    """The place of the first `$ref` within the document that points to nothing, and what is wrong with it."""
+    """The place of the first `$ref` within the document that points to nothing, and the error."""
     references = References(schema)
     for path, here in parts(schema):
         ref = here.get("$ref") if is_dict(here) else None
@@ -667,7 +667,7 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:
-    """The message about a value; for times, with the form that is wanted."""
+    """The message about a value; for times, with the expected format."""
     form, found = getattr(error.kind, "format", None), error.instance
     if form in TIMES and isinstance(found, str):
         return not_a_time(form, found)
@@ -711,7 +711,7 @@ def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:
     if isinstance(made, BaseModel):
         return _members_of_model(here, made)
     if is_dict(made):
-        if len(made) == len(here) and not made.keys() <= here.keys():  # keys that are not texts, in the same order
+        if len(made) == len(here) and not made.keys() <= here.keys():  # keys that are not strings, in the same order
             return dict(zip(here, made.values(), strict=True))
         return {key: made[key] for key in here if key in made}
     return None
@@ -773,7 +773,7 @@ def count_keys(value: Any) -> int:
         return sum(map(count_keys, value))
     if kind is float:
         return 0 if isfinite(value) else UNKNOWN
-    if kind is Decimal:  # one that no float holds is parsed a second time
+    if kind is Decimal:  # a number that no float can represent is parsed a second time
         return 0 if value.is_finite() and isfinite(value) else UNKNOWN
     if kind is dict:
         return len(value) + sum(map(count_keys, value.values()))
@@ -818,7 +818,7 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
         return count_keys
     model = parts[0]
     if any(not _is_plain(field) for field in model.model_fields.values() if field.annotation is not float):
-        return count_keys  # there may be a model in it, even this one once more
+        return count_keys  # it may contain a model, even this one again
     if _counter_of(model) is _unknown:
         return lambda values: sum(map(_unknown, values))
     floats = [attrgetter(name) for name, field in model.model_fields.items() if field.annotation is float]
@@ -826,7 +826,7 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
 
     def count(values: list[Any]) -> int:
         for number in floats:
-            # A sum is finite only if all its parts are; where it overflows, the text is parsed a second time.
+            # A sum is finite only if all its parts are; if it overflows, the text is parsed a second time.
             if not isfinite(sum(map(number, values))):
                 return UNKNOWN
         if same is not None:

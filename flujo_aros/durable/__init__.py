@@ -1,18 +1,18 @@
 """Durable runs: a crash loses nothing, and running on more machines needs no code changes.
 
-A run starts as `Runner(pipeline, engine=Durable(url)).run(input)`, or in a queue. Three things are stored of it, in one
-database: (1) each *model call*, as one step of DBOS, the only thing that is recorded inside a step; (2) each *step* of
-the pipeline, as a row of ours before its work and after it has settled; (3) the *run*, whose row says how it ended.
-Everything in between, reading and repairing, is pure and is computed again.
+A run starts as `Runner(pipeline, engine=Durable(url)).run(input)`, or in a queue. One database stores three things: (1)
+each *model call*, as one step of DBOS, the only thing recorded inside a step; (2) each *step* of the pipeline, as a row
+of our own, before its work and after it has settled; (3) the *run*, whose row says how it ended. Everything in between,
+reading and repairing, is pure and is computed again.
 
 After a crash, another process continues the run: settled steps are replayed from (2), and the interrupted step runs
 again, with the calls of (1) answered from the record. So a call is recorded once and executed at least once: only the
 calls that were in flight at the crash are made, and paid for, again.
 
-`serializer` lets only JSON into the database and out of it; `store` has our tables and the completion gate (law 8:
-`completed` is written only in a transaction that finds no unsettled step); `recorder` records a run in progress;
-`liveness` detects dead workers; `limits` shares limits per minute; `engine` puts it together; `handle` is the view from
-outside.
+`serializer` ensures that only JSON is written to the database and read from it; `store` has our tables and the
+completion gate (law 8: `completed` is written only in a transaction that finds no unsettled step); `recorder` records a
+run in progress; `liveness` detects dead workers; `limits` shares limits per minute; `engine` combines them; `handle`
+gives access to a run from any process.
 
 Nothing else in the package imports `dbos`.
 """

@@ -63,7 +63,7 @@ class Checkpoints:
         self._run = run
 
     async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
-        """As `Checkpoint`. The id is drawn at once, so that no order of completion matters."""
+        """Like `Checkpoint`. The id is drawn immediately, so that the order of completion does not matter."""
         step: dict[str, Any] = {
             "workflow_uuid": self._run.workflow_id,
             "function_id": DBOS.reserve_step().step_id,

@@ -101,7 +101,7 @@ class Durable:
     text of replies while they are written, so that other processes can follow. `limits` are the limits per minute of
     each provider, shared by all workers of the database: `{"openai": PerMinute(requests=500)}`.
 
-    A process can have one open `Durable`; `close()`, or leaving it as a context manager, makes room for another.
+    Only one `Durable` can be open per process; close it with `close()` or by leaving its `with` block.
 
     Raises `UsageError` at the first run if the URL cannot be used.
     """
@@ -120,7 +120,7 @@ class Durable:
         self.on_taken_up: Callable[[RunRow], None] | None = None
         """Called with an interrupted run that `run` is about to continue."""
         self.on_parked: Callable[[RunRow, str], None] | None = None
-        """Called with a run that this process cannot execute, and why."""
+        """Called with a run that this process cannot execute, and the reason."""
         self._create = create
         self._store: Store | None = None
         self._client: DBOSClient | None = None
@@ -205,7 +205,7 @@ class Durable:
                 "log_level": "CRITICAL",
             }
             if self.store.is_sqlite:
-                config["system_database_engine"] = self.store.engine  # with our settings of the file
+                config["system_database_engine"] = self.store.engine  # with our SQLite settings
             _open = self
             try:
                 self._dbos = DBOS(config=config)
@@ -227,7 +227,7 @@ class Durable:
             self._watcher.start()
 
     def _listen(self, queues: Sequence[str], concurrency: int | None, per_partition: int | None) -> None:
-        """Register queues, and take runs from them from then on: never under other limits."""
+        """Register queues and take runs from them from then on, always under these limits."""
         for queue in queues:
             try:
                 _outside_of_loops(
@@ -262,7 +262,7 @@ class Durable:
         """Stop executing and close the database. Runs in progress are left for other processes to continue."""
         global _open  # noqa: PLW0603 - as in `launch`
         if self._stop.is_set():
-            return  # the engine of this process may be another's by now
+            return  # by now the process may have another engine
         self._draining = True
         self._stop.set()
         if self._watcher is not None:
@@ -283,7 +283,7 @@ class Durable:
 
     def _refuse_closed(self) -> None:
         if self._stop.is_set():
-            raise UsageError(f"this durable database, {self.store.shown}, was closed; make another one: Durable(url)")
+            raise UsageError(f"this durable database, {self.store.shown}, was closed; create another one: Durable(url)")
 
     def __enter__(self) -> Self:
         return self
@@ -305,8 +305,10 @@ class Durable:
         return await (self.handle(task.run_id).result() if number is None else self._here(runner, task, number))
 
     def _start(self, task: RunTask, version: str) -> int | None:
-        """Begin a run, or continue an interrupted one: the number of its next workflow. None if others execute it, or
-        it has ended."""
+        """Begin a run or continue an interrupted one, and return the number of its next workflow.
+
+        None if another process is executing it, or it has ended.
+        """
         row = self._found(task, version)
         if row is None:
             with self.store.connection() as connection:
@@ -408,7 +410,7 @@ class Durable:
                 active.task.cancel()
             await asyncio.wait([waiting])
             raise
-        except SQLAlchemyError as error:  # the engine could not write how its workflow has ended
+        except SQLAlchemyError as error:  # the engine could not record the end of its workflow
             raise local.error or self.store.refused(error) from error
         finally:
             self._local.pop(task.run_id, None)
@@ -546,13 +548,13 @@ class Durable:
 
     @property
     def under_way(self) -> int:
-        """How many runs this process is executing."""
+        """The number of runs that this process is executing."""
         return len(self._performed)
 
     def drain(self, seconds: float, cut: threading.Event | None = None) -> int:
         """Start no more runs, and let those in progress continue for this time, or until `cut` is set.
 
-        Returns how many are then left for other workers.
+        Returns the number of runs that are then left for other workers.
         """
         self._draining = True
         end, cut = time.monotonic() + seconds, cut or threading.Event()
@@ -644,7 +646,7 @@ class Durable:
             self.on_parked(row, why)
 
     def _loaded(self, row: RunRow) -> Runner | str:
-        """A runner from the blueprint of a run, or why there is none."""
+        """A runner from the blueprint of a run, or the reason why there is none."""
         document = None if self.load is None else self.store.document(row.version)
         if document is None or self.load is None:
             return f"{_other_version(row)}; no worker here knows that version"
@@ -732,7 +734,7 @@ class Durable:
         """Continue runs whose process is gone, and those whose workflow the engine has given up for another reason.
 
         That happens if the database cannot be reached for a while, or the engine cannot decode a row of its own. Two
-        checks in a row must agree on these: a run that is just starting looks the same for a moment.
+        consecutive checks must agree, because a run that is just starting briefly looks the same.
         """
         others = [each for each in self.store.executors() if each != self.executor]
         dead = {executor for executor in others if not self.locks.is_alive(executor)}
@@ -805,12 +807,12 @@ def no_deps(step: str) -> str:
     """The message for a run that a process cannot execute because it has no `deps`."""
     return (
         f"the agent of step {step!r} needs deps, which are not stored with a run; "
-        "give them to the process that executes it: engine.register(runner, deps=...), or aros worker --deps"
+        "pass them to the process that executes it:  engine.register(runner, deps=...), or aros worker --deps"
     )
 
 
 def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, deps: Any = None) -> RunTask:
-    """The task of a run, from its row, and from what only this process has: `local` and `deps`."""
+    """The task of a run, from its row and from `local` and `deps`, which only this process has."""
     value: Any = as_given(row.context or {})
     given: Any = as_given(row.input)
     channel = None

@@ -102,4 +102,4 @@ class SharedLimits:
 
 
 async def _settle_nothing(_: CallMade | None) -> None:
-    """Nothing was reserved."""
+    """Record that nothing was reserved."""

@@ -159,7 +159,7 @@ _TRY_FOR_NOW: Final = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
 
 
 def _key(executor: str) -> int:
-    """The number of a lock: 63 bits of a hash, so that two processes never have the same."""
+    """The number of a lock: 63 bits of a hash, so that two processes practically never have the same one."""
     return int.from_bytes(hashlib.sha256(f"aros worker {executor}".encode()).digest()[:8]) >> 1
 
 
@@ -181,9 +181,9 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
 
 
 def listen_to(queues: Sequence[str], dbos: object) -> None:
-    """Let this process take work from exactly these queues of the engine, also after it was launched.
+    """Let this process take work from exactly these queues of the engine, even after it was launched.
 
-    DBOS reads its list each second, but sets it only once. Raises `UsageError` where this release keeps it elsewhere.
+    DBOS reads its list every second, but sets it only once. Raises `UsageError` if this release keeps it elsewhere.
     """
     if not isinstance(getattr(dbos, "_listening_queues", None), list):
         raise UsageError(
@@ -201,11 +201,11 @@ def _guarded(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any)
 
 
 Liveness: TypeAlias = FileLocks | SessionLocks
-"""The lock of this process, and a check of those of others."""
+"""The lock of this process, and a check of the locks of other processes."""
 
 
 def liveness(engine: sa.Engine, executor: str) -> Liveness:
-    """The locks that go with a database."""
+    """The kind of locks for a database."""
     if engine.dialect.name == "sqlite":
         return FileLocks(Path(str(engine.url.database)).resolve(), executor)
     return SessionLocks(engine, executor)

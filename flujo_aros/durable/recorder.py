@@ -33,7 +33,7 @@ from flujo_aros.pipeline.step import Step
 T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
-"""Live text is written about this often: a reply that arrives at once takes one write less."""
+"""The interval in seconds at which live text is written; a reply that arrives within it takes one write less."""
 _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
@@ -58,7 +58,7 @@ class Rows(Protocol):
         ...
 
     def finish(self, run_id: str, epoch: int, starts: Table, settled: Table, ending: Ending) -> str:
-        """Record how a run has ended, or that it pauses. `completed` only if every step that started has settled."""
+        """Record how a run has ended, or that it pauses. For `completed`, every step that started must have settled."""
         ...
 
 
@@ -130,7 +130,7 @@ class RunRecording:
         async with self._turn:
             await self._flush()
             self._seq += 1
-            self._left_open.add(name)  # until it settles: one that is cancelled before its work begins never does
+            self._left_open.add(name)  # until it settles; a step cancelled before its work begins stays
             self._starts[name] = {"name": name, "kind": step.kind, "seq": self._seq, "started": time.time()}
             leaves_traces = isinstance(step, Step) or bool(step.bodies)
             if not leaves_traces or name in self._known or not self.start_within:
@@ -144,7 +144,7 @@ class RunRecording:
     async def _write_starts(self) -> None:
         async with self._turn:
             if self._starts:
-                with suppress(Superseded, Unwritten):  # the next write of the run finds the same, and raises it
+                with suppress(Superseded, Unwritten):  # the next write of the run meets the same error, and raises it
                     await self._write(self._store.write)
 
     def stop(self) -> None:
@@ -154,7 +154,7 @@ class RunRecording:
         self._alarm = None
 
     async def _keep(self, write: Callable[[Table], None]) -> None:
-        """As `Keep`."""
+        """Implements `Keep`."""
         async with self._turn:
             await self._starting(self._starts, write)
 
@@ -172,7 +172,7 @@ class RunRecording:
 
         def writing() -> T:
             written = write(list(starts.values()))
-            self._starts = {}  # none is added meanwhile: whoever writes has the turn
+            self._starts = {}  # none is added in the meantime, because the writer holds the lock
             return written
 
         return await _to_the_end(writing)
@@ -198,11 +198,11 @@ class RunRecording:
             return settlement
         saved = as_saved(outcome.value, f"step {step.name!r}")
         if isinstance(step, Step) and step.facts.contract is not None:
-            return settlement  # its contract makes the same of it again
+            return settlement  # its contract restores it
         return replace(settlement, outcome=replace(outcome, value=as_given(saved)))
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
-        """Record how a step has settled, and what that changes for its nested steps, in one transaction."""
+        """Record in one transaction how a step has settled, and the resulting changes of its nested steps."""
         changed = [slot]
         inside = f"{slot.name}/"
         if slot.name in self._containers:
@@ -232,9 +232,7 @@ class RunRecording:
             self._buffered = [each for each, done in zip(self._buffered, flushed, strict=True) if done]
 
     def _row(self, step: RecordedStep) -> dict[str, Any]:
-        self._seq += (
-            2  # one for its start, where that was not kept: branches and items are kept with what is around them
-        )
+        self._seq += 2  # one for its start, if that was not stored: branches and items are stored with their outer step
         record = step.model_dump(mode="json", exclude_defaults=True)
         same = {"name": step.name, "kind": step.kind, "status": step.status.value, "record": record}
         return {**same, "seq": self._seq - 1, "settled_seq": self._seq}
@@ -298,7 +296,8 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            await self._write(self._store.write, texts=rows)  # events are read in order: no start may come after these
+            # events are read in order, so no start may come after these
+            await self._write(self._store.write, texts=rows)
 
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
@@ -333,7 +332,7 @@ class _Calls:
     recording: RunRecording
     step: str
     pauses: int = 0
-    """How often the step has paused in the middle of its work: calls after a pause have keys of their own."""
+    """The number of pauses in the middle of the step's work: calls after a pause have different keys."""
     keeps_tools = True
 
     async def call(
@@ -345,13 +344,13 @@ class _Calls:
         size: int = 0,
         question: Question | None = None,  # noqa: ARG002 - calls of a durable run are known by their step
     ) -> Record:
-        """As `CallRecorder`."""
+        """Implements `CallRecorder`."""
         kind = f"{kind} after pause {self.pauses}" if self.pauses else kind
         return await self.recording.call(self.step, kind, make, model, size)
 
 
 class _Shown:
-    """What was shown of the replies of steps that a crash interrupted: each character is shown once."""
+    """The text already shown of replies that a crash interrupted, so that each character is shown once."""
 
     def __init__(self, texts: Sequence[TextRow]) -> None:
         self._seen: dict[str, str] = {}
@@ -386,7 +385,7 @@ def _state(result: StepResult[Any]) -> tuple[str, str | None]:
 async def _to_the_end(write: Callable[[], T]) -> T:
     """Write in a thread, to the end: a write that a cancelled step no longer awaited could overtake the next one.
 
-    Raises `Unwritten` if the database refuses.
+    Raises `Unwritten` if the database reports an error.
     """
     writing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, write)
     cancelled: asyncio.CancelledError | None = None
@@ -407,7 +406,7 @@ async def _to_the_end(write: Callable[[], T]) -> T:
 
 def _abandoned(name: str, by: str) -> RecordedStep:
     """The record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
-    error = "it was interrupted, and the run went another way after that"
+    error = "it was interrupted, and the run took a different path after that"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 
 

@@ -1,8 +1,8 @@
-"""Safe at rest: only JSON goes into the engine's tables, and only JSON is ever read from them.
+"""Safe storage: only JSON is written to the engine's tables, and only JSON is ever read from them.
 
 DBOS stores pickles by default, and decodes each row in the format that its `serialization` column names: a row that
 says `py_pickle` would be unpickled, whatever serializer is configured, and a pickle runs code. Anyone with write access
-to the database would control every worker. So the one place where DBOS unpickles is replaced by a refusal.
+to the database would control every worker. So the one place where DBOS unpickles is replaced by an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EngineError(ArosError):
 
 
 class JsonSerializer(Serializer):
-    """Human-readable JSON. Exceptions are stored as their type and message; other objects are refused.
+    """Human-readable JSON. Exceptions are stored as their type and message; other objects are errors.
 
     >>> JsonSerializer().serialize({"reply": "Grüße"})
     '{"reply":"Grüße"}'
@@ -46,7 +46,7 @@ class JsonSerializer(Serializer):
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def deserialize(self, serialized_data: str) -> Any:
-        """The value of a row. Raises `RefusedRow` for what is not JSON."""
+        """The value of a row. Raises `RefusedRow` for anything but JSON."""
         value = decoded(serialized_data)
         if is_dict(value) and value.get("") == "exception":
             return EngineError(f"{value.get('type')}: {value.get('message')}")
@@ -65,7 +65,7 @@ def decoded(column: str) -> Any:
 
 
 def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
-    """The JSON of a column that says how it is serialized. Raises `RefusedRow` unless that is as ours are."""
+    """The JSON of a column that says how it is serialized. Raises `RefusedRow` unless the format is ours."""
     if serialization != NAME:
         raise RefusedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "

@@ -1,7 +1,8 @@
 """Our own rows, in the same database as those of DBOS: runs, steps that started and settled, and live text.
 
-What DBOS stores (queue, owner, attempts, model calls) is not repeated here, only what it cannot know: whether every
-step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that checks it.
+Data that DBOS stores (queue, owner, attempts, model calls) is not repeated here. These tables add what it cannot know:
+whether every step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that
+checks it.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ def workflow_of(run_id: str, segment: int) -> str:
 
 
 _NUMBERED: Final = re.compile(r"/[0-9]+\Z")
-"""The end of a run's id that looks like the number of a segment: without one of its own, two runs had one workflow."""
+"""An end of a run's id that looks like a segment number. Without its own number, two runs could share a workflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of a run, or its pause: what its row says from then on."""
+    """The end or the pause of a run: the new values of its row."""
 
     status: str
     note: str | None = None
@@ -171,11 +172,11 @@ class Json(sa.types.TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 - its signature
-        """To the database."""
+        """Convert a value for the database."""
         return None if value is None else json.dumps(value, ensure_ascii=False)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002 - its signature
-        """From the database."""
+        """Convert a value from the database."""
         return None if value is None else decoded(value)
 
 
@@ -185,7 +186,7 @@ class JsonOrError(Json):
     cache_ok = True
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """From the database."""
+        """Convert a value from the database."""
         try:
             return super().process_result_value(value, dialect)
         except RefusedRow as error:
@@ -220,11 +221,11 @@ DOCUMENTS = _table("aros_durable_documents", _Document)
 
 
 class DatabaseError(UsageError):
-    """The database has refused something or cannot be reached: runs continue once it works again."""
+    """The database has reported an error or cannot be reached; runs continue once it works again."""
 
 
 class Unwritten(BaseException):
-    """The database has refused a write of a run in progress: it stops here, and continues from what is written.
+    """A write of a run in progress has failed: the run stops here, and continues later from the stored state.
 
     Not an `Exception`: no step may fail because of it.
     """
@@ -248,7 +249,7 @@ class Store:
         self._workflows = sa.table("workflow_status", *map(sa.column, _WORKFLOW), schema=schema)
         self._outputs = sa.table("operation_outputs", *map(sa.column, _OUTPUT), schema=schema)
         mine = "FROM aros_durable_runs WHERE run_id = :run_id AND epoch = :epoch" + (
-            "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a statement that writes has the whole file
+            "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a writing statement locks the entire file
         )
         self._start, self._settle = sa.text(_START.format(mine=mine)), sa.text(_SETTLE.format(mine=mine))
 
@@ -274,7 +275,7 @@ class Store:
 
     @contextmanager
     def connection(self) -> Generator[sa.Connection]:
-        """A transaction. Raises `DatabaseError` for whatever the database refuses."""
+        """A transaction. Raises `DatabaseError` for any error of the database."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -291,7 +292,7 @@ class Store:
             yield connection
 
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
-        """The error for what the database has refused, as one sentence."""
+        """An error of the database, as one sentence."""
         said = refusal(error, self.engine.url)
         later = "; runs continue when it is back" if said.startswith("cannot be reached") else ""
         return DatabaseError(f"the durable database {self.shown} {said}{later}")

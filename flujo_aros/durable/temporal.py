@@ -1,9 +1,10 @@
 """Durable runs on Temporal: the run is a workflow, and each model call or function of it is one activity.
 
 Temporal replays a workflow from its history after a crash, so nothing else is stored: the results of steps are computed
-again, and their calls are answered from the history. The pipeline runs inside the workflow, on its event loop; whatever
-acts on the outside (models, tools, functions of `Call`) runs as an activity in the same process, on a task queue of its
-own. If that process dies, its heartbeat stops, and another worker replays the run up to that call and makes it.
+again, and their calls are answered from the history. The pipeline runs inside the workflow, on its event loop;
+everything with side effects (models, tools, functions of `Call`) runs as an activity in the same process, on a task
+queue of its own. If that process dies, its heartbeat stops, and another worker replays the run up to that call and
+makes it.
 
 The workflow is not sandboxed: see `docs/decisions/022-temporal-without-its-sandbox.md`.
 """
@@ -147,7 +148,7 @@ class _ArosRun:
 
     async def _made(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Make a call as one activity. If its worker is lost, it is repeated where the run continues."""
-        del keep  # the workflow has it in memory, as it has its steps
+        del keep  # the workflow has it in memory, like its steps
         record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
         return record
 
@@ -174,7 +175,7 @@ def _opened() -> Temporal:
 
 @contextmanager
 def _complete_loop() -> Generator[None]:
-    """Add what the pipeline needs and Temporal's event loop lacks.
+    """Add the methods that the pipeline needs and Temporal's event loop lacks.
 
     The few functions that would run in a thread, all of them quick and pure, run at once. The loop reports itself as
     closed when the workflow has ended, so that nothing that is cached per loop outlives it.
@@ -269,7 +270,7 @@ class Temporal:
                 workflows=[_ArosRun],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 sticky_queue_schedule_to_start_timeout=_TAKEN_OVER,
-                debug_mode=True,  # else reading a long reply counts as a deadlock
+                debug_mode=True,  # otherwise reading a long reply counts as a deadlock
             )
             _open, self._workers = self, AsyncExitStack()
             await self._workers.enter_async_context(calls)

@@ -19,15 +19,15 @@ request (`recover.ask_model`).
 
 Around a request: `request` decides in which form the schema is sent (enforced by the provider, in the prompt, or as a
 tool), rejects configurations that cannot work, reports the call, opens its spans and reserves it from the caller's
-allowance. `stream` shows a streamed reply and ends the stream when the rest is useless. `models` creates a model by its
-name and knows its profile and prices. `spec` describes an agent and checks the name of its model without importing
+allowance. `stream` shows a streamed reply and ends the stream when the rest is useless. `models` creates models by name
+and provides their profiles and prices. `spec` describes an agent and checks the name of its model without importing
 pydantic-ai, so blueprints are loaded and linted without it.
 
 Around a reply: `faults` says which errors are data;
 `response` finds the answer in a response, in its thinking or in an error, or says why there is none; `output` converts
 between the user's value and the JSON that pydantic-ai validates.
 
-Laws, and where they hold:
+Invariants, and where each is kept:
 
 - every request of the direct path goes through one function (`request.make_call`), so that an engine can record and
   replay it;

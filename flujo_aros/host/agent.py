@@ -149,12 +149,17 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
             tools=tools,
             deps_type=object,
         )
-    except (UserError, ValueError, TypeError, ImportError) as error:  # as it refuses tools, options and what is missing
+    except (
+        UserError,
+        ValueError,
+        TypeError,
+        ImportError,
+    ) as error:  # its error for tools, options and missing packages
         raise UsageError(f"the agent {spec.name!r} cannot be built: {error}") from error
 
 
 def _words(contract: Contract[Any]) -> str | None:
-    """What the prompt says about the output. Tags are explained by the author, who alone knows their purpose."""
+    """The description of the output in the prompt. Tags are explained by the author, who alone knows their purpose."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
@@ -341,7 +346,7 @@ async def _hosted(
         )
     except OutputError as error:
         if error is not run.raised or run.outcome is None:
-            raise  # someone else's, such as a tool's that requested its own value
+            raise  # from elsewhere, such as a tool that requested its own value
         return run.outcome
     except PROVIDER_FAULTS as error:
         silent = _no_output(run.exchange, error)
@@ -403,7 +408,7 @@ def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
 
 
 def _last_text(run: Run) -> str:
-    stream = run.exchange.stream  # without a text, what it has shown is what there is
+    stream = run.exchange.stream  # without a text, the outcome is the text shown so far
     return run.texts[-1] if run.texts else "" if stream is None else stream.so_far().text or ""
 
 
@@ -567,7 +572,7 @@ class DirectRun(Generic[T]):
             stream.conclude()
 
     def _answer(self, response: ModelResponse) -> tuple[str, str | None] | Rejected:
-        """The text of the model's answer and the id of the output tool call that contains it, or why there is none."""
+        """The text of the model's answer and the id of its output tool call, or the reason why there is none."""
         run, parameters = self.run, self.agent.parameters
         text = text_in(response)
         if text.strip() and not parameters.output_tools and not response.tool_calls:

@@ -75,13 +75,13 @@ from flujo_aros.settings import current_settings
 class Aros(AbstractCapability[Any]):
     """Reads each structured output before pydantic-ai validates it, and runs a recovery ladder if it is unusable.
 
-    `contract` is what an output must satisfy; by default the output type of the agent. `ladder` is what to do if an
-    output cannot be read; by default the ladder for the contract. If no stage succeeds, the run raises `OutputError`
-    with the reason, the issues, the stages tried, all texts and the usage. A valid output passes unchanged and costs no
-    further call. `buffer_stream` holds a streamed reply back until it is complete, so that nothing is shown that is
-    repaired later. `capture_content` includes the texts of replies in events and metadata. `clean_history` replaces a
-    repaired reply by the accepted JSON, so that the model does not imitate its own error. `evidence` supplies the
-    statistics for a ladder with `adaptive=True`, for example `journal.evidence()`.
+    `contract` has the requirements for an output; by default it is the output type of the agent. `ladder` has the
+    stages for an output that cannot be read; by default it is the ladder for the contract. If no stage succeeds, the
+    run raises `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output
+    passes unchanged and costs no further call. `buffer_stream` holds a streamed reply back until it is complete, so
+    that nothing is shown that is repaired later. `capture_content` includes the texts of replies in events and
+    metadata. `clean_history` replaces a repaired reply by the accepted JSON, so that the model does not imitate its own
+    error. `evidence` supplies the statistics for a ladder with `adaptive=True`, for example `journal.evidence()`.
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
@@ -185,7 +185,7 @@ class Aros(AbstractCapability[Any]):
         ctx: RunContext[Any],
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
-        """Count the call, remember its settings for the calls of the ladder, and reject what cannot work."""
+        """Count the call, keep its settings for the calls of the ladder, and reject configurations that cannot work."""
         awaited = awaited_run.get()
         if awaited is not None and awaited.ended and awaited.run_id == ctx.run_id:
             # A node of a cancelled agent graph can outlive its run by a few steps of the event loop. The usage of the
@@ -206,7 +206,8 @@ class Aros(AbstractCapability[Any]):
         response = None
         if isinstance(error, PROVIDER_FAULTS):
             run = self._run(ctx)
-            stream = run.exchange.stream  # the reply was already shown; its error was handled by what came before it
+            # the reply was already shown, so its error was handled with the text before it
+            stream = run.exchange.stream
             so_far = () if stream is None else stream.so_far().parts
             response = rescue(run, request_context.model_request_parameters, error, so_far)
         if response is None:
@@ -266,7 +267,7 @@ class Aros(AbstractCapability[Any]):
         name = output_context.function_name
         own = None if name is None else contract_of(name)
         plain = output_context.mode == "text" or own is not None
-        # A text where tools could have been called instead has the mode of the tools.
+        # Text in place of a possible tool call has the mode of the tools.
         is_text = plain or (output_context.output_type is str and output_context.tool_call is None)
         if not is_text or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
@@ -339,7 +340,7 @@ class Aros(AbstractCapability[Any]):
         return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
 
     def _wanted(self, ctx: RunContext[Any], run: Run) -> Contract[Any] | None:
-        """The contract named for the outputs of a run: here, by the caller, or as the agent's output type."""
+        """The contract for the outputs of a run: given here, by the caller, or as the agent's output type."""
         named = agent_contract(ctx.agent.output_type) if ctx.agent else None
         return named or self.contract or run.contract
 
@@ -365,12 +366,12 @@ class Aros(AbstractCapability[Any]):
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """The missing block of a reply that has already been shown, which can only be appended.
 
-        A buffered reply becomes what a run without a stream gives.
+        A buffered reply becomes the same as in a run without a stream.
         """
         run, text = self._run(ctx), response.text
         exchange = run.exchange
         if exchange.stream is not None:
-            # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
+            # `run_stream` uses the first call of an output tool as its result before any hook sees the response.
             calls = CallsMeant(run, ctx.retry < ctx.max_retries, was_cut(response.finish_reason))
             ordered = calls.usable_first(response)
             if ordered is not response:
@@ -394,7 +395,7 @@ _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:
-    """What the model wrote. For the host, an output tool called without arguments means an empty object."""
+    """The model's text. For the host, an output tool called without arguments means an empty object."""
     call = output_context.tool_call
     written = exchange.raw_arguments.get(call.tool_call_id) if call else None
     if written is not None:

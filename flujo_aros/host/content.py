@@ -62,7 +62,7 @@ def with_saved_content(value: object) -> object:
 
 
 def with_live_content(value: object) -> object:
-    """Restore what `with_saved_content` was given from the plain JSON that it returned."""
+    """Restore the value from the plain JSON that `with_saved_content` returned."""
     return _live(value) if any(_is_marked(part) for part in _parts(value)) else value
 
 
@@ -110,13 +110,13 @@ def _media_type(name: str) -> str | None:
 
     Uses pydantic-ai's names, not the system's, because providers reject unknown ones such as `audio/x-wav`.
     """
-    from pydantic_ai.messages import DocumentUrl  # imported here: text needs no model host
+    from pydantic_ai.messages import DocumentUrl  # imported here, because text needs no model host
 
     try:
         media_type = DocumentUrl(f"https://localhost/{quote(name)}").media_type
     except ValueError:
         return None
-    return media_type if media_type.startswith(_TYPES) and media_type != "image/svg+xml" else None  # which is text
+    return media_type if media_type.startswith(_TYPES) and media_type != "image/svg+xml" else None  # SVG, which is text
 
 
 def content_file(file: Path) -> object | None:
@@ -128,7 +128,7 @@ def content_file(file: Path) -> object | None:
     media_type = _media_type(file.name)
     if media_type is None:
         return None
-    from pydantic_ai.messages import BinaryContent  # imported here: text needs no model host
+    from pydantic_ai.messages import BinaryContent  # imported here, because text needs no model host
 
     return BinaryContent.narrow_type(BinaryContent(file.read_bytes(), media_type=media_type))
 
@@ -201,7 +201,7 @@ def _named_address(url: str) -> object:
 
 
 def mark_of(content: object) -> str:
-    """How records describe non-text content: its type, size and hash, or its URL, but never its bytes.
+    """The description of non-text content in records: its type, size and hash, or its URL, but never its bytes.
 
     >>> from pydantic_ai import BinaryContent
     >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))

@@ -1,4 +1,4 @@
-"""Models by name: each is created once and cached, with what it supports and what a call can cost."""
+"""Models by name: each is created once and cached, with its capabilities and the maximum cost of a call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _at_endpoint(name: str, url: str) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     class Compatible(OpenAIProvider):
-        """Not OpenAI, so that the price of OpenAI's model of the same name does not count."""
+        """Not OpenAI, so that the price of OpenAI's model of the same name does not apply."""
 
         @property
         def name(self) -> str:
@@ -60,7 +60,7 @@ def made_model(name: str) -> Model:
 
 
 def _unusable(name: str, why: str) -> str:
-    """Why a model cannot be used, in the host's words where they are about this model."""
+    """The reason why a model cannot be used, in the host's words if they are about this model."""
     package = re.search(r"pydantic-ai-slim\[([\w-]+)\]", why)
     if package is not None:
         ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
@@ -134,7 +134,7 @@ def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
     """The result of `make` for exactly these objects, made once per event loop, because its connections work in no
     other loop.
 
-    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
+    Creating a provider's model takes as long as twenty runs of an agent, and the model has a pool of connections.
     """
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
@@ -202,7 +202,7 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
 
 
 def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """The model in the price list; at an address of its own it is another one, whatever its name."""
+    """The model in the price list. A model at its own address is a different one, even with the same name."""
     if endpoint_of(f"{provider}:{model}") is not None:
         return None
     try:

@@ -70,8 +70,8 @@ _TYPED: Final = ("text", "block", "event")
 class PlainValues:
     """The values of a contract as the plain JSON that produces them, optionally under the key of an envelope.
 
-    A host validates by itself, so it must be given JSON: a typed value written back as JSON may differ from what was
-    read (secret strings, excluded fields, computed fields).
+    A host validates values itself, so it must be given JSON: a typed value serialized to JSON may differ from the JSON
+    that was read (secret strings, excluded fields, computed fields).
     """
 
     def __init__(self, inner: Values[Any], key: str | None = None) -> None:
@@ -121,12 +121,12 @@ class PlainValues:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The text between host and model: what it must contain (`contract`), and how it becomes a value.
+    """The text between host and model: its contract, and its conversion to a value.
 
-    `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is the key of
-    the envelope that the host has put around it, if any. A contract of JSON gives plain JSON on the wire; one whose
-    payload is text, a block or an event gives its value there, and so does the contract itself (`contract is wanted`)
-    where the host asks for no more than the text of a reply.
+    `wanted` is the user's contract; without one, the host's own value is the value. `key` is the key of the envelope
+    that the host has put around it, if any. A JSON contract has plain JSON on the wire. A contract whose payload is
+    text, a block or an event has its value there, and so does the contract itself (`contract is wanted`) if the host
+    only asks for the text of a reply.
     """
 
     contract: Contract[Any]
@@ -219,11 +219,10 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
 
 
 def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
-    """The contract for the text of this host output. `wanted` is the contract named by the user, if any.
+    """The contract for the text of this host output. `wanted` is the user's contract, if any.
 
-    Else the host's own type is taken, so that its validators count; and only its JSON Schema where the type is not
-    known, or where it can be judged by the host alone (`with_context`: its validators want the validation context of
-    the run).
+    Otherwise it is the host's own type, so that its validators apply. It is only the JSON Schema if the type is not
+    known, or if only the host can validate it (`with_context`: its validators need the validation context of the run).
     """
     like = None if with_context else output.output_type
     return wire_of(output.tool_def or output.object_def, wanted, like, has_function=output.has_function)
@@ -236,7 +235,7 @@ def wire_of(
     *,
     has_function: bool = False,
 ) -> Wire:
-    """The contract of an output, as far as its definition in a request determines it, and its type, if that is known.
+    """The contract of an output, as far as its definition in a request determines it, and its type, if known.
 
     `wanted`: see `host_wire`. `has_function`: a function of the user turns the value into the output.
     """

@@ -1,4 +1,4 @@
-"""Model calls as recorded facts: what a durable engine stores for each call, and how a recovered run gets it back.
+"""Recorded model calls: the data that a durable engine stores for each call, and its replay in a recovered run.
 
 A durable engine activates a `CallRecorder` for each attempt of a step. Then every call of the direct path and of a
 ladder goes through it (see `request.calls_made_by`); the model of a pydantic-ai agent is a `RecordedModel`, and its
@@ -107,7 +107,7 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
 
 
 def _question(call: Call) -> str:
-    """A hash of a request without what differs between runs: times, and ids of runs, replies and calls."""
+    """A hash of a request without parts that differ between runs: times, and ids of runs, replies and calls."""
     parts = [named(call.model), call.messages, dict(call.settings or {}), call.parameters]
     plain = to_jsonable_python(parts, fallback=lambda value: type(value).__qualname__, bytes_mode="base64")
     return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
@@ -131,9 +131,9 @@ async def _recorded(
     kind: str,
     so_far: Callable[[], ModelResponse | None] = lambda: None,
 ) -> tuple[ModelResponse | None, Exception | None]:
-    """What came of a request, made now or recorded earlier: the reply, or the provider's error.
+    """The result of a request, made now or recorded earlier: the reply, or the provider's error.
 
-    With an error inside of a stream comes what had arrived (`so_far`).
+    For an error inside a stream, `so_far` is the part that had arrived.
     """
     response: ModelResponse | None = None
     failed: Exception | None = None
@@ -281,7 +281,7 @@ class _Replayed(CompletedStreamedResponse):
 
 
 class RecordedTools(AbstractCapability[Any]):
-    """Records what an agent's own tools return, so that a recovered run does not call them again."""
+    """Records the results of an agent's own tools, so that a recovered run does not call them again."""
 
     async def wrap_tool_execute(
         self,
@@ -298,7 +298,7 @@ class RecordedTools(AbstractCapability[Any]):
             return await handler(args)
 
         async def make() -> CallMade:
-            token = _recorder.set(None)  # what the tool asks of models is part of this call
+            token = _recorder.set(None)  # model calls made by the tool are part of this call
             try:
                 with calls_made_by(request_once):
                     value = await handler(args)
@@ -438,8 +438,8 @@ class PerMinute(Configured):
 class CallsPerMinute:
     """Keeps the calls of this process within the limits of their providers, including those that a provider enforces.
 
-    A call that would exceed a limit waits. If a provider answers HTTP 429, all calls to it wait for the time it asks
-    for, or with increasing delays if it does not say, and the call is repeated; after the sixth time the error is
+    A call that would exceed a limit waits. If a provider answers HTTP 429, all calls to it wait for the time that it
+    asks for, or with increasing delays if it gives none, and the call is repeated; after the sixth time the error is
     raised.
     """
 
@@ -491,7 +491,7 @@ class CallsPerMinute:
 
 
 def _wait_asked_for(record: Record, tries: int) -> float | None:
-    """How long to wait according to a provider, or None if it has not reported too many requests."""
+    """The wait that a provider asks for, or None if it has not reported too many requests."""
     fault: dict[str, Any] = record.get("fault") or {}
     if fault.get("status_code") != _TOO_MANY:
         return None

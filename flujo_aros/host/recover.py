@@ -1,4 +1,4 @@
-"""Reads a reply of a run and recovers it: what the plan may know, who answers its asks, and the caller's limits."""
+"""Reads a reply of a run and recovers it: the input of the plan, the answers to its asks, and the caller's limits."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ from flujo_aros.usage import Usage
 _WITHOUT_A_CALL: Final = ("block", "event")
 """Contracts that can produce a value without a further call: a block or a verdict is synthesized."""
 _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
-"""Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
+"""Modes without an enforced schema: no call for the rest of a text, and no evidence that it is complete."""
 
 
 async def ask_model(
@@ -194,7 +194,7 @@ class Question:
     @classmethod
     def of(cls, ask: Ask, run: Run) -> Question:
         """The question of an ask in this run."""
-        # What is enforced goes along, and what the question alone does not say: the form of the answer.
+        # The enforced schema is included, and the form of the answer, which the question alone does not contain.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
         return cls(
             ask.prompt,
@@ -223,9 +223,9 @@ Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 
 @dataclass(slots=True)
 class Recovery:
-    """Reads replies that hold what is on the wire, and runs them through a ladder, within the limits of the run.
+    """Reads replies in their wire format, and runs them through a ladder, within the limits of the run.
 
-    `validate` gives the host's version of a value; without a host there is none. `checks` are the async checks of the
+    `validate` returns the host's version of a value; without a host there is none. `checks` are the async checks of the
     contract and, unless those come later, the checks of the run: no plan can await them, so their issues go into its
     next reply.
     """
@@ -343,7 +343,7 @@ class Recovery:
             return settled, value, ()
         if isinstance(found, Rejected):
             return found, None, found.issues
-        if isinstance(found, Accepted):  # what a check has cleaned
+        if isinstance(found, Accepted):  # the changes made by a check
             value = found.value if wire.wanted is None or validate is None else await validate(wire.unsettled(found))
         return found, value, ()
 
@@ -408,7 +408,7 @@ async def recover(
         # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
         outcome = await recovery.outcome(text, refusal)
         settled, value, refusal = await recovery.validated(outcome)
-    if refusal and wire.contract.mode == "event":  # no one is asked any more: the verdict names no winner
+    if refusal and wire.contract.mode == "event":  # no further call is made: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
             silent = tuple(stage for stage in ladder.stages if not stage.asks)
             recovery.ladder = ladder.model_copy(update={"stages": silent})
@@ -422,8 +422,8 @@ async def recover(
         if run.annotate:
             exchange.summary = summary_of(settled, run)
             run.revise(metadata={**((run.reply and run.reply.metadata) or {}), KEY: exchange.summary})
-        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
-        # what was thought is there already.
+        # A block from a second reply must also be in the history, or the next turn would not see it. The thinking is
+        # already there.
         if run.clean_history or wire.contract.mode == "block" or exchange.thought:
             clean_history(run, wire.text_of(outcome), call_id)
     return settled, value
@@ -444,7 +444,7 @@ async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
 def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
     """The text to append to a reply that was shown without its block; empty if there is none.
 
-    `outcome` is what the reply came to. The completed text is final: it is not read again.
+    `outcome` is the outcome of the reply. The completed text is final and is not read again.
     """
     exchange = run.exchange
     exchange.settled = (text, outcome)

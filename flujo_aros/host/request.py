@@ -7,10 +7,10 @@ returns.
 
 A durable engine puts itself in between with `calls_made_by`. It gets each `Call` and answers with a `ModelResponse`:
 normally by `request_once(call)` inside one step of its own, on recovery with the response that it has recorded, which
-is plain data for pydantic-ai's `ModelMessagesTypeAdapter`. What a provider raises passes through and is to be
-recorded like a response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. Where
-`call.listen` is set, the reply is streamed and shown while `request_once` runs; an engine that answers from its
-records does not call it, and the reply is shown whole.
+is plain data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded
+like a response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. Where `call.listen` is
+set, the reply is streamed and shown while `request_once` runs; an engine that answers from its records does not call
+it, and the reply is shown all at once.
 
 `chat` spans come with each request. The `invoke_agent` span around them (`AgentSpan`) is opened by the public hooks of
 pydantic-ai's `Instrumentation` capability, so that names and attributes are the same as for any other agent.
@@ -85,7 +85,7 @@ class Call:
 
     `listen` reads the reply while it streams; without it nothing is streamed. `instrument` are the OpenTelemetry
     settings of the run; None means those of the process (`Agent.instrument_all`). `agent`, `stage` and `attempt`
-    say what the call is for: `stage` is "first" for an agent's own request, else the stage of the ladder that asks.
+    identify the call: `stage` is "first" for an agent's own request, else the stage of the ladder that asks.
     """
 
     model: Model
@@ -100,11 +100,11 @@ class Call:
 
 
 ModelCall: TypeAlias = Callable[[Call], Awaitable[ModelResponse]]
-"""Makes one request to a model, and raises what the provider raises: `request_once`, or a wrapper around it."""
+"""Makes one request to a model and passes on its errors: `request_once`, or a wrapper around it."""
 
 
 async def request_once(call: Call, /) -> ModelResponse:
-    """Make one request to a model. Raises what the provider raises."""
+    """Make one request to a model. Raises the errors of the provider."""
     asked = {
         "model_settings": call.settings,
         "model_request_parameters": call.parameters,
@@ -195,10 +195,10 @@ FIRST: Final = "first"
 
 @dataclass(slots=True)
 class ReportedCall:
-    """One model call of a run, which happens inside it: its events, and what it has used.
+    """One model call of a run, made inside this context: its events and its usage.
 
-    The agent's own call also waits until the caller's allowance lets it. `response` is the result of the call, as far
-    as it arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. This is a class
+    The agent's own call also waits until the caller's allowance permits it. `response` is the part of the reply that
+    has arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. This is a class
     and not a generator for speed: there is one for each step, and usually no observer.
     """
 
@@ -209,7 +209,7 @@ class ReportedCall:
     stage: str = FIRST
     attempt: int = 1
     prompt: str = ""
-    """The prompt to report, if it is not all that the messages say."""
+    """The prompt to report, if it differs from the text of the messages."""
     response: ModelResponse | None = None
     first_seconds: float | None = None
     seconds: float = 0.0
@@ -228,7 +228,7 @@ class ReportedCall:
             try:
                 self._settle = await run.allowance.reserve()
             finally:
-                if self._settle is None:  # a call that is refused or cancelled before that was never made
+                if self._settle is None:  # a call that was not allowed, or cancelled before this point, was never made
                     run.count_own(-1)
         self.began = perf_counter()
         if own:
@@ -302,7 +302,7 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
 
 
 def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """What the last request says about the reply before it: tool results, and why the reply could not be used."""
+    """The response of the last request to the reply before it: tool results, and the errors of an unusable reply."""
     calls = {
         part.tool_call_id: part.args_as_json_str()
         for message in messages[-2:-1]
@@ -569,9 +569,9 @@ def _key(model: Model, parameters: ModelRequestParameters) -> str:
 
 _PART_OF_TEXT: Final = ("tagged", "text", "block")
 _MOST_CHARS_PER_TOKEN: Final = 8
-"""No tokenizer packs prose or JSON more densely than this over a whole prompt."""
+"""The maximum number of characters per token that any tokenizer reaches over an entire prompt."""
 _LEAST_TOKENS: Final = 512
-"""A smaller count is not a server's window, but the part of the prompt that was not cached."""
+"""A smaller count is not the size of a context window, but the part of the prompt that was not cached."""
 
 
 def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
@@ -605,9 +605,9 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
 
 
 def prompt_cut(exchange: Exchange) -> str:
-    """Why the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
+    """The warning that the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
 
-    It counted far fewer tokens than the prompt can have.
+    The provider then counted far fewer tokens than the prompt can have.
     """
     request, response = exchange.request, exchange.response
     if request is None or response is None:

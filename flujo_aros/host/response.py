@@ -1,4 +1,4 @@
-"""What came of a request: where its response has the answer, and which errors of providers are data.
+"""The result of a request: the place of the answer in the response, and the provider errors that are data.
 
 The answer may be in a misplaced tool call, in the thinking, in an error, or nowhere. Everything that is not in
 `PROVIDER_FAULTS` passes through untouched: control flow (`ModelRetry`, `CallDeferred`, `ApprovalRequired`),
@@ -193,7 +193,7 @@ def _letters(name: str) -> str:
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
-    """Why a response contains no output, or None if it calls an existing tool, so that something else went wrong."""
+    """Why a response contains no output, or None if it calls an existing tool and something else is wrong."""
     called = [call.tool_name for call in response.tool_calls]
     if any(name in parameters.tool_defs for name in called):
         return None
@@ -363,7 +363,7 @@ def rescue(
 
 
 def written_in(part: ModelResponsePart) -> str:
-    """The text of a part, or what it calls a tool with; empty for any other."""
+    """The text of a part, or the arguments of a tool call; empty for any other part."""
     if isinstance(part, TextPart):
         return part.content
     if isinstance(part, ToolCallPart) and part.args:
@@ -375,7 +375,7 @@ PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExcept
 """Errors that replace a reply."""
 
 USED_UP: Final = (UsageLimitExceeded, LimitReached)
-"""Errors that say that the budget is used up, so that no one should continue."""
+"""Errors that mean that the budget is used up, so that no further call may be made."""
 
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
 """The wider class is newer than the oldest supported release."""
@@ -475,7 +475,7 @@ def refuses_schema(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> Reason:
-    """Why an error of the provider, or of the host about the model, leaves no value."""
+    """The reason why an error of the provider, or of the host about the model, leaves no value."""
     if isinstance(error, ContentFilterError):
         return Reason.REFUSED
     if isinstance(error, _CUT):
@@ -484,7 +484,7 @@ def reason_of(error: Exception) -> Reason:
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """How many seconds to wait according to the provider (`Retry-After`), or None if it does not say.
+    """The wait in seconds that the provider asks for (`Retry-After`), or None.
 
     If several models failed, the shortest wait counts.
     """
@@ -532,7 +532,7 @@ def detail_of(error: Exception) -> str:
     """The provider's error message in one line, without secrets of known kinds."""
     words = _message_in(error.body) if isinstance(error, ModelHTTPError) else str(error)
     if isinstance(error, ContentFilterError):
-        words = error.message  # what the host says beyond it is the whole response
+        words = error.message  # the rest of the host's message is the entire response
     words = " ".join(words.split()) or type(error).__name__
     return clip(Vault(words).hide(words), 300)
 

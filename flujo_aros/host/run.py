@@ -1,11 +1,11 @@
-"""The run of an agent: what its caller asked for, its conversation, its calls and their cost, and how it ended.
+"""The run of an agent: its options, its conversation, its calls and their cost, and its outcome.
 
-`Run` is one object, passed to whatever needs it, on both paths. Who changes it:
+`Run` is one object, shared by all code on both paths. It is changed in these places:
 
 - `run_agent` (`agent`) and `recording` create it with the caller's options; `claim_run` gives it to the first agent;
 - the path sets where it runs: `agent.DirectRun` once, `capability.Aros` from the context of each hook;
-- each request begins an `Exchange`, filled in by what makes the call (`request.ReportedCall`, `stream.WatchedStream`),
-  looks for the answer (`response`) and reads it (`recover`);
+- each request begins an `Exchange`, filled in by the code that makes the call (`request.ReportedCall`,
+  `stream.WatchedStream`), finds the answer (`response`) and reads it (`recover`);
 - calls, texts and stages are added where they are made (`request`, `recover`);
 - it ends with an outcome (`recover.recover`), or with an error that says why there is none (`Run.error`).
 """
@@ -71,7 +71,7 @@ class Viewer(Protocol):
         ...
 
     async def take(self, event: ModelResponseStreamEvent, /) -> None:
-        """Show what an event of a reply adds to it."""
+        """Show the text that an event adds to a reply."""
         ...
 
     async def append(self, text: str) -> None:
@@ -80,7 +80,7 @@ class Viewer(Protocol):
 
 
 class OpenStream(Protocol):
-    """A reply that streams, of which others see what has arrived so far."""
+    """A streaming reply whose text so far is visible to others."""
 
     @property
     def usage(self) -> RequestUsage:
@@ -88,7 +88,7 @@ class OpenStream(Protocol):
         ...
 
     def so_far(self) -> ModelResponse:
-        """What has arrived."""
+        """The part that has arrived."""
         ...
 
     def revise(self, **changes: Any) -> None:
@@ -124,7 +124,7 @@ class Exchange:
     wanted: Contract[Any] | None = None
     """The contract named for its output."""
     schema_refused: str = ""
-    """Why the schema was put in the prompt, in one sentence; empty while the provider accepts it."""
+    """The reason why the schema was put in the prompt, in one sentence; empty while the provider accepts it."""
 
     began: float = 0.0
     seconds: float | None = None
@@ -139,9 +139,9 @@ class Exchange:
     thought: bool = False
     """Whether the reply was empty, and its thinking is read instead."""
     unknown_tool: Issue | None = None
-    """What is wrong with a reply that only calls tools that do not exist."""
+    """The error of a reply that only calls tools that do not exist."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
-    """What the model really wrote, by the id of the tool call created from it."""
+    """The model's actual text, by the id of the tool call created from it."""
     passed_over: set[str] = field(default_factory=set[str])
     """The ids of unusable output tool calls, if the same response has a usable one."""
     partial_output: PartialOutput | None = None
@@ -187,7 +187,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Run:
-    """One run of an agent: what was asked for, the conversation, the calls and their cost, the stages, the outcome.
+    """One run of an agent: its options, the conversation, the calls and their cost, the stages, the outcome.
 
     `recording()` gives it to the caller.
     """
@@ -226,7 +226,7 @@ class Run:
     name: str = ""
     """The name of the agent."""
     model: Model = field(init=False)
-    """The model that is asked, without what others have wrapped around it."""
+    """The model that is asked, without any wrappers."""
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
     """The conversation, which grows."""
     context: RunContext[Any] | None = None
@@ -234,9 +234,9 @@ class Run:
     instrument: InstrumentationSettings | None = None
     """The settings of the spans, on the direct path."""
     put: Callable[[Ask], Awaitable[Reply]] | None = None
-    """Has an ask of a plan answered elsewhere, as by a durable engine."""
+    """Lets an ask of a plan be answered elsewhere, for example by a durable engine."""
 
-    # How `Aros` is to treat the replies.
+    # Options for the treatment of replies by `Aros`.
     capture: bool = False
     clean_history: bool = False
     own_ladder: Ladder | None = None
@@ -244,10 +244,10 @@ class Run:
     output_type: Any = None
     """The output type of the agent, as pydantic-ai knows it."""
     annotate: bool = False
-    """Describe what was repaired in the metadata of the messages."""
+    """Describe the repairs in the metadata of the messages."""
 
     calls: int = 0
-    """How many model calls were made, failed ones and repairs included."""
+    """The number of model calls made, including failed calls and repairs."""
     own_calls: int = 0
     """The agent's own calls, without those of stages."""
     broken_off: int = 0
@@ -286,12 +286,12 @@ class Run:
         return self.own_ladder or self.ladder or ladder_for(contract, current_settings())
 
     def count_own(self, calls: int = 1) -> None:
-        """The agent is about to ask its model; -1 takes back a call that was not allowed."""
+        """Count a call that the agent is about to make; -1 takes back a call that was not allowed."""
         self.calls += calls
         self.own_calls += calls
 
     def begin(self, request: ModelRequestContext, contract: Contract[Any] | None) -> None:
-        """The agent is about to ask its model, which resets the state of the previous reply."""
+        """Begin a request of the agent, which resets the state of the previous reply."""
         self.count_own()
         self.exchange = Exchange(request, contract)
 
@@ -336,7 +336,7 @@ class Run:
         elif self.exchange.stream is not None:
             self.exchange.stream.revise(**changes)
 
-    # What the run has cost
+    # The cost of the run
 
     @property
     def usage_so_far(self) -> RunUsage:
@@ -395,7 +395,7 @@ class Run:
             finally:
                 outcome, raised = self.outcome, sys.exception()
                 if isinstance(outcome, Degraded) and raised is not None and raised is self.raised:
-                    outcome = outcome.because  # an agent hands on no text in place of its output: it raises
+                    outcome = outcome.because  # an agent raises instead of returning text in place of its output
                 ended: str = Accepted.kind if outcome is None else outcome.kind
                 if raised is not None and (outcome is None or raised is not self.raised):
                     ended = "failed" if isinstance(raised, Exception) else "cancelled"

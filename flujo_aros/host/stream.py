@@ -57,8 +57,8 @@ class WatchedModel(WrapperModel):
 
     If the provider rejects a schema, it is put in the prompt. Every call is reported to the observers once the caller's
     allowance permits it. `buffered` waits for the end of a stream and replays the complete reply. `behind` returns the
-    text to append to a streamed reply, or revises one that has not been shown. `run` is the calling one, or an empty
-    one if a durable engine calls from outside of a run.
+    text to append to a streamed reply, or revises one that has not been shown. `run` is the calling run, or an empty
+    one if a durable engine calls from outside a run.
     """
 
     def __init__(self, wrapped: Model, run: Run, *, buffered: bool = False, behind: Behind | None = None) -> None:
@@ -73,7 +73,7 @@ class WatchedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model. If someone is watching, use a stream, if it can, and show each piece."""
+        """Ask the wrapped model. With a listener and a model that can stream, stream the reply and show each piece."""
         run = self._run
         if run.viewer is not None and run.context is not None and can_stream(self.wrapped):
             asked = self.request_stream(messages, model_settings, model_request_parameters, run.context)
@@ -148,14 +148,14 @@ class WatchedStream(StreamedResponse):
         self._watched = watch(call.run.exchange, call.parameters, current_settings().streaming)
         self._given: ModelResponse | None = None
         self._broken_off = False
-        """It has begun and not ended. When reading stops, its usage is unknown: most providers report it last."""
+        """Whether it has begun and not ended. If reading stops, its usage is unknown: most providers report it last."""
         call.run.exchange.stream = self
 
     def conclude(self) -> None:
-        """Stop reading: what has arrived is the result of the call."""
+        """Stop reading. The part that has arrived is the result of the call."""
         so_far = self.so_far()
         if self.final is None and self._broken_off:
-            self._call.run.broken_off += bool(so_far.parts)  # the host counts no other
+            self._call.run.broken_off += bool(so_far.parts)  # the host counts no other usage
             so_far = replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
         self._call.response, self._call.first_seconds = so_far, self.live.time_to_first_chunk(self._call.began)
 
@@ -206,7 +206,7 @@ class WatchedStream(StreamedResponse):
         self._broken_off = False
 
     async def _stopped(self, index: int) -> PartEndEvent:
-        """End the live stream in the middle of a part: what has arrived is the reply."""
+        """End the live stream in the middle of a part. The part that has arrived is the reply."""
         with suppress(NotImplementedError):  # this model's streams cannot be closed: simply stop reading
             await self.live.close_stream()
         so_far = self.live.get()
@@ -246,7 +246,7 @@ class WatchedStream(StreamedResponse):
         return self._whole(index, part)
 
     def _whole(self, index: int, part: ModelResponsePart) -> list[ModelResponseStreamEvent]:
-        """The events of a part that comes at once."""
+        """The events of a part that arrives all at once."""
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
             name, call_id = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
@@ -332,7 +332,7 @@ async def read_out(stream: StreamedResponse, run: Run, viewer: Viewer, *usages: 
 
 
 def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
-    """The reply that is ended early, before the provider ends it: most report the usage with the last event."""
+    """The reply if it is ended before the provider ends it; most providers report the usage with the last event."""
     usage = so_far.usage + RequestUsage(unmeasured_requests=1)
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
@@ -431,7 +431,7 @@ class Showing:
         self.contract = contract
         self.shown = ""
         self._valued = self._restarted = False
-        """A value was shown, and it belonged to a text that has been replaced."""
+        """Whether a value was shown that belonged to a text that has since been replaced."""
         self._reader = None if contract is None else StreamReader(contract)
         self._started: set[int] = set()
 
@@ -442,7 +442,7 @@ class Showing:
             await self.take(event)
 
     def begin(self) -> None:
-        """Another reply begins."""
+        """Begin another reply."""
         self._started = set()
 
     async def take(self, event: AgentStreamEvent) -> None:

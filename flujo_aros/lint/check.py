@@ -207,8 +207,10 @@ MARK: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of the linter. `select` and `ignore` are codes or prefixes of codes; the longer one wins. `fix` is
-    how safe a fix must be to be applied; None: no fixes. `baseline` has the known findings.
+    """The options of the linter.
+
+    `select` and `ignore` are codes or prefixes of codes; the longer one takes precedence. `fix` is the minimum safety
+    of fixes to apply; None applies none. `baseline` has the known findings.
     """
 
     select: tuple[str, ...] = ()
@@ -233,8 +235,9 @@ class Options:
 def lint_text(
     text: str, *, source: str = "blueprint", folder: Path | None = None, options: Options | None = None
 ) -> Linted:
-    """Lint one blueprint. `folder` is the folder of its imports and prompt files; None: there is none. Never raises for
-    an invalid blueprint: one that cannot be loaded has findings that say why.
+    """Lint one blueprint. Never raises for an invalid blueprint.
+
+    `folder` is the folder of its imports and prompt files; None: there is none.
 
     >>> lint_text("steps: []").findings[0].code
     'V-B1'
@@ -270,7 +273,7 @@ def _lint(text: str, source: str, folder: Path | None, options: Options) -> tupl
     looks: dict[str, _Seen] = {}
 
     def look(body: str) -> _Seen:
-        if body not in looks:  # each text is looked at once: before a pass of fixes and after it
+        if body not in looks:  # each text is checked once, before and after a pass of fixes
             looks[body] = _look(body, source, folder, options)
         return looks[body]
 

@@ -1,5 +1,6 @@
-"""Findings with their fixes, as plain data, and the edits of YAML that fixes are made of: by position, in the style of
-the surrounding text, applied until none is left, and shown as a patch.
+"""Findings with their fixes as plain data, and the YAML edits of fixes.
+
+Edits are made by position, in the style of the surrounding text, applied until none is left, and shown as a patch.
 
 A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None if the text is in a
 form that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited place changes:
@@ -75,7 +76,7 @@ class Positions:
 
 Written: TypeAlias = str | bool | Mapping[str, "Written"]
 
-# What may precede a value: an anchor or a tag.
+# An anchor or a tag before a value.
 _PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*(?: [\w.-]+)*|\d+", re.ASCII)
 _WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
@@ -334,7 +335,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def unified_diff(name: str, before: str, after: str) -> str:
-    """A patch from one text to the other that `patch -p0` and `git apply -p0` take; empty if they are the same."""
+    """A patch from one text to the other for `patch -p0` and `git apply -p0`; empty if they are the same."""
     lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

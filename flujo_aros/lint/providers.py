@@ -1,9 +1,10 @@
 """How providers change a JSON Schema before they enforce it: the keywords that they drop, and the limits beyond which
 they reject it.
 
-Where the answer can be computed, no table is kept: the transformer of the model's own profile, as installed, is run
-with and without a keyword, and the keyword is lost if that makes no difference. The grammar compiler of llama.cpp
-runs inside its server, so here its way is followed node by node; the tests hold this against the server itself.
+Where possible this is computed instead of kept in a table: the transformer of the model's installed profile is run with
+and without a keyword, and the keyword is lost if that makes no difference. The grammar compiler of llama.cpp runs
+inside its server, so its behaviour is reproduced here node by node; the tests compare the result with the server
+itself.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ ANNOTATIONS: Final = frozenset(
 _STRUCTURE: Final = frozenset(("type", "$defs", "definitions"))
 _FORMATS: Final = ("date", "time", "date-time", "uuid")
 _MAX_REPEATED: Final = 2000
-# What its translation of regular expressions has no words for.
+# Syntax that its translation of regular expressions does not support.
 _HARD: Final = re.compile(r"\(\?[=!<]|\\[bB1-9pPk]")
 _KINDS: Final = {
     "object": frozenset(("properties", "required", "additionalProperties")),
@@ -106,7 +107,7 @@ def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
 
 
 def _enforced(node: JsonSchema) -> frozenset[str]:
-    """The words that count: those of the first kind of schema that fits."""
+    """The effective keywords: those of the first kind of schema that fits."""
     first = next((word for word in ("$ref", "oneOf", "anyOf", "const", "enum") if word in node), None)
     if first is not None:
         return frozenset((first,))
@@ -152,8 +153,8 @@ def _above(value: object, limit: int) -> bool:
     return isinstance(value, int) and value > limit
 
 
-# As published by the providers in 2026. Anthropic and Google also refuse what compiles to too large a grammar or to too
-# many states, and publish no figure for it: that is known at the first call only.
+# As published by the providers in 2026. Anthropic and Google also reject schemas that compile to
+# too large a grammar or too many states, but publish no figure for it: that is only known at the first call.
 _LIMITS: Final[Mapping[str, Mapping[str, int]]] = {
     "openai": {"properties": 5000, "levels of objects": 10, "choices of enums": 1000, "characters in names": 120_000},
     "azure": {"properties": 100, "levels of objects": 5},
@@ -185,7 +186,7 @@ def refused_for_size(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
 
 
 def _counts(schema: JsonSchema) -> dict[str, int]:
-    """What a schema contains, by the words of the limits. A definition counts once, however often it is referenced."""
+    """The contents of a schema, counted by the names of the limits. Each definition counts once."""
     references, names = References(schema), set[str]()
     nodes: list[JsonSchema] = []
     waiting: list[object] = [schema]
@@ -217,7 +218,7 @@ def _counts(schema: JsonSchema) -> dict[str, int]:
 
 
 def _levels(node: object, references: References, known: dict[str, int]) -> int:
-    """How many levels of objects a schema has. A definition that contains itself adds no further ones."""
+    """The number of levels of objects in a schema. A definition that contains itself adds no further ones."""
     if not is_dict(node):
         return 0
     name = node.get("$ref")
@@ -233,7 +234,7 @@ _VALUES: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "p
 
 
 def _asked_of(node: JsonSchema, *words: str) -> list[object]:
-    """The schemas of the values that a model writes: those under these words, by default all of them."""
+    """The schemas of the values that a model writes: those under these keywords, by default all of them."""
     return [inner for place, inner in _parts(node) if place[0] in (words or ("properties", *_VALUES))]
 
 
@@ -249,7 +250,7 @@ _INNER_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "pr
 
 
 def _parts(node: JsonSchema) -> Iterator[tuple[Path, object]]:
-    """What is in place of a schema directly inside another, with the path to it."""
+    """The values in places for schemas directly inside a schema, with their paths."""
     for word, inner in node.items():
         if word in SCHEMAS_BY_NAME and is_dict(inner):
             yield from (((word, name), each) for name, each in inner.items())
@@ -297,7 +298,7 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
     else:
         profile = _profile(model)
         transformer = profile.get("json_schema_transformer") if profile else None
-        strict = True if model.startswith("anthropic:") else None  # as pydantic-ai asks for native output there
+        strict = True if model.startswith("anthropic:") else None  # as pydantic-ai requests native output there
         found = list(_transformed_losses(transformer, schema, strict=strict)) if transformer else []
     return tuple(_unwrapped(loss) if enveloped else loss for loss in found)
 
@@ -331,7 +332,7 @@ def _profile(model: str) -> ModelProfile | None:
         return infer_provider_class(provider).model_profile(name)
     except ValueError:  # no such provider
         return None
-    except ImportError:  # the provider's own package is not installed; these profiles do without it
+    except ImportError:  # the provider's own package is not installed; these profiles do not need it
         if provider == "anthropic":
             return anthropic_model_profile(name)
         return google_model_profile(name) if provider.startswith("google") else None

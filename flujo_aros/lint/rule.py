@@ -1,6 +1,7 @@
-"""The base class of rules: a code, a name, a severity, documentation and a check; and a blueprint as the rules see it:
-its text, its tree, its steps, their effective options, and what is known before a run of the values of the steps and
-who reads them.
+"""The base class of rules, and a blueprint as the rules see it.
+
+A rule has a code, a name, a severity, documentation and a check. A blueprint has its text, its tree, its steps, their
+effective options, and the facts known before a run about the values of the steps and their readers.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _SUGGESTS_A_NAME: Final = (
     "If a known name is close, the fix writes it. Only you know whether that name was meant, so the fix is unsafe."
 )
 _SUGGESTS_A_WORD: Final = (
-    "If a known name is close, the fix writes it. It is safe where nothing else can be meant: a single word of the "
-    "language is close, or the word of another tool has one name here, and what is around it then loads. Otherwise "
+    "If a known name is close, the fix writes it. It is safe if nothing else can be meant: exactly one keyword "
+    "is close, or another tool's term has exactly one counterpart here, and the surrounding part then loads. Otherwise "
     "only you know whether that name was meant, and the fix is unsafe."
 )
 _NO_FIX: Final = "There is no fix: only you know what was meant."
@@ -166,7 +167,7 @@ _LAST_INDEX: Final = re.compile(r"\[(\d+)\]$")
 
 
 class _Placed(NamedTuple):
-    """The place of a step: the step around it, the list that it is in and its index there, and the steps inside it."""
+    """The place of a step: its outer step, its list and its index there, and its nested steps."""
 
     holder: Located | None
     row: list[Located]
@@ -230,7 +231,7 @@ class Outline:
         return (child for child in self.children(step) if self._placed[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
-        """The step that runs next in the same list; none after a reading, which the step around it uses."""
+        """The step that runs next in the same list; none after a reading, which is used by its outer step."""
         place = self._placed[step.path]
         if sequence_of(step).endswith(".readings"):
             return None
@@ -320,10 +321,10 @@ class Subject:
 
     @cached_property
     def suggested(self) -> Mapping[Problem, Fix]:
-        """The fix of each error of the loader that names what was meant: write that name.
+        """The fix of each loader error that suggests a name: write that name.
 
-        It is safe if there is no second reading, and the mapping around it then lacks nothing and has no error that was
-        not known before, other than those that have such a fix too.
+        It is safe if nothing else can be meant, and the enclosing mapping is then complete and has no new errors except
+        those with such a fix of their own.
         """
         inspected = self.inspected
         edits = {
@@ -406,8 +407,10 @@ class Subject:
 
 
 def _is_sure(problem: Problem) -> bool:
-    """Whether the suggested name is the only reading. A usual name of the input means the input only in the first step:
-    after it, it may mean the value of any step."""
+    """Whether nothing else can be meant.
+
+    A common name for the input means the input only in the first step; later it may mean the value of any step.
+    """
     found = problem.suggestion
     if found is None or not found.sure:
         return False
@@ -441,7 +444,7 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
         if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
-            return  # the loader has stopped here too
+            return  # the loader has also stopped here
         if isinstance(each.node.value, dict) and place not in seen:
             seen.add(place)
             if _compiles(subject, each.node):
@@ -619,7 +622,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
     step = made_step(located)
     if step is None or any(key in _members(located) for key in _FUNCTIONS):
         return True
-    # A parallel step hands its input to its branches: without one of its own it is they who read.
+    # A parallel step passes its input to its branches, so without an input of its own, the branches read the value.
     if step.kind != "parallel" or "input" in located.node.members:
         own = any(read.root in _PREVIOUS for read in entry_reads(located))
         if own or step.kind in ("step", "imports", "parallel"):
@@ -629,7 +632,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
 
 
 def made_step(located: Located) -> PipelineStep | None:
-    """The step, if it could be made and can run; of any other it is not known what it reads."""
+    """The step, if it could be created and can run; of any other, the reads are unknown."""
     return None if isinstance(located.step, Unready) else located.step
 
 
@@ -677,5 +680,5 @@ def _strings(node: Node) -> Iterator[str]:
 def _reads_in(text: str) -> Iterable[Read]:
     try:
         return InputTemplate(text).reads if "{" in text else Condition(text).reads
-    except TemplateError:  # no template and no condition; the loader speaks of what should be one
+    except TemplateError:  # neither a template nor a condition; the loader reports what should be one
         return ()

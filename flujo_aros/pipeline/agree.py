@@ -1,4 +1,4 @@
-"""`Agree`: several independent readings of the same input, combined into what they agree on."""
+"""`Agree`: several independent readings of the same input, combined field by field."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with
 @known_options
 @dataclass(frozen=True)
 class Agree(PipelineStep):
-    """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
+    """Makes several independent readings of the same input and returns the agreed value.
 
     The readings are your own steps (`readings`), or one step (`reading`, or a single one in `readings`) in several
     wordings (`wordings`: their number, or a list of strings in which `{input}` stands for the input) or with several
@@ -97,7 +97,7 @@ class Agree(PipelineStep):
     """One step, to be run in several wordings or on several models."""
     agent: Annotated[Any, Option("special", fits=anything)] = None
     contract: Annotated[Any, Option("special", fits=anything)] = field(default=None, compare=False, repr=False)
-    """As an option, what a reading must satisfy; on the step, the compiled contract of the readings and the value."""
+    """As an option, the contract of a reading; on the step, the compiled contract of the readings and the value."""
     input: InputLike = PREVIOUS
     wordings: Annotated[
         int | Sequence[str] | None, pydantic.SkipValidation, Option(words=_WORDED, fits=_are_wordings)
@@ -118,7 +118,7 @@ class Agree(PipelineStep):
     contested: Contested = "refuse"
     """What happens to fields without agreement: `refuse` fails, `ask` a person, `accept` the rest."""
     at_once: Annotated[int, Ge(1)] = 1
-    """How many readings may run at the same time."""
+    """The maximum number of readings that run at the same time."""
     kind: str = field(default="agree", init=False, repr=False)
     asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
     """The models that do the reading, in order."""
@@ -157,7 +157,7 @@ class Agree(PipelineStep):
             "input": None if self.input == PREVIOUS else self.input,
         }
         if first is not None and self.contract == _contract_of(first):
-            del given["contract"]  # the same once more, as from `dataclasses.replace`
+            del given["contract"]  # the same value again, as from `dataclasses.replace`
         if first is None and several:
             agent = AgentSpec(model=(*self.asked_models, LOCAL_MODEL)[0]) if self.agent is None else self.agent
             step = Step(self.name, agent=agent, contract=self.contract, input=self.input)
@@ -339,7 +339,7 @@ class Agree(PipelineStep):
 
 
 class _Models(frozenset[str]):
-    """All models of a step, and those that were given to be asked, so that `dataclasses.replace` knows them."""
+    """All models of a step, with those given as an option, so that `dataclasses.replace` keeps them."""
 
     asked: tuple[str, ...]
 
@@ -358,7 +358,7 @@ def _contract_of(step: PipelineStep) -> Contract[Any]:
 
 @cache
 def _any_json() -> Contract[Any]:
-    """The same object each time: `dataclasses.replace` gives it back as an option."""
+    """The same object each time, because `dataclasses.replace` passes it as an option again."""
     return compile_contract({})
 
 
@@ -415,7 +415,7 @@ class ByField(PipelineStep):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Yes."""
+        """Always true."""
         return True
 
     async def run(self, context: StepContext) -> Settlement[Any]:

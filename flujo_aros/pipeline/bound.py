@@ -57,7 +57,7 @@ class Bound:
     """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
 
     def __str__(self) -> str:
-        """In words.
+        """The bound as a phrase.
 
         >>> str(Bound(7, None, {"each": 2}))
         "at most 7 model calls, and 2 for each item of step 'each'"

@@ -420,7 +420,7 @@ def _bare(source: str) -> tuple[str, int]:
     return text, 0
 
 
-# What an expression may contain, checked before anything runs
+# The permitted parts of an expression, checked before anything runs
 
 
 _SHAPES: Final = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.Compare, ast.Slice)

@@ -73,7 +73,7 @@ class Branch(PipelineStep):
     _: KW_ONLY
     condition: ConditionLike
     default_branch: Annotated[BodyLike, Option("body", scope="default", fits=anything)] | None = None
-    """Runs where no branch has the name."""
+    """Runs if no branch has the name."""
     kind: str = field(default="conditional", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -204,22 +204,22 @@ class Loop(PipelineStep):
     _: KW_ONLY
     exit: ConditionLike | None = None
     max_loops: Annotated[int, Ge(1)] = 5
-    """How often the body runs at most."""
+    """The maximum number of times that the body runs."""
     completion_signal: str | None = None
     """The string in a reply that ends the loop, such as <promise>COMPLETE</promise>."""
     on_max_loops: OnMaxLoops = "fail"
-    """If the condition was never true: `fail` fails the step, `accept` takes the last value."""
+    """If the condition was never true, `fail` fails the step and `accept` uses the last value."""
     init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
     """Runs once, before the first time."""
     state: Annotated[tuple[StateUpdate, ...], _STATE] = ()
     next_input: Annotated[str, Option("special", "a template")] = "auto"
     output: Annotated[InputLike, Option("special", fits=anything)] | None = None
     initial_input_mapper: FunctionLike | None = None
-    """A function that makes the input of the first iteration."""
+    """A function that returns the input of the first iteration."""
     iteration_input_mapper: FunctionLike | None = None
-    """A function that makes the input of the next iteration."""
+    """A function that returns the input of the next iteration."""
     loop_output_mapper: FunctionLike | None = None
-    """A function that makes the value of the loop."""
+    """A function that returns the value of the loop."""
     kind: str = field(default="loop", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -260,7 +260,7 @@ class Loop(PipelineStep):
 
     @property
     def after_body(self) -> Mapping[str, tuple[Read, ...]]:
-        """What its expressions and templates refer to after the body has run, by key."""
+        """The references of its expressions and templates after the body has run, by key."""
         inputs: dict[str, list[Input | None]] = {
             "next_input": [self._following],
             "output": [self._made],
@@ -434,7 +434,7 @@ class Import(TakesInput):
     input_to: InputTo = "initial_prompt"
     """Where the input goes: to the first step, into the context (`import_artifacts`), or both."""
     inherit_context: bool = False
-    """Give it a copy of the context."""
+    """Pass it a copy of the context."""
     outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
     on_failure: OnFailure = "abort"
     """`abort` fails the step, `skip` continues with its input, `continue_with_default` with `default`."""
@@ -622,7 +622,7 @@ class Cached(PipelineStep):
 
     @property
     def wants_mapping(self) -> bool:
-        """The step's demands on its input."""
+        """The step's requirements for its input."""
         return self.step.wants_mapping
 
     async def run(self, context: StepContext) -> Settlement[Any]:

@@ -1,7 +1,7 @@
 """One run of one pipeline: the only place where steps start, at any depth, and where their events are emitted.
 
-With what surrounds each step while it runs: the key of its side effects, the limits on its usage, and the record of a
-durable run.
+Also contains the environment of each running step: the key for its side effects, the limits on its usage, and the
+record of a durable run.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Budget:
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
     def refusal(self, *, within: bool = False) -> str | None:
-        """Why no further call may be made, or None. `within`: the call cannot wait for open calls."""
+        """The reason why no further call may be made, or None. `within`: the call cannot wait for open calls."""
         spent, limits = self.spent, self.limits
         requests = spent.requests + self.open if within else spent.requests
         if limits.max_requests is not None and requests >= limits.max_requests:
@@ -409,10 +409,11 @@ class Execution:
             return settlement
         ended = await self._step(step.fallback, frame, self.ledger.free_name(f"{slot.name}/fallback"))
         if ended.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
-            if not _failed(step, settlement):  # its text is all there is, and the step answers for that
+            if not _failed(step, settlement):  # the text is the only result, and the step accepts it
                 self.ledger.excuse(ended.name, slot.name)
             return self._written(step, settlement, frame, slot)
-        slot.input_trust = ended.input_trust or Trust.CLEAN  # what the step itself has read is not in this value
+        # the value does not depend on the inputs of the failed step
+        slot.input_trust = ended.input_trust or Trust.CLEAN
         rejected, outcome = rejection_of(settlement.outcome), ended.outcome
         ending = rejected.headline() if rejected is not None else settlement.outcome and settlement.outcome.kind
         replaced = Settlement(
@@ -511,7 +512,7 @@ class Execution:
         writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
         if not writes:
             return settlement
-        if self.recording is not None:  # what comes back after a crash must be what was there before it
+        if self.recording is not None:  # the value restored after a crash must equal the one before it
             writes = [(path, as_given(as_saved(value, f"step {slot.name!r}"))) for path, value in writes]
         own = settlement.outcome.trust if isinstance(settlement.outcome, (Accepted, Degraded)) else Trust.CLEAN
         worth = own if step.kind == "hitl" else Trust.lowest([own, slot.input_trust])

@@ -66,7 +66,7 @@ class FanOut:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(calls))):
                     ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
-        except BaseExceptionGroup as several:  # one for all of them: the steps themselves have settled by now
+        except BaseExceptionGroup as several:  # one exception for all of them: the steps themselves have settled
             raise min(several.exceptions, key=lambda raised: isinstance(raised, Exception)) from None
         if ended._stopped is not None and ended.first_failed is None:
             raise asyncio.CancelledError(ended._stopped)  # a task group does not report a task cancelled from within
@@ -157,7 +157,7 @@ def _conflict(first: str, one: Write, second: str, other: Write) -> str:
 
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
-    """The trust of a value made from theirs: the lowest of them."""
+    """The trust of a value made from these: the lowest of them."""
     return Trust.lowest(
         body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
     )
@@ -245,9 +245,9 @@ class Parallel(TakesInput):
     """Steps by the name of the branch."""
     _: KW_ONLY
     merge_strategy: MergeStrategy = "error_on_conflict"
-    """What happens when two write different values to one place of the context."""
+    """What happens if two branches write different values to one place in the context."""
     on_branch_failure: OnBranchFailure = "propagate"
-    """`propagate` fails the step, `ignore` goes on as long as one branch succeeds."""
+    """`propagate` fails the step, `ignore` continues as long as one branch succeeds."""
     context_include_keys: Sequence[str] | None = None
     """The only keys of the context that the branches see."""
     field_mapping: Annotated[Mapping[str, Sequence[str]], _FIELD_MAPPING] | None = None
@@ -255,10 +255,10 @@ class Parallel(TakesInput):
     ignore_branch_names: bool = False
     """With `updates_context`: merge the values of the branches instead of {branch: value}."""
     reduce: Annotated[Callable[..., Any] | str, function_option("reducer")] | None = None
-    """Makes one value of all: keys, values, union, concat, first, last, majority_vote, or a function."""
+    """Combines the values into one: keys, values, union, concat, first, last, majority_vote, or a function."""
     input: InputLike = PREVIOUS
     max_concurrency: Annotated[int, Ge(1)] | None = None
-    """How many run at the same time."""
+    """The maximum number that run at the same time."""
     kind: str = field(default="parallel", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -287,7 +287,7 @@ class Parallel(TakesInput):
         return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
 
     def prepare(self) -> None:
-        """Import what `reduce` names. Raises `UsageError`."""
+        """Import the function that `reduce` names. Raises `UsageError`."""
         super().prepare()
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
             resolved(self.reduce, step=self.name)
@@ -414,7 +414,7 @@ class Map(PipelineStep):
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """Where the list is."""
+        """The template of the list."""
         return (self._items,)
 
     @property

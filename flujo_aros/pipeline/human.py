@@ -1,5 +1,6 @@
-"""What a person decides: `Human`, a step that asks and waits for the answer, and the tool calls of an agent that wait
-for an approval or a result. The answer comes in this process or in a later one.
+"""Decisions of a person: `Human`, a step that asks and waits for the answer, and tool calls that wait for approval.
+
+The answer may come in this process or in a later one.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Human(PipelineStep):
     """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` continues it with the
     answer.
 
-    `message` is a template. `input_schema` is what the answer must satisfy: a JSON Schema, a pydantic model or any
-    type; without one every answer is accepted unchanged. A string is parsed as JSON unless the schema expects a string.
-    If an answer does not fit, or one of the `checks` rejects it, the run stays paused, and the message lists the
-    errors. Without a message, the previous value is shown.
+    `message` is a template. `input_schema` is the contract of the answer: a JSON Schema, a pydantic model or any type;
+    without one every answer is accepted unchanged. A string is parsed as JSON unless the schema expects a string. If an
+    answer does not fit, or one of the `checks` rejects it, the run stays paused, and the message lists the errors.
+    Without a message, the previous value is shown.
 
     >>> Human("approve", "Send {{ previous_step }}?", input_schema={"enum": ["yes", "no"]}).kind
     'hitl'
@@ -91,7 +92,7 @@ class Human(PipelineStep):
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
-    """A person's answer as a value, or why it is rejected. A string is parsed unless the contract expects a string."""
+    """A person's answer as a value, or the rejection. A string is parsed unless the contract expects a string."""
     if contract is None:
         return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
     verdict = contract.validate(answer)
@@ -192,8 +193,9 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
 
 
 def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
-    """A person's decision on the calls, or why it is rejected. An approval takes a few words and no others, since what
-    sounds like one may not be one.
+    """A person's decision on the calls, or the rejection.
+
+    An approval must be one of a few words, since other words may only sound like one.
     """
     *short, full = schema.get("anyOf", (schema,))
     if not short or is_dict(answer) or (isinstance(answer, str) and "{" in answer):

@@ -55,7 +55,7 @@ class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
     `input_schema` is the JSON Schema that the answer must satisfy, `deferred` is the state that the step needs to
-    continue, `refused` says that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
+    continue, `refused` means that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
     `Settlement`.
     """
 
@@ -414,6 +414,6 @@ def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinish
 
 
 def emit_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
-    """Emit what a step reports besides its value, if there are observers."""
+    """Emit the data that a step reports besides its value, if there are observers."""
     if is_heard():
         emit(StepNoted(note=note, data=data()))

@@ -1,7 +1,7 @@
-"""Steps and pipelines: the protocol of all kinds of step, their common options, and a step's view of a run.
+"""Steps and pipelines: the base class of all kinds of step, their common options, and a step's view of a run.
 
-One definition in one file: a `Pipeline` has steps, a step runs with a `StepContext`, and that runs the pipelines inside
-the step.
+The definitions depend on each other: a `Pipeline` has steps, a step runs with a `StepContext`, and a `StepContext` runs
+the pipelines inside the step.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ _LIMITS: Final = Option("special", "StepLimits", "use `StepLimits(max_requests=3
 
 @dataclass(frozen=True)
 class PipelineStep(Generic[T_co]):
-    """A step of any kind: the options that every kind has, and what a pipeline asks of it.
+    """A step of any kind: the options that every kind has, and the methods that a pipeline calls.
 
     `on_degraded`: "accept" treats text in place of a value as success, "fail" as failure; otherwise the run continues
     with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step has
@@ -494,7 +494,7 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
     before = {*outer}
     for index, step in enumerate(steps):
         for body in step.bodies.values():
-            if body.body:  # any other pipeline has been checked, and does not see the steps around it
+            if body.body:  # any other pipeline has already been checked, and does not see the outer steps
                 yield from (replace(inner, index=index, key="body") for inner in _all_errors(body.steps, before))
         if step.fallback is not None:
             inside = _all_errors([step.fallback], before)

@@ -1,6 +1,6 @@
 """Finds the modules that a pipeline names, without importing anything.
 
-What is installed, and whatever else is on Python's path, always comes first. A module next to a blueprint is used only
+Installed modules, and everything else on Python's path, always come first. A module next to a blueprint is used only
 if the user has named its file or its folder, and a name that exists in both places is rejected: a downloaded folder
 cannot replace an intended module.
 """
@@ -71,7 +71,7 @@ def allowed_name(allowed: str) -> str:
 
 
 def is_allowed(module: str, allow: Sequence[str]) -> bool:
-    """Whether the entries of `allow` let this module be imported: they name it, a package that holds it, or `*`.
+    """Whether the entries of `allow` permit importing this module: they name it, a package that contains it, or `*`.
 
     >>> is_allowed("shop.steps", ["shop"]), is_allowed("shopping", ["shop"])
     (True, False)
@@ -126,8 +126,8 @@ def module_file(module: str, folders: Sequence[str] | None = None) -> str | None
     """The file that importing this module would run, or the folder of a namespace package; None if there is no such
     module.
 
-    Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders` only these are looked
-    through. Nothing is imported, not even the package that a module is part of.
+    Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders`, only these are searched.
+    Nothing is imported, not even the package that a module is part of.
 
     >>> module_file("sys"), module_file("no_such_package.steps")
     ('built-in', None)
@@ -196,7 +196,7 @@ def _both(name: str, here: str, other: str) -> str:
 
 
 FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
-"""A function, or where to import it from: "package.module:name"."""
+"""A function, or its import path: "package.module:name"."""
 
 
 def imported(reference: str, *, step: str, key: str | None = None) -> object:
@@ -234,7 +234,7 @@ def _instead(found: object) -> str:
 
 
 def _where(error: ImportError) -> str:
-    """Where a missing module may be."""
+    """Advice on finding a missing module."""
     return (
         "; install it, or name its folder with --path (in Python: sys.path)"
         if isinstance(error, ModuleNotFoundError)

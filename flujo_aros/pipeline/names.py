@@ -84,8 +84,10 @@ class Where:
 
 
 class Source:
-    """What templates and conditions have in common: they are compared by their text, they know every reference to a
-    name, and the errors about them begin with `where`."""
+    """The base class of templates and conditions: compared by their text, with every reference to a name.
+
+    Errors about them begin with `where`.
+    """
 
     reads: tuple[Read, ...] = ()
 

@@ -44,7 +44,7 @@ Form: TypeAlias = Literal[
     "special",
     "hidden",
 ]
-"""How a blueprint writes an option: as a plain value, or as steps, a reference, a template, a JSON Schema.
+"""The form of an option in a blueprint: a plain value, or steps, a reference, a template, a JSON Schema.
 
 `operations`: steps, or short context operations. `kinds`: kinds of events, or a function. `special`: the kind has its
 own loader; `hidden`: not available in blueprints.
@@ -55,7 +55,7 @@ _MOST_SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the type of an option cannot express: its form in a blueprint, and its description in errors.
+    """Properties of an option that its type cannot express: its form in a blueprint, and its description in errors.
 
     `fits` replaces the check of the type; `hint` shows how to write a valid value. Used in `Annotated`.
     """
@@ -142,7 +142,7 @@ def known_options(cls: _C) -> _C:
 
     cast("Any", cls).__init__ = init
     params: Any = getattr(cls, "__dataclass_params__", None)
-    if params is not None and params.repr:  # the one of @dataclass also shows the defaults
+    if params is not None and params.repr:  # the __repr__ of @dataclass also shows defaults
         cast("Any", cls).__repr__ = _short
     _checked.add(cls)
     return cls

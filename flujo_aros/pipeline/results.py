@@ -48,7 +48,7 @@ class StepStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How a run ended. Only `completed` can be trusted without a closer look."""
+    """How a run ended. Only the output of a `completed` run can be trusted without further checks."""
 
     COMPLETED = "completed"
     DEGRADED = "degraded"
@@ -109,7 +109,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def counts_against(self) -> bool:
-        """Whether the way this step ended keeps the run from completing."""
+        """Whether the status of this step keeps the run from completing."""
         return not self.ok and self.excused_by is None
 
     @property
@@ -140,7 +140,7 @@ class StepResult(Generic[T_co]):
 
     @property
     def reason(self) -> str | None:
-        """Why there is no value, as a `Reason` string; None if there is one or the step raised."""
+        """The reason why there is no value, as a `Reason` string; None if there is one or the step raised."""
         rejected = rejection_of(self.outcome)
         return None if rejected is None else rejected.reason.value
 
@@ -205,7 +205,7 @@ class RecordedUsage(Strict):
 
     @property
     def usage(self) -> Usage:
-        """As the record that can be summed."""
+        """The same as a `Usage`, which can be summed."""
         return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
 
 
@@ -281,7 +281,7 @@ class RecordedWork(RecordedUsage):
 
     @property
     def work(self) -> Work:
-        """In the form that its slot uses."""
+        """The same in the form that its slot uses."""
         return Work(self.usage, self.seconds)
 
 
@@ -623,7 +623,7 @@ def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
 
 
 def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
-    """Why there is no value, of a rejected or degraded outcome; None for any other."""
+    """The reason why a rejected or degraded outcome has no value; None for any other."""
     if isinstance(outcome, Degraded):
         return outcome.because
     return outcome if isinstance(outcome, Rejected) else None

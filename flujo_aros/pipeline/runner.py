@@ -59,8 +59,10 @@ class StreamEvent:
 
 
 class EventChannel:
-    """Takes events from a run and passes them to one consumer. It buffers at most `size` chunks of replies and step
-    starts; further ones have to wait. The end of a step never waits, so that a run can always settle.
+    """Takes events from a run and passes them to one consumer.
+
+    It buffers at most `size` chunks of replies and step starts; further ones have to wait. The end of a step never
+    waits, so that a run can always settle.
     """
 
     def __init__(self, size: int) -> None:
@@ -454,7 +456,7 @@ class Runner(Generic[T_co]):
             check_local(self._local_models)
 
     def _source(self) -> AbstractAsyncContextManager[ModelSource | None]:
-        """The source of the models of one run: the one that was given, or the local models, which end with the run."""
+        """The source of the models of one run: the caller's, or the local models, which stop with the run."""
         if self.models is not None or not self._local_models:
             return nullcontext(self.models)
         from flujo_aros.host.local import LocalModels  # here: only a run that needs a local model needs its engine

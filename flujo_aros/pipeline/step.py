@@ -2,7 +2,7 @@
 defaults.
 
 `Processing` is the block of options for a reply: its schema, the allowed repairs, and the ladder. `effective` computes
-what they amount to, once, for the runner, the linter and `aros plan`.
+the resulting options once, for the runner, the linter and `aros plan`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from flujo_aros.spelling import nearest
 if TYPE_CHECKING:
     from flujo_aros.host import AbstractAgent, AgentRun, CallsDeferred, Prompt, StageRecord
 else:
-    AbstractAgent = Mapping  # `_AGENT` says what fits; the type alone would import pydantic-ai for every blueprint
+    AbstractAgent = Mapping  # `_AGENT` is the check; the type itself would import pydantic-ai for every blueprint
 
 Enforcement: TypeAlias = Literal["off", "validate", "repair", "validate+repair"]
 StructuredOutput: TypeAlias = Literal["off", "auto", "openai_json", "outlines", "xgrammar"]
@@ -94,7 +94,7 @@ _NATIVE: Final = ("openai_json", "outlines", "xgrammar")
 @known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
-    """How far a reply may be changed to fit the schema.
+    """Limits on changes to a reply that make it fit the schema.
 
     `tolerant_level`: 0 allows only changes of the wrapping (risk LOSSLESS), 1 also unambiguous conversions (INFERRED,
     the default), 2 also truncation and rounding (LOSSY). `allow` lists the allowed conversions of strings by type
@@ -106,7 +106,7 @@ class Coercion:
     max_unescape_depth: int | None = None
     """Has no effect."""
     anyof_strategy: Literal["first-pass"] | None = None
-    """The first alternative that fits is taken."""
+    """The first alternative that fits is used."""
     allow: dict[str, list[str]] | None = None
     """The only string conversions to allow, by type: {integer: [str->int]}."""
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -155,14 +155,14 @@ class Processing:
     """
 
     structured_output: StructuredOutput = "auto"
-    """How a schema is requested: `auto` uses the provider's own mode where it has one, `off` only instructs. The others
-    mean the provider's own mode."""
+    """How a schema is requested: `auto` uses the provider's mode if it has one, `off` only instructs. The others
+    mean the provider's mode."""
     schema: Annotated[dict[str, Any], Option(words="a JSON Schema, which is a mapping")] | None = None
     """A JSON Schema for the value. Default: that of the agent."""
     enforcement: Enforcement = "repair"
     """`repair` validates and runs the ladder; `validate` makes no further call; `off` checks nothing."""
     aop: Aop | None = None
-    """flujo's word for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default."""
+    """flujo's name for `risk`: `off` is lossless, `minimal` converts no strings, `full` is the default."""
     coercion: Annotated[Coercion, _COERCION] = field(default_factory=Coercion)
     """Which string conversions are allowed."""
     enforce_grammar: bool = False
@@ -279,7 +279,7 @@ def _is_names(value: object) -> bool:
 
 
 NO_PROCESSING: Final = Processing()
-"""The block of a step that says nothing."""
+"""The block of a step without options."""
 
 
 SchemaSource: TypeAlias = Literal["contract", "processing", "agent"]
@@ -296,11 +296,11 @@ _WORDS_ONLY = {"type", "title", "description"}
 class Facts:
     """The effective options of an agent step after all defaults.
 
-    `contract` is what its reply must satisfy; None: any text. `schema_source` says where
-    the schema in force was written, and `promoted` means that only the agent has it, so the step enforces a schema that
-    it does not mention. `mode` is how the output is requested; "own" means that the step's agent is built in Python and
-    decides that. `mergeable`: whether the value is a mapping, or None if unknown. `type_name` is the
-    `package.module:Type` that a schema names and that is not yet imported.
+    `contract` is the contract of its reply; None means any text. `schema_source` says where the effective schema was
+    written, and `promoted` means that only the agent has it, so the step enforces a schema that it does not mention.
+    `mode` is how the output is requested; "own" means that the step's agent is built in Python and decides that.
+    `mergeable`: whether the value is a mapping, or None if unknown. `type_name` is the `package.module:Type` that a
+    schema names and that is not yet imported.
     """
 
     agent: Any
@@ -422,11 +422,11 @@ def _like(step: Step) -> tuple[Any, SchemaSource | None]:
 
 
 _ABOUT_PROMPT: Final = ("reasoning_precheck", "structured_output", "enforce_grammar")
-"""What does not concern the reading of a reply, and belongs to an agent of one's own."""
+"""Options that do not concern the reading of a reply, and belong to an agent built by the user."""
 
 
 def _governs_output(processing: Processing) -> bool:
-    """Whether a step says how replies are read or recovered, so that the output type of its agent is its contract."""
+    """Whether a step has options for reading or recovery, so that the output type of its agent is its contract."""
     return processing != NO_PROCESSING and any(
         getattr(processing, each.name) != getattr(NO_PROCESSING, each.name)
         for each in fields(processing)
@@ -684,7 +684,7 @@ class Step(TakesInput[T_co]):
         default_factory=dict[str, Any], kw_only=True
     )
     max_iterations: Annotated[int, Ge(1)] = field(default=1, kw_only=True)
-    """How often the agent is called until its reply contains the `completion_signal`."""
+    """The maximum number of times that the agent is called until its reply contains the `completion_signal`."""
     completion_signal: str | None = field(default=None, kw_only=True)
     """The string that ends the iterations, such as <promise>COMPLETE</promise>."""
     use_history: bool = field(default=False, kw_only=True)
@@ -735,7 +735,7 @@ class Step(TakesInput[T_co]):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether the contract wants an object."""
+        """Whether the contract expects an object."""
         return self.facts.mergeable
 
     def prepare(self) -> None:
@@ -785,7 +785,7 @@ class Step(TakesInput[T_co]):
         begun = 0 if context.deferred is None else context.deferred.iteration
         for turn in range(begun, self.max_iterations):
             if turn and context.live is not None:
-                await context.live(TextReplaced(text=""))  # what was shown is not final
+                await context.live(TextReplaced(text=""))  # the text shown so far is not final
             run = await self._ask(text, context, (), turn)  # a reply that is not final is not validated
             calls, stages = calls + run.calls, (*stages, *run.stages)
             said = run.outcome.text

@@ -177,7 +177,7 @@ def _optional(value: Any) -> Any:
 
 
 def _each(values: Any) -> Any:
-    """What `{{#each}}` iterates over: a list, the values of an object, or nothing for a missing value."""
+    """The elements for `{{#each}}`: those of a list, the values of an object, or none for a missing value."""
     if values is None or isinstance(values, Undefined):
         return ()
     if isinstance(values, Mapping):
@@ -264,7 +264,7 @@ ENVIRONMENT: Final = _environment()
 
 _Reaching: TypeAlias = nodes.Getattr | nodes.Getitem
 
-# Linear: what follows a tag is taken up to the next brace at once, and trimmed afterwards.
+# Linear: the text after a tag is consumed up to the next brace at once, and trimmed afterwards.
 _FORM: Final = re.compile(
     r"\{\{-?\s*(?:#(?P<opens>if|unless|each)\s(?P<what>[^{}]*)|/(?P<ends>if|unless|each)\s*-?|(?P<other>else)\s*-?)\}\}"
 )
@@ -636,7 +636,7 @@ def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
 _READING_ON: Final = re.compile(r" at \d+$")
 
 
-# What a template may do, checked on the syntax tree before anything runs
+# The permitted parts of a template, checked on the syntax tree before anything runs
 
 
 _ALLOWED: Final = (

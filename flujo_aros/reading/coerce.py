@@ -226,9 +226,8 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            schema_frame = any(
-                member.key == "properties" for member in members
-            )  # its contents may be data all the same
+            # its contents may be data all the same
+            schema_frame = any(member.key == "properties" for member in members)
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
                 words = "the value is a tool call or an envelope whose content does not fit the contract"
                 return self._issue(path, "ambiguous", words, node)
@@ -826,9 +825,8 @@ class Coercion:
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
             start, end = (0, len(self.text)) if node is None else (node.start, node.end)
-            self._edit(
-                "cleaned", Risk.LOSSY, start, end, message, path
-            )  # a model is not asked again about optional fields
+            # the model is not asked again about optional fields
+            self._edit("cleaned", Risk.LOSSY, start, end, message, path)
             return plain(node) if node is not None else None
         if len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))

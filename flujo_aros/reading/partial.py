@@ -586,9 +586,8 @@ class JsonPreview:
             return Part(node.value, final=False)
         if coercion.edits and value is None:  # an event leaves out optional parts
             return Part(value, final=False)
-        filled = is_dict(value) or (
-            is_list(value) and any(map(is_dict, value))
-        )  # JSON in a string, which gets defaults
+        # JSON in a string, which gets defaults
+        filled = is_dict(value) or (is_list(value) and any(map(is_dict, value)))
         decimal = isinstance(value, str) and shape.allows("number")  # possibly a `Decimal`
         unsure = self.rules.typed and (filled or decimal)
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))

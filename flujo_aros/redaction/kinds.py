@@ -52,7 +52,7 @@ _KEYS: Final[Mapping[str, str]] = {
         r"|[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{0,600}(?:\.[A-Za-z0-9_-]{8,}){3}|[A-Za-z0-9_-]{13,}\Z)"
     ),
 }
-"""How the well-known keys begin and continue."""
+"""The prefixes of well-known keys, and the characters that may follow."""
 
 
 @cache
@@ -82,7 +82,7 @@ _OTHERS: Final = (
     ),
     # The same, cut before the `@`; digits alone are a port.
     ("://", rf"{_SCHEME}[^\s/:@\"'<>]{{1,200}}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{{1,200}})\Z"),
-    # The path of a webhook is all that is needed to post to it.
+    # Anyone who knows the path of a webhook can post to it.
     ("://hooks.slack.com/", r"://hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/-]{12,})"),
     ("/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]{12,})"),
     # The signature of a URL grants access to its target.
@@ -102,7 +102,7 @@ _PARTS: Final = re.compile(r"\\+[nrt]|[\s;=]+|-----[A-Z0-9 ]*(?:-----)?")
 
 
 def find_by_form(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of what is secret by its form, in any order.
+    """The spans of text that is secret by its form, in any order.
 
     >>> text = "Use AKIAIOSFODNN7EXAMPLE for the order 4711-0815."
     >>> [text[start:end] for start, end in find_by_form(text)]
@@ -181,11 +181,11 @@ _STRONG: Final = (
 _WEAK: Final = ("token", "key", r"auth(?:orization)?", "jwt", "sid", "cookie", "login", r"pin(?:[ _-]code)?", "otp")
 """Names that often have another meaning."""
 _IN_SENTENCES: Final = ("token", "pin")
-"""Those of them that a sentence gives a value to: `the token is …`."""
+"""Those names that can have a value in a sentence: `the token is …`."""
 _NUMBERED: Final = r"(?:[_-]?(?:key|value|id|text|\d{1,3}))?"
 
 _BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
-"""What ends a word inside a JSON string."""
+"""Characters that end a word inside a JSON string."""
 _TAIL: Final = re.compile(r"[^\W\d_]*(?:\\[\s\S]*)?")
 _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
@@ -197,7 +197,7 @@ _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|cred
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
 """Shell names for the current directory. They are not passwords, and hiding them would hide every path."""
 _SCHEMES: Final = ("bearer", "basic", "token")
-"""What precedes the secret in a header."""
+"""Words that precede the secret in a header."""
 _DATE: Final = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt][\d:.+Zz-]*)?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d\d?:\d\d(?::\d\d)?")
 _SHORTEST: Final = 4
 _SHORTEST_VARIABLE: Final = 8
@@ -363,7 +363,7 @@ def _is_listing(value: object) -> TypeGuard[Iterable[object]]:
 
 def _among(value: object) -> Iterator[str]:
     pending: list[tuple[str, object, int]] = [("", value, 0)]
-    listed: deque[tuple[str, object, int]] = deque()  # last of all: a long list may contain more than is searched
+    listed: deque[tuple[str, object, int]] = deque()  # last, because a long list may contain more than is searched
     for _ in range(_MOST):
         if not (pending or listed):
             return

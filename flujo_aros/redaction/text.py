@@ -12,13 +12,13 @@ from typing import Final
 from flujo_aros.json_data import SUSPECT_ESCAPE, literal_escapes, unescape
 
 CUT: Final = 16
-"""At least this many characters of a value count at the end of a text, which may end in the middle of one."""
+"""The minimum length of a prefix at the end of a text, which may end in the middle of a value."""
 SHORT: Final = 6
-"""A shorter value counts only as a separate word."""
+"""Values shorter than this count only as separate words."""
 _BOUND: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
 _PIECE: Final = 1_000
 _FEW: Final = 16
-"""Up to this many values are searched one by one, which is faster."""
+"""The number of values up to which searching them one by one is faster."""
 _BEGINS: Final = re.compile(rf"{_BOUND}(?=[\s\S])")
 _ENDS: Final = re.compile(r"(?![A-Za-z0-9])")
 
@@ -98,7 +98,7 @@ def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
 
 
 def _common(value: str, text: str, at: int) -> int:
-    """How many characters of a value the text contains at a position."""
+    """The number of characters of a value that the text contains at a position."""
     least, most = 0, len(value)
     while least < most:
         half = (least + most + 1) // 2

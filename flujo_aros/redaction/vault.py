@@ -33,7 +33,7 @@ class Vault:
     `labelled`: values that the text itself calls a password, a key or a token are secret wherever they occur.
 
     A label represents the value of a secret, however it is written: escaped inside a JSON string, and as it is
-    elsewhere, both in the text and in the reply. In capitals or small letters throughout, it is a secret as well.
+    elsewhere, both in the text and in the reply. The same value entirely in upper or lower case is also a secret.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -167,8 +167,9 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cases(value: str) -> Iterator[str]:
-    """A value as it is, and in capitals or without any, as a template's filter may write it. A short value is a word
-    that means something else in another case.
+    """A value as it is, and in upper and lower case, as a template's filter may write it.
+
+    A short value only as it is, since it may be an ordinary word in another case.
     """
     yield value
     if len(value) >= SHORT:

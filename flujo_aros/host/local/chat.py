@@ -25,11 +25,11 @@ from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.host.local.engine import LocalServer, ServerFacts
 
-READ_TIMEOUT = 3600.0  # a large model on one core may take long; the step's own timeout is the one to set
+READ_TIMEOUT = 3600.0  # a large model on one core may take long; limit it with the step's own timeout
 
 
 def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
-    """What the server supports: grammars always, tools only if the model's chat template does."""
+    """The server's capabilities: grammars always, tools only if the model's chat template supports them."""
     return OpenAIModelProfile(
         supports_tools=facts.tools,
         supports_json_schema_output=True,
@@ -81,7 +81,7 @@ class LocalChatModel(OpenAIChatModel):
     def prepare_request(
         self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> tuple[ModelSettings | None, ModelRequestParameters]:
-        """As in the base class, but raises an error for tools that the model would never see."""
+        """Like the base class, but raises an error for tools that the model would never see."""
         if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
             raise UserError(
                 f"The chat template of the local model {self.model_name} has no place for tools: "
@@ -140,7 +140,7 @@ class LocalChatModel(OpenAIChatModel):
             return error
         rejection = ModelHTTPError.for_category(
             category,
-            status_code=400,  # llama.cpp says 500 for some of them, which asking again would not help
+            status_code=400,  # llama.cpp answers some of them with 500, but asking again would not help
             model_name=self.model_name,
             body={**body, "message": plain},
             headers=error.headers,

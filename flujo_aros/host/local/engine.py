@@ -27,18 +27,18 @@ SERVER_FILE = Path(__file__).with_name("server.py")
 
 
 class LocalSettings(BaseSettings):
-    """How local models are served. Read from `AROS_LOCAL_THREADS`, `AROS_LOCAL_CONTEXT` and so on."""
+    """Settings for serving local models, from `AROS_LOCAL_THREADS`, `AROS_LOCAL_CONTEXT` and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AROS_LOCAL_", frozen=True, extra="ignore")
 
     threads: int | None = Field(default=None, ge=1, le=512)
     """Compute threads; by default half the cores available to this process, at least 1 and at most 8."""
     context: int = Field(default=4096, ge=256)
-    """How many tokens a prompt and its reply may have together."""
+    """The maximum number of tokens of a prompt and its reply together."""
     port: int = Field(default=0, ge=0, le=65535)
     """The loopback port; 0 lets the system choose a free one."""
     start_timeout: float = Field(default=120.0, gt=0)
-    """How many seconds loading the weights may take."""
+    """The maximum time for loading the weights, in seconds."""
 
     @property
     def computing_threads(self) -> int:
@@ -57,7 +57,7 @@ def read_settings() -> LocalSettings:
 
 
 class ServerFacts(NamedTuple):
-    """What a running server reports: its address, its context size, whether its template supports tools."""
+    """The report of a running server: its address, its context size, and whether its template supports tools."""
 
     url: str
     context: int

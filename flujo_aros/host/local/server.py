@@ -67,7 +67,7 @@ def _append_to_log() -> None:
 def _exit_at_end_of(lifeline: BinaryIO) -> None:
     while lifeline.read(1):
         pass
-    os._exit(0)  # the server keeps nothing that would have to be saved
+    os._exit(0)  # the server has no state to save
 
 
 def _start(order: dict[str, Any]) -> Any:
@@ -83,7 +83,7 @@ def _start(order: dict[str, Any]) -> Any:
     params.n_threads_http = HTTP_THREADS
     params.n_ctx = order["context"]
     params.n_parallel = 1  # one slot, so that a request has the whole context; others wait for their turn
-    params.fit_params = False  # never another context size than the requested one
+    params.fit_params = False  # never a context size other than the requested one
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.ui = False
     params.endpoint_slots = False

@@ -67,14 +67,14 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
 
 
 def _never(source: str) -> str | None:
-    """Why an expression can never be true; None if it can, or if there is none."""
+    """The reason why an expression can never be true; None if it can, or if there is none."""
     try:
         condition = Condition(source)
         roots = {read.root for read in condition.reads}
         if roots:
             return "reads only `input`, which no iteration changes" if roots == {"input"} else None
         return None if condition.evaluate({}) else "is never true"
-    except TemplateError:  # the loader and the runner speak of it
+    except TemplateError:  # reported by the loader and the runner
         return None
 
 
@@ -89,7 +89,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
     ## Why is this bad
 
-    Steps in such a branch never run, although they seem to. A value without a branch fails the step.
+    Steps in such a branch look as if they could run, but never do. A value without a branch fails the step.
 
     ## Example
 
@@ -115,7 +115,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
     ## Fix safety
 
-    There is no fix: only you know which branch is meant for what.
+    There is no fix: only you know the purpose of each branch.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
 
 
 def why_unreachable(ladder: Ladder, index: int) -> str | None:
-    """Why a stage can never run, whatever the reason of the rejection; None if it can."""
+    """The reason why a stage can never run, whatever the reason of the rejection; None if it can."""
     stage = ladder.stages[index]
     whys = {_why(ladder, index, reason) for reason in Reason if reason in stage.answers}
     return None if None in whys or not whys else min(why for why in whys if why is not None)
@@ -172,9 +172,9 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
 
     ## Why is this bad
 
-    A degraded step passes on the text of the model, which has no keys. So the next step fails, and the run names it
+    A degraded step passes on the text of the model, which has no keys. So the next step fails, and the run blames it
     instead of the step whose reply could not be used. If the next step reads `previous_step.text`, the text is wrapped
-    for it.
+    accordingly.
 
     ## Example
 
@@ -202,7 +202,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
 
     ## Fix safety
 
-    There is no fix: whether the text is good enough is yours to say.
+    There is no fix: only you know whether the text is good enough.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -236,14 +236,15 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
 def _may_degrade(step: Step, known: Facts) -> bool:
     if known.ladder is None or not any(stage.stage == "degrade" for stage in known.ladder.stages):
         return False
-    if step.fallback is not None:  # which runs instead, unless the text is as good
+    if step.fallback is not None:  # which runs instead, unless text is accepted
         return step.on_degraded == "accept"
     return step.on_degraded != "fail"
 
 
 def _receiver(outline: Outline, located: Located) -> tuple[Located | None, tuple[Read, ...]]:
-    """The step that gets the value as `previous_step`, and what it reads with it: the next step, or the loop whose
-    conditions see the last value of its body."""
+    """The step that gets the value as `previous_step`, and its references to it: the next step, or the loop whose
+    conditions see the last value of its body.
+    """
     following = outline.following(located)
     if following is not None:
         return following, tuple(entry_reads(following))

@@ -11,9 +11,10 @@ from flujo_aros.lint.rule import Rule, Subject
 
 
 class LoaderRule(Rule):
-    """A rule whose findings are problems that the loader reports. Whatever makes the loader refuse a blueprint is an
-    error, and so is a step that can never run. What another version may run, such as a skill of flujo, is a warning,
-    and so is anything that is ignored.
+    """A rule whose findings are problems that the loader reports.
+
+    Anything that prevents loading is an error, and so is a step that can never run. Anything that another version may
+    run, such as a skill of flujo, is a warning, and so is anything that is ignored.
     """
 
     about: ClassVar[Code]
@@ -190,7 +191,7 @@ class UnknownFilter(
 
     ## Why is this bad
 
-    The run is refused before it starts.
+    The run fails before it starts.
 
     ## Example
 
@@ -318,7 +319,7 @@ class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_n
     ## What it does
 
     Finds `uses` and `agent` that name no agent of the blueprint, no import, no built-in and no `package.module:name`.
-    An unsupported skill of flujo is a warning: such a blueprint loads, but its run is refused.
+    An unsupported skill of flujo is a warning: such a blueprint loads, but its run fails before it starts.
 
     ## Why is this bad
 
@@ -357,7 +358,7 @@ class StepWithoutAgent(LoaderRule, code="V-A1", about=Code.NO_AGENT, never_runs=
 
     ## Why is this bad
 
-    The run is refused before it starts.
+    The run fails before it starts.
 
     ## Example
 
@@ -417,8 +418,8 @@ class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_nam
 
     ## Why is this bad
 
-    A blueprint that cannot be loaded cannot be run. The linter uses the loader of the runner, so it misses none of its
-    errors.
+    A blueprint that cannot be loaded cannot be run. The linter uses the same loader as the runner, so it misses none of
+    its errors.
 
     ## Example
 

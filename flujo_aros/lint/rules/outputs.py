@@ -27,14 +27,14 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
     ## What it does
 
     Finds agent steps with a schema, of the step or of its agent, whose `processing` does not set `structured_output`.
-    The schema is still enforced, because the step takes it over from its agent: the fix, `structured_output: auto`,
-    only says so, and the step runs as before. It is a warning if `structured_output: off` or `enforcement: off` turns
-    it off.
+    The schema is still enforced, because the step inherits it from its agent: the fix, `structured_output: auto`, only
+    makes this explicit, and the step runs as before. It is a warning if `structured_output: off` or `enforcement: off`
+    turns it off.
 
     ## Why is this bad
 
     A reader of the step cannot see that its reply is structured, and a change of the agent silently changes the step. A
-    schema that is turned off promises a shape that nothing checks: whatever the model writes is passed on.
+    schema that is turned off promises a shape that nothing checks: any reply is passed on.
 
     ## Example
 
@@ -57,8 +57,8 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
     ## Fix safety
 
     Writing down the effective setting is safe; for a model that is not OpenAI's, the fix writes `auto`.
-    Turning on what was turned off changes what the step does, so that fix is unsafe; so is one in a
-    block that several steps share through an anchor.
+    Turning the schema on again changes the behaviour of the step, so that fix is unsafe; so is one in a block that
+    several steps share through an anchor.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -337,8 +337,8 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
     ## Why is this bad
 
     The value is validated here in any case, so nothing wrong gets through. But each invalid reply that the provider
-    could have prevented costs a repair call. A schema that is refused costs one call in each run, after which the model
-    is prompted with the schema instead.
+    could have prevented costs a repair call. A schema that is rejected costs one call in each run, after which the
+    model is prompted with the schema instead.
 
     ## Example
 
@@ -469,7 +469,7 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
 
     ## Why is this bad
 
-    A model that must pick one value picks one, even for an input that fits none of them. That is a silent guess.
+    A model that must pick a value does so even for an input that fits none of them. That is a silent guess.
 
     ## Example
 
@@ -592,7 +592,7 @@ class VerdictBeforeReasoning(Rule, code="V-O5", severity=Severity.INFO, fixable=
                 yield self.finding(message, key_span(properties, verdict), step=schema.step, fix=fix)
 
 
-# Words that this rule cannot judge: two branches that have one may well be apart.
+# Keywords that this rule cannot judge: two branches with one of them may be disjoint.
 _OPAQUE: Final = frozenset(
     ("pattern", "format", "not", "if", "allOf", "contains", "patternProperties", "dependentRequired")
 )
@@ -736,7 +736,7 @@ class NoSchemaMode(Rule, code="V-O7", severity=Severity.ERROR, fixable=Applicabi
 
     ## Why is this bad
 
-    The call is refused before it is made.
+    The call fails before it is made.
 
     ## Example
 

@@ -45,7 +45,7 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
 
     ## Why is this bad
 
-    The command line has no such model, so the run is refused before it starts. The name can be right only if a program
+    The command line has no such model, so the run fails before it starts. The name can be right only if a program
     provides its own local models (`Runner(…, models=…)`).
 
     ## Example
@@ -131,7 +131,7 @@ class SecretInBlueprint(Rule, code="V-X1", severity=Severity.ERROR):
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every string of the document."""
-        if Vault("").hide(subject.text) == subject.text:  # nothing anywhere: the usual case, found at once
+        if Vault("").hide(subject.text) == subject.text:  # the usual case: no secret anywhere
             return
         for node in subject.root.walk():
             if isinstance(node.value, str) and _has_secret(node.value):
@@ -165,8 +165,8 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
     Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
     condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; no later agent
     continues the conversation (`use_history`); and the value is not written to the context with `updates_context`,
-    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body provides the value of the whole, so it is
-    never unused. A callable may be called for its side effects, so for callables it is an info.
+    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body provides its value, so it is never unused. A
+    function may be called for its side effects, so for functions it is an info.
 
     ## Why is this bad
 
@@ -305,9 +305,9 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     ## Fix safety
 
     If the value is always a mapping (such as a union of objects), the fix writes `mergeable_output: true`, which is
-    safe. Otherwise it takes `updates_context` from the step and inserts a step that wraps the value under a key. Where
-    the value is known not to be a mapping the step could only fail, so that fix is safe; elsewhere later steps would
-    read another value in `previous_step`, and it is unsafe.
+    safe. Otherwise it removes `updates_context` from the step and inserts a step that wraps the value under a key. If
+    the value is known not to be a mapping, the step could only fail, so that fix is safe. In other cases later steps
+    would read a different value in `previous_step`, so it is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -476,7 +476,7 @@ def _touch(one: str, two: str) -> bool:
     return one == two or one.startswith(f"{two}.") or two.startswith(f"{one}.")
 
 
-# Words by which a template does without a value.
+# Words with which a template allows for a missing value.
 _OTHERWISE: Final = re.compile(r"\b(?:or|default|d|if|unless|is|optional)\b")
 
 

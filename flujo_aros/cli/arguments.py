@@ -9,18 +9,16 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from flujo_aros.blueprint.files import not_utf8
+from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
-from flujo_aros.evals.stop import Stop
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
@@ -59,12 +57,6 @@ def chosen_models(options: Models) -> dict[str, Any]:
 def _is_pair(model: str) -> bool:
     """Whether it is OLD=NEW: a URL may contain `=`, too."""
     return "=" in model.partition("@http")[0]
-
-
-def stop_of(options: Limits) -> Stop:
-    """The conditions that stop a batch."""
-    cost = None if options.max_cost is None else Decimal(str(options.max_cost))
-    return Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
 
 
 def per_minute(options: Limits) -> dict[str, PerMinute]:
@@ -135,7 +127,8 @@ def _text_or_content(source: str) -> Any:
     `@https://…` is the content at that URL.
     """
     if not source.startswith("@") or source.startswith("@@"):
-        if _names_file(source):
+        may_name_file = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
+        if may_name_file and Path(source).is_file():  # a word without a suffix is a text
             say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
         return given_input(source)
     from flujo_aros.host import content_at, content_file  # here: `aros --help` needs no model host
@@ -143,10 +136,8 @@ def _text_or_content(source: str) -> Any:
     if source.startswith(("@https://", "@http://")):
         found = content_at(source[1:])
         if found is None:
-            raise UsageError(
-                f"--input: {source[1:]} is not the URL of an image, audio, video or document: its path does not end in "
-                "a known suffix, such as .png or .pdf; download it first, and pass @FILE"
-            )
+            why = "its path does not end in a known suffix, such as .png or .pdf; download it first, and pass @FILE"
+            raise UsageError(f"--input: {source[1:]} is not the URL of an image, audio, video or document: {why}")
         return found
     try:
         content = content_file(Path(source[1:]))
@@ -156,12 +147,6 @@ def _text_or_content(source: str) -> Any:
 
 
 _MAX_FILE_NAME: Final = 255
-
-
-def _names_file(source: str) -> bool:
-    """Whether a text is the name of a file, so that `@` was probably forgotten. A word without a suffix is a text."""
-    named = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
-    return named and Path(source).is_file()
 
 
 def given_text(source: str, option: str = "--input") -> str:
@@ -175,9 +160,8 @@ def given_text(source: str, option: str = "--input") -> str:
     if source.startswith("@@"):
         return source[1:]
     if source == "@":
-        raise UsageError(
-            f"{option}: @ must be followed by the name of a file; write @@… for a string that begins with @"
-        )
+        cure = "write @@… for a string that begins with @"
+        raise UsageError(f"{option}: @ must be followed by the name of a file; {cure}")
     if source.startswith("@"):
         return file_text(source[1:], option)
     return source
@@ -197,12 +181,17 @@ def ladder_in(name: str, option: str) -> Any:
 
     Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
     """
-    from flujo_aros.blueprint.document import parse_document  # here: `aros --help` reads no YAML
-
-    written: Any = parse_document(file_text(name, option), name).plain()
+    written = _yaml(file_text(name, option), name)
     if is_dict(written) and set(written) == {"ladder"}:
         written = written["ladder"]
     return {"stages": written} if is_list(written) else written
+
+
+def _yaml(text: str, source: str) -> Any:
+    """YAML, or JSON, as plain values. Raises `BlueprintError`."""
+    from flujo_aros.blueprint.document import parse_document  # here: `aros --help` reads no YAML
+
+    return parse_document(text, source).plain()
 
 
 def _decoded(data: bytes, source: str) -> str:
@@ -210,8 +199,7 @@ def _decoded(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = str(BlueprintError(source, [not_utf8(data, error.start)]))
-        raise UsageError(message) from error
+        raise UsageError(str(BlueprintError(source, [not_utf8(data, error.start)]))) from error
 
 
 def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
@@ -235,11 +223,11 @@ def _json_or_text(value: str, what: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         meant = value.strip()
-        if (meant[:1], meant[-1:]) in (("{", "}"), ("[", "]")):
-            why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-            message = f"{what} looks like JSON but is not valid ({why}); write such a string as JSON, in quotes"
-            raise UsageError(message) from error
-        return value
+        if (meant[:1], meant[-1:]) not in (("{", "}"), ("[", "]")):
+            return value
+        why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        cure = "write such a string as JSON, in quotes"
+        raise UsageError(f"{what} looks like JSON but is not valid ({why}); {cure}") from error
 
 
 def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
@@ -252,24 +240,15 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
         if schema is None:
             raise UsageError("--schema is missing: pass a JSON Schema file, or a type as module:Type")
         return compile_contract(_given_schema(schema, folders))
+    has_options = where.startswith("{")  # as in a blueprint: {tagged: result, strict: false}
     try:
-        written = written_contract(_mapping(where) if where.startswith("{") else where)
+        written = written_contract(_yaml(where, "--contract") if has_options else where)
     except ContractError as error:
-        if where.startswith("{"):
-            message = f"--contract {where!r}: {error}"
-            raise UsageError(message) from error
-        message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
-        raise UsageError(message) from error
+        why = str(error) if has_options else "expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
+        raise UsageError(f"--contract {where!r}: {why}") from error
     if schema is not None and not written.takes_schema:
         raise UsageError(f"--contract {where}: a {written.form} contract has no schema, so leave --schema out")
     return written.contract(None if schema is None else _given_schema(schema, folders))
-
-
-def _mapping(written: str) -> dict[str, Any]:
-    """A contract with its options, as a blueprint has it: `{tagged: result, strict: false}`."""
-    from flujo_aros.blueprint.document import parse_document
-
-    return cast("dict[str, Any]", parse_document(written, "--contract").plain())
 
 
 def given_deps(options: Deps) -> Any:
@@ -287,8 +266,7 @@ def given_deps(options: Deps) -> Any:
         raise UsageError(f"--deps {reference}: this module may not be imported; if you trust it, pass --allow {module}")
     files = {allowed_name(each): each for each in options.allow if each.endswith(SUFFIX)}
     with stdout_reserved():  # what a module prints is not the result
-        found = _imported("--deps", files.get(module, module), name, options.folders)
-        return _made(found, reference)
+        return _made(_imported("--deps", files.get(module, module), name, options.folders), reference)
 
 
 def _made(found: Any, reference: str) -> Any:
@@ -316,44 +294,31 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
         return _schema_file(schema)
     module, _, name = schema.rpartition(":")
-    if _is_reference(module, name):
-        return _imported("--schema", module, name, folders)
-    message = (
-        f"--schema {schema!r}: there is no such file; pass a JSON Schema file, or a type as module:Type or FILE.py:Type"
-    )
-    raise UsageError(message)
-
-
-def _of_json(text: str, name: str) -> Any:
-    try:
-        return json.loads(text.removeprefix("\ufeff"))
-    except ValueError as error:
-        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
-
-
-def _of_yaml(text: str, name: str) -> Any:
-    from flujo_aros.blueprint.document import parse_document  # here: `aros read` of a JSON Schema needs no yaml
-
-    try:
-        return parse_document(text, name).plain()
-    except BlueprintError as error:
-        raise UsageError(f"--schema {error}") from error
+    if not _is_reference(module, name):
+        types = "a type as module:Type or FILE.py:Type"
+        raise UsageError(f"--schema {schema!r}: there is no such file; pass a JSON Schema file, or {types}")
+    return _imported("--schema", module, name, folders)
 
 
 def _schema_file(name: str) -> dict[str, Any] | bool:
     if name.endswith(SUFFIX):
         raise UsageError(f"--schema {name!r} is a Python file: name the type in it, as {name}:Type")
     text = file_text(name, "--schema")
-    schema = _of_yaml(text, name) if name.endswith((".yaml", ".yml")) else _of_json(text, name)
+    try:
+        schema: Any = _yaml(text, name) if name.endswith(SUFFIXES) else json.loads(text.removeprefix("\ufeff"))
+    except BlueprintError as error:
+        raise UsageError(f"--schema {error}") from error
+    except ValueError as error:
+        raise UsageError(f"--schema {name!r} is not JSON: {error}") from error
     if isinstance(schema, bool):
         return schema
-    if not isinstance(schema, dict):
+    if not is_dict(schema):
         raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
-        require_keywords(cast("dict[str, Any]", schema))
+        require_keywords(schema)
     except ContractError as error:
         raise UsageError(f"--schema {name!r}: {error}") from error
-    return cast("dict[str, Any]", schema)
+    return schema
 
 
 def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> Any:
@@ -370,9 +335,8 @@ def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> A
         file = "" if here is None else os.path.relpath(here[0])
         way = f"{option} ./{file}:{name} or --path ." if "." not in module else "--path ."
         hint = f"; if you trust {file}, pass {way}" if file else "; install it, or name its folder with --path"
-        raise UsageError(
-            f"{option} {module}:{name}: there is no module {error.name!r} on Python's path{hint}"
-        ) from error
+        missing = f"there is no module {error.name!r} on Python's path"
+        raise UsageError(f"{option} {module}:{name}: {missing}{hint}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             known = nearest(part, (each for each in dir(found) if not each.startswith("_")))

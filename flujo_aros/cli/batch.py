@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -39,7 +40,7 @@ from flujo_aros.cli.screen import say, stderr_console, stdout_reserved
 from flujo_aros.cli.shown import new_mask, without_secrets
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
-from flujo_aros.evals.many import run_all
+from flujo_aros.evals.stop import Stop, run_all
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, time_words, token_words
@@ -47,7 +48,6 @@ from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.host import CallsPerMinute
 
 
 # UTF-8 cannot encode half of a surrogate pair, so it is written as a JSON escape.
@@ -189,11 +189,9 @@ _NAMED: Final = 24
 
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
     """Run all rows without a result, and failed ones that are to run again. Returns the exit code."""
-    from flujo_aros.host import CallsPerMinute
-
-    limits, deps = CallsPerMinute(args.per_minute(options)), args.given_deps(options)
+    deps = args.given_deps(options)
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
-        batch = _Batch(options, pipeline, context, deps, results, limits, cache)
+        batch = _Batch(options, pipeline, context, deps, results, cache)
         done = batch.keep(rows, results.tidy())
         known = batch.tally.total()
         if known:
@@ -223,12 +221,14 @@ class _Batch:
         context: dict[str, Any],
         deps: Any,
         results: ResultsFile,
-        limits: CallsPerMinute,
         cache: ReplyCache | None,
     ) -> None:
+        from flujo_aros.host import CallsPerMinute
+
         self.options, self.pipeline, self.context, self.deps = options, pipeline, context, deps
-        self.results, self.limits, self.cache = results, limits, cache
-        self.stop = args.stop_of(options)
+        self.results, self.cache, self.limits = results, cache, CallsPerMinute(args.per_minute(options))
+        cost = None if options.max_cost is None else Decimal(str(options.max_cost))
+        self.stop = Stop(cost, options.max_failures, options.max_same_failures or None, case="row")
         self.tally: Counter[str] = Counter()
         self.paused: list[str] = []
         """The ids of the runs that wait for an answer."""
@@ -256,11 +256,10 @@ class _Batch:
             if self.options.retry_failed and known.status != _WAITS and not right:
                 continue
             if known.mark not in ("", row.mark) and right:
-                message = (
+                raise UsageError(
                     f"--inputs: row {row.key} has changed since its result was written to {str(self.results.path)!r}. "
                     "Give another --output, and give rows an `id`, so that they can be found when lines move"
                 )
-                raise UsageError(message)
             kept.add(row.key)
             self.tally[known.status] += 1
             if known.status == _WAITS and known.run_id:

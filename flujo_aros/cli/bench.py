@@ -42,7 +42,6 @@ def bench_command(options: Bench) -> None:
 
 
 def _scored(corpus: Corpus) -> dict[str, Any]:
-
     tally = Tally()
     for case in corpus.cases:
         outcome = read(case.text, case.contract, truncated=case.truncated)
@@ -228,8 +227,8 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"{name}, line {number}: not JSON ({error})") from error
     if not is_dict(row):
-        message = f"{name}, line {number}: expected an object with id, input and expected, found {type(row).__name__}"
-        raise UsageError(message)
+        found = f"found {type(row).__name__}"
+        raise UsageError(f"{name}, line {number}: expected an object with id, input and expected, {found}")
     return row
 
 
@@ -254,7 +253,6 @@ def same(one: Any, two: Any) -> bool:
     if is_list(one) and is_list(two):
         return len(one) == len(two) and all(map(same, one, two))
     if is_number(one) and is_number(two):
-        return (
-            math.isclose(one, two, rel_tol=1e-12) if isinstance(one, float) and isinstance(two, float) else one == two
-        )
+        close = isinstance(one, float) and isinstance(two, float) and math.isclose(one, two, rel_tol=1e-12)
+        return close or one == two
     return type(one) is type(two) and bool(one == two)

@@ -99,9 +99,7 @@ def submit_command(options: Submit) -> None:
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
             raise UsageError(f"--inputs: {wrong.error}; nothing was submitted")
-        given = [
-            (_input_of(row), {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found
-        ]
+        given = [(_input_of(row), {**context, **row.context}, run_id and f"{run_id}-{row.id}") for row in found]
     queued: dict[str, Any] = {each: getattr(options, each) for each in ("queue", "priority", "partition")}
     with open_engine(options.db, create=True) as engine:
         runner = Runner(pipeline, engine=engine)
@@ -165,7 +163,6 @@ def _input_of(row: Case) -> Any:
 
 def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
     """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
-
     for folder in modules.folders:
         use_folder(folder)
     source = str(document["source"])
@@ -178,9 +175,7 @@ def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
         profile=document.get("profile"),
     )
     pipeline = inspected.loaded(source)
-    if "ladder" in document:
-        pipeline = with_ladder(pipeline, document["ladder"])
-    return pipeline
+    return with_ladder(pipeline, document["ladder"]) if "ladder" in document else pipeline
 
 
 def status_command(options: Status) -> None:
@@ -216,7 +211,6 @@ def status_command(options: Status) -> None:
 
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:
-
     console = stderr_console()
     async for _, each in engine.handle(run_id).stream(offset):
         event = each.event

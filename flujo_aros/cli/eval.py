@@ -37,7 +37,6 @@ def eval_command(options: Eval) -> None:
     """Evaluate the blueprint and those of --against, and print what was right, wrong or refused."""
     from flujo_aros.evals.replies import Replies
 
-    blueprint = options.blueprint
     pipeline = _loaded(options)
     check_deps(pipeline, options)
     judging = _judge(options)
@@ -46,20 +45,19 @@ def eval_command(options: Eval) -> None:
     if options.save is not None:
         say(f"{counted(write_dataset(cases, options.save), 'row')} written to {options.save}")
     with args.open_cache(options.cache) as kept:
+        alike = ("match", "check", "concurrency", "max_cost", "max_failures")
         given: dict[str, Any] = {
+            **{name: getattr(options, name) for name in alike},
             "context": args.given_pairs(options.pairs),
             "deps": args.given_deps(options),
             "limits": args.per_minute(options),
             "max_same_failures": options.max_same_failures or None,
             "cache": kept,
         }
-        given |= {
-            name: getattr(options, name) for name in ("match", "check", "concurrency", "max_cost", "max_failures")
-        }
         replies = Replies() if others else None
-        with blaming(blueprint, steps_only=True), stdout_reserved():
+        with blaming(options.blueprint, steps_only=True), stdout_reserved():
             found = run_until_signal(_all(pipeline, others, judging, cases, replies, given))
-    names = [str(blueprint), *(name for name, _ in others)]
+    names = [str(options.blueprint), *(name for name, _ in others)]
     if options.as_json:
         documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
         print_json({**documents[0], "against": documents[1:]} if others else documents[0])
@@ -95,9 +93,8 @@ def _other(file: Path, pipeline: Pipeline, options: Eval) -> Pipeline:
     if is_dict(written) and "steps" not in written:
         if "stages" in written:
             return with_ladder(pipeline, written)
-        raise UsageError(
-            f"--against {str(file)!r}: a blueprint has `steps`, a ladder has `stages`; this file has neither"
-        )
+        forms = "a blueprint has `steps`, a ladder has `stages`"
+        raise UsageError(f"--against {str(file)!r}: {forms}; this file has neither")
     return _loaded(Blueprint(**vars(options) | {"blueprint": file}))
 
 
@@ -112,9 +109,8 @@ def _cases(rows: str, first: int | None) -> list[Case]:
     if not cases:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
-        raise UsageError(
-            'ROWS: no row says what is expected; write {"input": …, "expected": …} or {"input": …, "check": "…"}'
-        )
+        forms = '{"input": …, "expected": …} or {"input": …, "check": "…"}'
+        raise UsageError(f"ROWS: no row says what is expected; write {forms}")
     return cases
 
 
@@ -137,7 +133,7 @@ async def _all(
             return Runner(pipeline, models=runner.models, evidence=runner.evidence)
 
         judging = None if judge is None else like(judge)
-        for number, each in enumerate([pipeline, *(other for _, other in others)]):
+        for number, each in enumerate([runner, *(like(other) for _, other in others)]):
             paying: dict[str, Any] = {"replies": replies, "max_cost": None} if number else {"record": replies}
             with progress_of(console, len(cases)) as bar:
                 bad = 0
@@ -147,9 +143,7 @@ async def _all(
                     bad += result.verdict in ("wrong", "refused")
                     bar.advance(bad, None, "not right")
 
-                given = runner if number == 0 else like(each)
-                own = {**options, **paying}
-                found.append(await evaluate(given, cases, judge=judging, on_result=on_result, **own))
+                found.append(await evaluate(each, cases, judge=judging, on_result=on_result, **options, **paying))
     return found
 
 
@@ -180,12 +174,13 @@ def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, 
     first = found[0]
     others = [verdict for verdict in ("unjudged", "unrecorded") if any(verdict in each.counts for each in found)]
     console.print(_table([_row(name, each, others) for name, each in zip(names, found, strict=True)], console))
-    for title, rows in (
-        ("by trust", [_share_row("trust", each) for each in first.by_trust]),
-        ("by field", [_share_row("field", each) for each in first.by_field if each.name != "$"]),
-        ("by model", [_model_row(each) for each in first.by_model]),
+    models = [_model_row(each) for each in first.by_model]
+    for rows in (
+        [_share_row("trust", each) for each in first.by_trust],
+        [_share_row("field", each) for each in first.by_field if each.name != "$"],
+        models if len(models) > 1 else [],
     ):
-        if rows and (title != "by model" or len(rows) > 1):
+        if rows:
             console.print()
             console.print(_table(rows, console))
     repaired = first.repaired_fields
@@ -201,12 +196,8 @@ def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, 
 
 
 def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
-    return fitted_table(
-        rows,
-        console.width,
-        dropped_first=("time", "tokens in + out", "calls"),
-        folded={"blueprint": 20, "field": 20, "model": 20},
-    )
+    folded = dict.fromkeys(("blueprint", "field", "model"), 20)
+    return fitted_table(rows, console.width, dropped_first=("time", "tokens in + out", "calls"), folded=folded)
 
 
 def _row(name: str, found: Evaluation, others: Sequence[str]) -> dict[str, Text]:
@@ -227,12 +218,8 @@ _STYLE: Final = {"right": "green", "wrong": "red", "refused": "yellow"}
 
 def _share_row(title: str, share: Share) -> dict[str, Text]:
     name = worded(share.name) if title == "trust" else Text(share.name)
-    return {
-        title: name,
-        "right": figure(share.right),
-        "wrong": figure(share.wrong, "red"),
-        "precision": figure(_percent(share.share)),
-    }
+    counts = {"right": figure(share.right), "wrong": figure(share.wrong, "red")}
+    return {title: name, **counts, "precision": figure(_percent(share.share))}
 
 
 def _model_row(share: Share) -> dict[str, Text]:
@@ -245,7 +232,7 @@ def _print_wrong(found: Evaluation, console: Console) -> None:
     bad = [each for verdict in _NOT_RIGHT for each in found.results if each.verdict == verdict]
     if bad:
         console.print()
-    width = max((len(each.verdict.value) for each in bad[:_SHOWN]), default=0)
+    width = max((len(each.verdict) for each in bad[:_SHOWN]), default=0)
     for each in bad[:_SHOWN]:
         line = Text.assemble(
             (each.verdict.value.ljust(width), _STYLE.get(each.verdict.value, "dim")),
@@ -267,11 +254,8 @@ def _print_differences(found: Sequence[Evaluation], names: Sequence[str], consol
     before = {json.dumps(each.id): each for each in found[0].results}
     for name, other in zip(names[1:], found[1:], strict=True):
         console.print()
-        changed = [
-            (before[key], each)
-            for each in other.results
-            if (key := json.dumps(each.id)) in before and before[key].verdict != each.verdict
-        ]
+        pairs = ((before.get(json.dumps(each.id)), each) for each in other.results)
+        changed = [(old, new) for old, new in pairs if old is not None and old.verdict != new.verdict]
         words = f"{counted(len(changed), 'row')} with another verdict" if changed else "the same verdicts"
         console.print(f"{name}: {words}", soft_wrap=True)
         for old, new in changed[:_SHOWN]:

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,9 +65,8 @@ def journal() -> Generator[Listeners]:
 
     with listening(read_settings()) as kept:
         if kept.new_journal is not None:
-            kept_in = f"prompts and replies of runs are recorded in {kept.new_journal}"
-            words = f"{kept_in}, with secrets masked; AROS_JOURNAL=off turns this off"
-            say(words, style="dim")
+            words = f"prompts and replies of runs are recorded in {kept.new_journal}, with secrets masked"
+            say(f"{words}; AROS_JOURNAL=off turns this off", style="dim")
         yield kept
 
 
@@ -102,8 +101,7 @@ def execute(
                 held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
-            observers: Sequence[events.Observer] = (new_mask().hear, watching, *kept.observers)
-            evidence = kept.evidence
+            observers, evidence = (new_mask().hear, watching, *kept.observers), kept.evidence
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
             prepare(runner)
             if isinstance(watching, Board) and stream is not None:
@@ -228,11 +226,8 @@ def save_paused(
     try:
         _write_private(file, json.dumps(saved, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
-        message = (
-            f"the run has paused, and its state cannot be written to {str(file)!r}: {error.strerror or error}; "
-            "name another file with --state"
-        )
-        raise UsageError(message) from error
+        why = f"its state cannot be written to {str(file)!r}: {error.strerror or error}"
+        raise UsageError(f"the run has paused, and {why}; name another file with --state") from error
     return file
 
 
@@ -288,7 +283,6 @@ class PlainProgress:
 
 def said_on_stage(event: events.StepNoted) -> Text:
     """An event of an ensemble as one line."""
-
     logged = LogEvent(**event.data)
     line = without_secrets(stage_line(logged))
     who, colon, what = line.partition(": ") if line.startswith(f"{logged.actor}: ") else ("", "", line)
@@ -350,15 +344,9 @@ class Board:
         table = Table.grid(padding=(0, 2), pad_edge=False)
         for name, row in self.rows.items():
             if row.ended is None:
-                spinner = self.spinners.setdefault(
-                    name, Spinner("dots" if console.encoding.startswith("utf") else "line")
-                )
-                table.add_row(
-                    spinner,
-                    name,
-                    Text(_tail(row, options.max_width), style="dim"),
-                    _elapsed(self.clock() - row.started),
-                )
+                turning = Spinner("dots" if console.encoding.startswith("utf") else "line")
+                spinner, doing = self.spinners.setdefault(name, turning), Text(_tail(row, options.max_width), "dim")
+                table.add_row(spinner, name, doing, _elapsed(self.clock() - row.started))
             else:
                 table.add_row(" ", name, worded(row.ended.status), _elapsed(row.ended.seconds))
         yield table

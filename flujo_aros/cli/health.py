@@ -57,9 +57,8 @@ def given_limits(pairs: list[str]) -> dict[str, float]:
     for pair in pairs:
         found = _LIMIT.fullmatch(pair)
         if found is None:
-            raise UsageError(
-                f"--fail-over {pair!r}: expected one of {', '.join(_RATES)} and a share, such as fallback=0.1"
-            )
+            known = ", ".join(_RATES)
+            raise UsageError(f"--fail-over {pair!r}: expected one of {known} and a share, such as fallback=0.1")
         limits[found[1]] = float(found[2]) / (100 if found[3] else 1)
     return limits
 
@@ -70,10 +69,7 @@ def health_dict(found: Health) -> dict[str, Any]:
         "since": _iso(found.since),
         "until": _iso(found.until),
         "totals": {
-            "runs": found.runs,
-            "steps": found.steps,
-            "trust": found.trust,
-            "replies": found.replies,
+            **{name: getattr(found, name) for name in ("runs", "steps", "trust", "replies")},
             "usage": found.usage.to_dict(),
             "cost_per_success": _number(found.cost_per_success),
         },
@@ -130,11 +126,9 @@ def health_totals(found: Health, since: str) -> Iterator[Text]:
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
     if found.replies:
-        rates = found.rates
-        yield Text(
-            f"{counted(found.replies, 'first reply')}: {share_words(rates['rejected'])} "
-            f"rejected, {share_words(rates['repaired'])} repaired, {share_words(rates['fallback'])} wrapped as prose"
-        )
+        words = {"rejected": "rejected", "repaired": "repaired", "fallback": "wrapped as prose"}
+        shares = ", ".join(f"{share_words(found.rates[name])} {word}" for name, word in words.items())
+        yield Text(f"{counted(found.replies, 'first reply')}: {shares}")
     usage = found.usage
     if usage.requests:
         each = f", {cost_words(found.cost_per_success)} for each completed run" if found.cost_per_success else ""

@@ -68,7 +68,6 @@ def _blueprints(files: list[Path]) -> list[Path]:
     """The given files; for a folder, every YAML file below it. They are relative to the working folder where they are
     below it, so that a patch and a SARIF log can name them.
     """
-
     found: list[Path] = []
     for given in files:
         below = given.is_absolute() and given.is_relative_to(Path.cwd())
@@ -86,7 +85,6 @@ def _blueprints(files: list[Path]) -> list[Path]:
 
 
 def _print_diff(report: Report) -> int:
-
     patches = [unified_diff(each.path, each.before, each.text) for each in report.files]
     print_lines("".join(patches))
     changed = sum(bool(patch) for patch in patches)
@@ -98,7 +96,6 @@ def _print_diff(report: Report) -> int:
 
 def _print_fixes(report: Report, verb: str) -> None:
     """The changes, fix by fix, since a patch alone does not explain them."""
-
     for line in list_fixes(report, verb):
         say(Text(line))
 

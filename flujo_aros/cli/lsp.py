@@ -26,6 +26,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from flujo_aros.blueprint.blocks import blueprint_schema
+from flujo_aros.errors import Place
 from flujo_aros.lint import Options, lint_text
 from flujo_aros.lint.check import Linted
 from flujo_aros.lint.edits import Applicability, Finding, Positions
@@ -46,14 +47,12 @@ def server() -> LanguageServer:
     made = LanguageServer("aros", version("flujo_aros"))
     blueprints = _Blueprints(made)
     # pygls sets attributes on what it registers, which a bound method does not allow: hence partial
-    made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.opened))
+    made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.published))
     made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(blueprints.changed))
-    made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.saved))
+    made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.published))
     made.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(blueprints.closed))
-    kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll]
-    made.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))(
-        partial(blueprints.actions)
-    )
+    kinds = types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll])
+    made.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(partial(blueprints.actions))
     made.feature(types.TEXT_DOCUMENT_HOVER)(partial(blueprints.hover))
     triggers = types.CompletionOptions(trigger_characters=[":", " ", "-", "."])
     made.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(partial(blueprints.complete))
@@ -67,12 +66,8 @@ class _Blueprints:
         self._server = served
         self._versions: dict[str, int] = {}
 
-    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Lint a document that an editor has opened."""
-        self._publish(params.text_document.uri)
-
-    def saved(self, params: types.DidSaveTextDocumentParams) -> None:
-        """Lint again, because an imported file or a prompt may also have changed."""
+    def published(self, params: types.DidOpenTextDocumentParams | types.DidSaveTextDocumentParams) -> None:
+        """Lint a document that was opened, or saved: then an imported file or a prompt may also have changed."""
         self._publish(params.text_document.uri)
 
     async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -103,10 +98,9 @@ class _Blueprints:
                 continue
             unsafe = fix.applicability < Applicability.SAFE
             edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
-            title = f"{fix.title}{' (review it)' if unsafe else ''}"
             found.append(
                 types.CodeAction(
-                    title,
+                    f"{fix.title}{' (review it)' if unsafe else ''}",
                     kind=types.CodeActionKind.QuickFix,
                     diagnostics=[shown],
                     is_preferred=not unsafe,
@@ -126,11 +120,11 @@ class _Blueprints:
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
+        line, column = at.line + 1, at.character + 1
         here = [
-            pages[finding.code]
-            for finding in _lint(document).findings
-            if (finding.place.line - 1, finding.place.column - 1) <= (at.line, at.character)
-            and (at.line, at.character) <= (finding.end.line - 1, finding.end.column - 1)
+            pages[each.code]
+            for each in _lint(document).findings
+            if (each.place.line, each.place.column) <= (line, column) <= (each.end.line, each.end.column)
         ]
         key = _key_documentation(document.source, at.line)
         shown = [*([key] if key else []), *dict.fromkeys(here)]
@@ -162,7 +156,6 @@ class _Blueprints:
         self._show(uri, [_diagnostic(document, each) for each in _lint(document).findings], document.version)
 
     def _show(self, uri: str, found: list[types.Diagnostic], of: int | None = None) -> None:
-
         shown = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
         self._server.text_document_publish_diagnostics(shown)
 
@@ -372,32 +365,28 @@ def _about(schema: Mapping[str, Any]) -> str:
 
 
 def _lint(document: TextDocument, **options: Any) -> Linted:
-
     path = Path(document.path)
     return lint_text(document.source, source=str(path), folder=path.parent, options=Options(**options))
 
 
-def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
+_SEVERITIES: Final = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "info": types.DiagnosticSeverity.Information,
+}
 
-    severities = {
-        "error": types.DiagnosticSeverity.Error,
-        "warning": types.DiagnosticSeverity.Warning,
-        "info": types.DiagnosticSeverity.Information,
-    }
-    start = types.Position(finding.place.line - 1, finding.place.column - 1)
-    end = types.Position(finding.end.line - 1, finding.end.column - 1)
-    return types.Diagnostic(
-        document.position_codec.range_to_client_units(document.lines, types.Range(start, end)),
-        finding.message,
-        severity=severities[finding.severity.value],
-        code=finding.code,
-        source="aros",
-    )
+
+def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
+    where, severity = _range(document, finding.place, finding.end), _SEVERITIES[finding.severity.value]
+    return types.Diagnostic(where, finding.message, severity=severity, code=finding.code, source="aros")
 
 
 def _edit(document: TextDocument, start: int, end: int, text: str) -> types.TextEdit:
-
     positions = Positions(document.source)
-    ends = [positions.place(each) for each in (start, end)]
-    where = types.Range(*(types.Position(each.line - 1, each.column - 1) for each in ends))
-    return types.TextEdit(document.position_codec.range_to_client_units(document.lines, where), text)
+    return types.TextEdit(_range(document, positions.place(start), positions.place(end)), text)
+
+
+def _range(document: TextDocument, start: Place, end: Place) -> types.Range:
+    """From one place up to another, in the units of the editor."""
+    ends = (types.Position(each.line - 1, each.column - 1) for each in (start, end))
+    return document.position_codec.range_to_client_units(document.lines, types.Range(*ends))

@@ -88,15 +88,9 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
             raise UsageError(f"{missing}, and a module is imported from a folder only if you name it; {named}")
 
 
-def _beside(blueprint: Path, module: str) -> tuple[Path, Path] | None:
-    """The file of a module next to the blueprint or in the working folder, and the folder."""
-
-    return lies_beside(module, [blueprint.parent, Path()])
-
-
 def _unnamed(blueprint: Path, module: str) -> str | None:
     """How to name a module next to the blueprint or in the working folder; None if there is none."""
-    found = _beside(blueprint, module)
+    found = lies_beside(module, [blueprint.parent, Path()])
     if found is None:
         return None
     file, folder = (os.path.relpath(each) for each in found)
@@ -106,7 +100,6 @@ def _unnamed(blueprint: Path, module: str) -> str | None:
 
 def _check_modules(allow: Sequence[str]) -> None:
     """Raise `UsageError` for anything but a module, file or folder, which would silently allow nothing."""
-
     for module in allow:
         if module == "*" or module.startswith(("http://", "https://")) or Path(module).is_dir():
             continue
@@ -197,11 +190,10 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
         return []
     from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
 
-    report = lint_files([blueprint], Options(select=("V-A9",)))
-    found = [file for file in report.files if file.findings]
     return [
-        BlueprintError(each.path, [Problem(one.message, one.place, end=one.end) for one in each.findings], each.text)
-        for each in found
+        BlueprintError(file.path, [Problem(one.message, one.place, end=one.end) for one in file.findings], file.text)
+        for file in lint_files([blueprint], Options(select=("V-A9",))).files
+        if file.findings
     ]
 
 
@@ -225,7 +217,7 @@ def print_plan(
         beside = {
             module: os.path.relpath(found[0])
             for module, file in loaded.modules.items()
-            if file is None and "." not in module and (found := _beside(blueprint, module)) is not None
+            if file is None and "." not in module and (found := lies_beside(module, [blueprint.parent, Path()]))
         }
         _print_for_a_person(plan, stdout_console(), blueprint, {**beside, **loaded.files})
 
@@ -257,7 +249,6 @@ def _bound(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _step(step: PipelineStep) -> dict[str, Any]:
-
     plan: dict[str, Any] = {
         "name": step.name,
         "kind": step.kind,
@@ -436,9 +427,8 @@ def _contract_words(step: dict[str, Any]) -> str:
 
 def _shape_words(schema: dict[str, Any]) -> str:
     kind = schema.get("type", "any JSON value")
-    names = ", ".join(
-        name if name in schema.get("required", ()) else f"{name}?" for name in schema.get("properties", {})
-    )
+    required = schema.get("required", ())
+    names = ", ".join(name if name in required else f"{name}?" for name in schema.get("properties", {}))
     return f"{kind} {{{names}}}" if names else str(kind)
 
 

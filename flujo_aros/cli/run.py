@@ -16,14 +16,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.batch import ResultsFile, run_batch
 from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Ensemble, Resume, Run
 from flujo_aros.cli.durable import known_db, loaded_document, open_engine, question_of, register, resume_hint
-from flujo_aros.cli.execute import (
-    EXIT_CODES,
-    PAUSED,
-    allowing,
-    execute,
-    finish,
-    keep_paused,
-)
+from flujo_aros.cli.execute import EXIT_CODES, PAUSED, allowing, execute, finish, keep_paused
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.render import figure, fitted_table
@@ -57,22 +50,13 @@ def run_command(options: Run) -> None:
         if options.sources:
             raise typer.BadParameter("replaces --input; pass only one of them", param_hint="'--inputs'")
         raise typer.Exit(run_batch(options, pipeline, context, options.rows, options.output))
-    only_batches = {
-        "--output": options.output is not None,
-        "--retry-failed": options.retry_failed,
-        "--max-cost": options.max_cost is not None,
-        "--max-failures": options.max_failures is not None,
-        "--limit": options.limits,
-    }
-    for name, given in only_batches.items():
-        if given:
-            why = "; the result of one run goes to stdout" if name == "--output" else ""
-            raise typer.BadParameter(f"is for --inputs{why}", param_hint=f"'{name}'")
-    task: dict[str, Any] = {
-        "input": args.given_content(options.sources),
-        "context": context,
-        "deps": args.given_deps(options),
-    }
+    for name in ("output", "retry_failed", "max_cost", "max_failures", "limits"):
+        if getattr(options, name) not in (None, False, [], ()):
+            why = "; the result of one run goes to stdout" if name == "output" else ""
+            given = "--limit" if name == "limits" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"is for --inputs{why}", param_hint=f"'{given}'")
+    task: dict[str, Any] = {"input": args.given_content(options.sources), "context": context}
+    task["deps"] = args.given_deps(options)
     run, stream, as_json = partial(Runner.run, **task), partial(Runner.stream, **task), options.as_json
     if options.durable or options.db is not None:
         url = options.db or os.environ.get("AROS_DB") or DEFAULT_DB
@@ -243,9 +227,8 @@ def _state_of(run: str) -> Path | None:
     beginning = "" if run == "last" else run
     files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
     if len(files) > 1 and run != "last":
-        raise UsageError(
-            f"STATE: {len(files)} paused runs begin with {run!r}: {', '.join(sorted(f.stem for f in files))}"
-        )
+        names = ", ".join(sorted(file.stem for file in files))
+        raise UsageError(f"STATE: {len(files)} paused runs begin with {run!r}: {names}")
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
 
 
@@ -278,7 +261,6 @@ def _refuse_two(state: Path, db: str) -> None:
 def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str, PausedRun]:
     """Answer a run of a database and continue it here. Returns its result, its question if it pauses again, and the
     pause that was answered."""
-
     from flujo_aros.durable.engine import not_waiting
 
     with open_engine(db) as engine:
@@ -327,7 +309,6 @@ def _answered(
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
     """Replace the result of a waiting row in the results of its batch."""
-
     with ResultsFile(Path(row["results"])) as results:
         results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())
         results.tidy()

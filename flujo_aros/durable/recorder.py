@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import DatabaseError, Ending, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host import CallMade, Question, Record, recorded_by
+from flujo_aros.host import CallMade, PendingCall, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -269,7 +269,7 @@ class RunRecording:
         async def due() -> CallMade:
             return CallMade({"value": time.time() + seconds})
 
-        record = await _Calls(self, name).call("wait", due)
+        record = await _Calls(self, name).call(PendingCall("wait", due))
         await asyncio.sleep(min(seconds, max(0.0, record["value"] - time.time())))
 
     async def live(self, step: str, event: LiveEvent) -> None:
@@ -299,22 +299,21 @@ class RunRecording:
             # events are read in order, so no start may come after these
             await self._write(self._store.write, texts=rows)
 
-    async def call(
-        self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
-    ) -> Record:
+    async def call(self, step: str, call: PendingCall) -> Record:
         """The record of a call: an existing one, or that of the call made now, within the limits."""
-        self._ordinals[f"{step}#{kind}"] += 1
-        key = f"aros:{step}#{kind}#{self._ordinals[f'{step}#{kind}']}"
+        label = f"{step}#{call.kind}"
+        self._ordinals[label] += 1
+        key = f"aros:{label}#{self._ordinals[label]}"
         if key in self._calls:
             return self._calls[key]
 
         async def body() -> Record:
-            if self._limiter is None or not model:
-                return (await make()).record
-            settle = await self._limiter.reserve(model, size)
+            if self._limiter is None or not call.model:
+                return (await call.make()).record
+            settle = await self._limiter.reserve(call.model, call.size)
             made: CallMade | None = None
             try:
-                made = await make()
+                made = await call.make()
                 return made.record
             finally:
                 await settle(made)
@@ -335,18 +334,10 @@ class _Calls:
     """The number of pauses in the middle of the step's work: calls after a pause have different keys."""
     keeps_tools = True
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",
-        size: int = 0,
-        question: Question | None = None,  # noqa: ARG002 - calls of a durable run are known by their step
-    ) -> Record:
+    async def call(self, call: PendingCall) -> Record:
         """Implements `CallRecorder`."""
-        kind = f"{kind} after pause {self.pauses}" if self.pauses else kind
-        return await self.recording.call(self.step, kind, make, model, size)
+        kind = f"{call.kind} after pause {self.pauses}" if self.pauses else call.kind
+        return await self.recording.call(self.step, replace(call, kind=kind))
 
 
 class _Shown:

@@ -30,7 +30,7 @@ from flujo_aros.durable.handle import result_of
 from flujo_aros.durable.recorder import Keep, RunRecording, Table
 from flujo_aros.durable.store import Ending, RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
-from flujo_aros.host.recorded import CallMade, Record, recorder
+from flujo_aros.host.recorded import CallMade, PendingCall, Record, recorder
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.pause import as_given, as_saved, step_with_deps
 from flujo_aros.pipeline.results import RunResult
@@ -460,7 +460,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
         async def make() -> CallMade:
             return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})
 
-        return as_given((await calls.call("function", make))["value"])
+        return as_given((await calls.call(PendingCall("function", make)))["value"])
 
     return replace(step, function=function)
 

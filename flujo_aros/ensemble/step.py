@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
@@ -45,7 +45,7 @@ from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import StepContext, TakesInput
 from flujo_aros.pipeline.modules import FunctionLike, resolved
-from flujo_aros.pipeline.options import Option, instance_of, known_options, list_of
+from flujo_aros.pipeline.options import Option, instance_of, known_options, list_of, put
 from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Step
 from flujo_aros.pipeline.template import InputLike
@@ -55,7 +55,7 @@ from flujo_aros.spelling import nearest
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host import CallMade, CallRecorder, Question, Record
+    from flujo_aros.host import CallMade, CallRecorder, PendingCall, Record
 
 _CONDUCTOR: Final = "conductor"
 _LEAST_SAID: Final = 24
@@ -73,6 +73,8 @@ _VERDICT: Final = ("winner", "scores", "no_contest")
 """The fields of a verdict. They are discarded if the agent was not asked for one."""
 _OWN_LINES: Final = 12
 """How many of its own last lines an agent must not repeat."""
+_FIRST_LINES: Final = 3
+"""How many of its first lines show, with its persona, how an agent speaks."""
 _MOST_FAILED: Final = 3
 """How many turns in a row may fail, for each agent of the cast, before the run is given up; and how many turns in a row
 the only agent that could continue gets for a line that counts."""
@@ -160,10 +162,10 @@ class Ensemble(TakesInput):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "cast", tuple(read_manifest(cast("Any", each)) for each in self.cast))
-        object.__setattr__(self, "stop_on", (*self.stop_on, *self._stop_kinds()))
-        object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self._named_profiles()})
-        object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
+        put(self, cast=tuple(read_manifest(cast("Any", each)) for each in self.cast))
+        put(self, stop_on=(*self.stop_on, *self._stop_kinds()))
+        put(self, profiles={name: _spec(profile) for name, profile in self._named_profiles()})
+        put(self, inject={int(turn): text for turn, text in self.inject.items()})
         for key, problem in self._problems():
             self.refuse(problem, key)
         _ = self._given
@@ -175,7 +177,7 @@ class Ensemble(TakesInput):
         if self.stop is None or callable(self.stop) or _is_reference(self.stop):
             return
         yield from [self.stop] if isinstance(self.stop, str) else self.stop
-        object.__setattr__(self, "stop", None)
+        put(self, stop=None)
 
     def _named_profiles(self) -> Iterator[tuple[str, AgentSpec | str]]:
         """The profiles, and those that are the name of a model."""
@@ -305,17 +307,11 @@ class _Member:
         threshold = manifest.memory.reflection_threshold if reflection else None
         self.tracker = ReflectionTracker(manifest.name, threshold)
         self.lines: deque[str] = deque(maxlen=_OWN_LINES)
-        self.first_lines: list[str] = []
+        self.own_words = [manifest.persona]
+        """Its persona and its first lines."""
         self.acted = 0
         self.waiting = False
-
-    @property
-    def name(self) -> str:
-        return self.manifest.name
-
-    @property
-    def own_words(self) -> str:
-        return " ".join([self.manifest.persona, *self.first_lines])
+        self.name = manifest.name
 
     def is_due(self, turn: int) -> bool:
         every = self.manifest.schedule.tick_every
@@ -338,8 +334,7 @@ class _Member:
             self.beliefs.apply(read_deltas(event.payload.get("deltas")))
         elif event.text:
             self.lines.append(event.text)
-            if len(self.first_lines) < 3:
-                self.first_lines.append(event.text)
+            self.own_words += [event.text] if len(self.own_words) <= _FIRST_LINES else []
 
 
 class Spoken(EventContract):
@@ -487,7 +482,7 @@ class _Run:
         async def length() -> CallMade:
             return host.CallMade({"value": len(self.log)})
 
-        before = (await calls.call("log", length))["value"]
+        before = (await calls.call(host.PendingCall("log", length)))["value"]
         for event in self.log.events(after=before):
             if "requests" in event.meta:
                 self.calls += event.meta["reasks"] + 1
@@ -550,7 +545,7 @@ class _Run:
             return "turn.failed", _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
         event = turn.said.value
         meta["repetition"] = round(repetition(event.text, member.lines), 4)
-        meta["drift"] = round(drift(event.text, member.own_words), 4)
+        meta["drift"] = round(drift(event.text, " ".join(member.own_words)), 4)
         meta["granted"] = event.kind in member.manifest.may_emit
         why = self._why_skipped(member, event, meta["repetition"])
         if why is not None:
@@ -586,7 +581,7 @@ class _Run:
             return f"You have said this already: {text}\nSay something new that takes the scene on."
         if self._parrots(member, text):
             return f"That has been said already: {text}\nSay something new, in your own voice, that takes the scene on."
-        if limits.drift is not None and drift(text, member.own_words) >= limits.drift:
+        if limits.drift is not None and drift(text, " ".join(member.own_words)) >= limits.drift:
             return f"That does not sound like you. Remember who you are: {member.manifest.persona.strip()}"
         return None
 
@@ -776,16 +771,8 @@ class _CallsOfTurn:
     def keeps_tools(self) -> bool:
         return self.recorder.keeps_tools
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",
-        size: int = 0,
-        question: Question | None = None,
-    ) -> Record:
-        return await self.recorder.call(f"turn {self.turn} {kind}", make, model=model, size=size, question=question)
+    async def call(self, call: PendingCall) -> Record:
+        return await self.recorder.call(replace(call, kind=f"turn {self.turn} {call.kind}"))
 
 
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:

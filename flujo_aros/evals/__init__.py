@@ -5,8 +5,8 @@
     evaluation = evaluate_sync(pipeline, [("I was charged twice", {"category": "billing"})])
     evaluation.right, evaluation.by_field, evaluation.by_trust
 
-`aros eval` prints the same. `cases` reads rows and pydantic-evals datasets, `many` runs them concurrently, `stop`
-decides when to end early, `replies` caches replies, `scoring` compares outputs, and `evaluation` uses them all.
+`aros eval` prints the same. `cases` reads rows and pydantic-evals datasets, `stop` runs them concurrently and decides
+when to end early, `replies` caches replies, `scoring` compares outputs, and `evaluation` uses them all.
 """
 
 from __future__ import annotations

@@ -17,10 +17,9 @@ from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases
-from flujo_aros.evals.many import run_all
 from flujo_aros.evals.replies import PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, score
-from flujo_aros.evals.stop import SAME_FAILURES, Stop
+from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
 from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
 from flujo_aros.json_data import is_dict, value_place

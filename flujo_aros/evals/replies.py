@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host import CallMade, CallsPerMinute, Question, Record
+from flujo_aros.host import CallMade, CallsPerMinute, PendingCall, Record
 from flujo_aros.pipeline.execution import current_step
 from flujo_aros.usage import Usage
 
@@ -145,23 +145,15 @@ class RecordedCalls:
     missing: list[str] = field(default_factory=list[str])
     keeps_tools = False
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",  # noqa: ARG002 - the signature of a recorder
-        size: int = 0,  # noqa: ARG002
-        question: Question | None = None,
-    ) -> Record:
+    async def call(self, call: PendingCall) -> Record:
         """The recorded reply, or an error if there is none."""
-        if question is None:
-            return (await make()).record
-        step, asked = current_step(), question()
+        if call.question is None:
+            return (await call.make()).record
+        step, asked = current_step(), call.question()
         exact = next((each for each in self.left if each.question == asked), None)
-        found = exact or next((each for each in self.left if (each.step, each.kind) == (step, kind)), None)
+        found = exact or next((each for each in self.left if (each.step, each.kind) == (step, call.kind)), None)
         if found is None:
-            self.missing.append(_call_words(step, kind))
+            self.missing.append(_call_words(step, call.kind))
             message = "no reply was recorded for this request"
             return {"fault": {"type": "UnexpectedModelBehavior", "message": message, "sentence": message}}
         self.left.remove(found)
@@ -184,32 +176,24 @@ class PaidCalls:
     keeps_tools = False
     _asked: Counter[str] = field(default_factory=Counter[str])
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",
-        size: int = 0,
-        question: Question | None = None,
-    ) -> Record:
+    async def call(self, call: PendingCall) -> Record:
         """The reply from the cache, or from the model."""
-        if question is None:
-            return (await make()).record
+        if call.question is None:
+            return (await call.make()).record
         if self.cache is None and self.replies is None:
-            return (await self.limits.make(model, size, make)).record
-        asked = question()
+            return (await self.limits.make(call.model, call.size, call.make)).record
+        asked = call.question()
         self._asked[asked] += 1
         number = self._asked[asked]
         made = None if self.cache is None else self.cache.get(asked, number)
         if made is not None:
             self.saved += made.usage or Usage(requests=1)
         else:
-            made = await self.limits.make(model, size, make)
+            made = await self.limits.make(call.model, call.size, call.make)
             if self.cache is not None and "reply" in made.record:
-                self.cache.put(asked, number, model, made)
+                self.cache.put(asked, number, call.model, made)
         if self.replies is not None:
-            self.replies.add(self.case, current_step(), kind, asked, made)
+            self.replies.add(self.case, current_step(), call.kind, asked, made)
         return made.record
 
     def paid(self, used: Usage) -> Usage:

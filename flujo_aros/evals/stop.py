@@ -1,13 +1,18 @@
-"""When to start no further case, because it would only cost money."""
+"""Runs many cases concurrently, and decides when to start no further one, because it would only cost money."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 from flujo_aros.usage import Usage
+
+C = TypeVar("C")
+R = TypeVar("R")
 
 _VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 SAME_FAILURES: Final = 10
@@ -55,3 +60,26 @@ class Stop:
             self.reason = self.reason or f"{words} (the limit is {self.max_failures})"
         if self.max_same_failures is not None and self._same >= self.max_same_failures:
             self.reason = self.reason or f"{self._same} {self.case}s in a row failed for the same reason: {failure}"
+
+
+async def run_all(
+    cases: Iterable[C],
+    run: Callable[[C], Awaitable[R]],
+    take: Callable[[C, R], object],
+    *,
+    concurrency: int,
+    stop: Stop,
+) -> None:
+    """Run the cases with this concurrency, and pass each result to `take` as it arrives. Raises what `run` raises.
+
+    `take` counts a result with `stop.ended`.
+    """
+    waiting = iter(cases)
+
+    async def work() -> None:
+        while stop.reason is None and (case := next(waiting, None)) is not None:
+            take(case, await run(case))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(work())

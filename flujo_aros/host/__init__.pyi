@@ -64,6 +64,7 @@ from flujo_aros.host.output import (
 from flujo_aros.host.recorded import (
     CallMade as CallMade,
     CallRecorder as CallRecorder,
+    PendingCall as PendingCall,
     Question as Question,
     Record as Record,
     recorded_by as recorded_by,

@@ -56,6 +56,21 @@ Question: TypeAlias = Callable[[], str]
 """Identifies a request to a model by everything that the reply depends on."""
 
 
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call that is about to be made. `make` makes it, and may be called again after a fault.
+
+    `model` and `size` (characters of the prompt) allow estimating the cost before the call; `question` is the same
+    string for the same request to a model in every process, and None for a call of anything else.
+    """
+
+    kind: str
+    make: Callable[[], Awaitable[CallMade]]
+    model: str = ""
+    size: int = 0
+    question: Question | None = None
+
+
 class CallRecorder(Protocol):
     """Makes each call of a step at least once, and stores its result."""
 
@@ -64,20 +79,9 @@ class CallRecorder(Protocol):
         """Whether the results of tools are stored as well as the replies of models."""
         ...
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",
-        size: int = 0,
-        question: Question | None = None,
-    ) -> Record:
-        """The record of the next call of this kind in the step: a stored one, or the result of `make`, which is then
-        stored.
-
-        `model` and `size` (characters of the prompt) allow estimating the cost before the call; `question` is the same
-        string for the same request to a model in every process. `make` may be called again after a fault.
+    async def call(self, call: PendingCall) -> Record:
+        """The record of the next call of its kind in the step: a stored one, or the result of making the call, which is
+        then stored.
         """
         ...
 
@@ -152,7 +156,7 @@ async def _recorded(
         return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
 
     size, question = size_of(request.messages), partial(_question, request)
-    record = await calls.call(kind, make, model=named(request.model), size=size, question=question)
+    record = await calls.call(PendingCall(kind, make, named(request.model), size, question))
     if response is not None or failed is not None:
         return response, failed
     fault: dict[str, Any] = record.get("fault") or {}
@@ -312,7 +316,7 @@ class RecordedTools(AbstractCapability[Any]):
                 )
                 raise UsageError(f"{message}: {error}; return plain data or a pydantic model") from error
 
-        return (await calls.call(f"tool {tool_def.name} {call.tool_call_id}", make))["value"]
+        return (await calls.call(PendingCall(f"tool {tool_def.name} {call.tool_call_id}", make)))["value"]
 
 
 def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]]) -> dict[str, Any]:

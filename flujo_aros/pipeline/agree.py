@@ -21,7 +21,7 @@ from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_note
 from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.options import Option, anything, known_options, list_of, shown
+from flujo_aros.pipeline.options import Option, anything, known_options, list_of, put, shown
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.template import InputLike, InputTemplate
@@ -57,12 +57,10 @@ _ASK: Final = (
 )
 
 
-def _are_wordings(given: object) -> bool:
-    return given is None or is_integer(given) or _are_strings(given)
-
-
 _are_strings: Final = list_of(str)
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
+_WORDINGS: Final = Option(words=_WORDED, fits=lambda given: given is None or is_integer(given) or _are_strings(given))
+_NEED: Final = Option(words="a share such as 0.66, or a number of readings", fits=is_number)
 
 
 @known_options
@@ -99,19 +97,13 @@ class Agree(PipelineStep):
     contract: Annotated[Any, Option("special", fits=anything)] = field(default=None, compare=False, repr=False)
     """As an option, the contract of a reading; on the step, the compiled contract of the readings and the value."""
     input: InputLike = PREVIOUS
-    wordings: Annotated[
-        int | Sequence[str] | None, pydantic.SkipValidation, Option(words=_WORDED, fits=_are_wordings)
-    ] = None
+    wordings: Annotated[int | Sequence[str] | None, pydantic.SkipValidation, _WORDINGS] = None
     """The number of wordings in which the reading is asked, or strings that contain {input}."""
     models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option, the models to ask; on the step, as on every step, all models that it names."""
     by_field: bool = False
     """Whether one more reading asks for each field in a separate call."""
-    need: Annotated[
-        float | int,
-        pydantic.SkipValidation,
-        Option(words="a share such as 0.66, or a number of readings", fits=is_number),
-    ] = 2 / 3
+    need: Annotated[float | int, pydantic.SkipValidation, _NEED] = 2 / 3
     """The share of the readings that must agree, such as 0.66, or their number."""
     evidence: Annotated[str, Option(words="a template")] | None = None
     """A template for the text that is read; a value that the text does not state does not count as a vote."""
@@ -125,19 +117,18 @@ class Agree(PipelineStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "asked_models", self._models_of(self.models))
+        put(self, asked_models=self._models_of(self.models))
         self._describe_reading()
         for problem in self._problems():
             self.refuse(problem)
-        object.__setattr__(self, "contract", _contract_of(self.reading or self.readings[0]))
+        put(self, contract=_contract_of(self.reading or self.readings[0]), readings=tuple(self.readings))
         if len(self._readings) - self.by_field < 2:
             self.refuse("agreement needs at least two readings")
-        object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):
-            object.__setattr__(self, "wordings", tuple(self.wordings))
+            put(self, wordings=tuple(self.wordings))
         named: frozenset[str] = PipelineStep.models.fget(self)  # type: ignore[attr-defined]
-        object.__setattr__(self, "models", _Models(named, self.asked_models))
-        _ = self._evidence  # so that an invalid one fails now
+        put(self, models=_Models(named, self.asked_models))
+        _ = self.templates  # so that an invalid one fails now
         try:
             agree([], {}, need=self.need, of=len(self._readings))
         except UsageError as error:
@@ -148,24 +139,18 @@ class Agree(PipelineStep):
         several = self.wordings is not None or bool(self.asked_models)
         steps = list(self.readings) if list_of(PipelineStep)(self.readings) else []
         if self.reading is None and several and len(steps) == 1 and isinstance(steps[0], Step):
-            object.__setattr__(self, "reading", steps[0])
-            object.__setattr__(self, "readings", ())
+            put(self, reading=steps[0], readings=())
         first = self.reading or next(iter(steps), None)
-        given = {
-            "agent": self.agent,
-            "contract": self.contract,
-            "input": None if self.input == PREVIOUS else self.input,
-        }
+        written = None if self.input == PREVIOUS else self.input
+        given = {"agent": self.agent, "contract": self.contract, "input": written}
         if first is not None and self.contract == _contract_of(first):
             del given["contract"]  # the same value again, as from `dataclasses.replace`
         if first is None and several:
             agent = AgentSpec(model=(*self.asked_models, LOCAL_MODEL)[0]) if self.agent is None else self.agent
-            step = Step(self.name, agent=agent, contract=self.contract, input=self.input)
-            object.__setattr__(self, "reading", step)
+            put(self, reading=Step(self.name, agent=agent, contract=self.contract, input=self.input))
         elif first is not None and (name := next((name for name, value in given.items() if value is not None), None)):
             self.refuse(f"`{name}` describes the reading; write it in the steps of `reading` or `readings`", name)
-        object.__setattr__(self, "agent", None)
-        object.__setattr__(self, "input", PREVIOUS)
+        put(self, agent=None, input=PREVIOUS)
 
     def _models_of(self, given: object) -> tuple[str, ...]:
         """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
@@ -214,13 +199,9 @@ class Agree(PipelineStep):
         return bodies
 
     @cached_property
-    def _evidence(self) -> tuple[InputTemplate, ...]:
-        return () if self.evidence is None else (InputTemplate(self.evidence, where=Where("evidence", self.name)),)
-
-    @property
     def templates(self) -> tuple[InputTemplate, ...]:
         """The text that has to state the values, if one is given."""
-        return self._evidence
+        return () if self.evidence is None else (InputTemplate(self.evidence, where=Where("evidence", self.name)),)
 
     @property
     def _last_asked(self) -> Step[Any] | None:
@@ -249,7 +230,9 @@ class Agree(PipelineStep):
         source = next((template.text(context.names()) for template in self.templates), None)
         combined = partial(agree, contract=self.contract, source=source)
         made = combined([], need=self.need, of=len(scopes))
-        while len(ended) < len(scopes) and not self._is_settled(made):
+        while len(ended) < len(scopes) and not made.decided:
+            if self.contested == "refuse" and made.surely_contested:
+                break
             batch = scopes[len(ended) : len(ended) + max(self.at_once, 1)]
             calls = [partial(self._read, scope, context) for scope in batch]
             ended += (await FanOut.run(calls, at_once=len(batch), stop_on_failure=False)).unpaused()
@@ -260,9 +243,6 @@ class Agree(PipelineStep):
                 return Settlement[Any].of(used_up, what=f"reading {used_up.scope!r}")
             made = combined([_reading(body) for body in ended], need=self.need, of=len(scopes))
         return await self._settled(made, ended, context, combined)
-
-    def _is_settled(self, made: Agreement[Any]) -> bool:
-        return made.decided or (self.contested == "refuse" and bool(made.surely_contested))
 
     async def _read(self, scope: str, context: StepContext, said: Mapping[str, Any] | None = None) -> BodyResult:
         variables = {"output_format": self.contract.instruction(), **(said or {})}
@@ -321,21 +301,13 @@ class Agree(PipelineStep):
     def _note(
         self, made: Agreement[Any], ended: Sequence[BodyResult], outcome: Outcome[Any], resolved: Sequence[str]
     ) -> dict[str, Any]:
-        readers = [
-            {
-                "scope": body.scope,
-                "model": ", ".join(sorted(self.bodies[body.scope.rpartition("/")[2]].models)),
-                "value": as_plain(body.value) if isinstance(body.outcome, Accepted) and body.ok else None,
-            }
-            for body in ended
-        ]
-        return {
-            **made.to_dict(),
-            "planned": len(self._readings),
-            "asked": list(resolved),
-            "accepted": isinstance(outcome, Accepted),
-            "readers": readers,
-        }
+        def reader(body: BodyResult) -> dict[str, Any]:
+            models = ", ".join(sorted(self.bodies[body.scope.rpartition("/")[2]].models))
+            value = as_plain(body.value) if isinstance(body.outcome, Accepted) and body.ok else None
+            return {"scope": body.scope, "model": models, "value": value}
+
+        reached = {"asked": list(resolved), "accepted": isinstance(outcome, Accepted)}
+        return {**made.to_dict(), "planned": len(self._readings), **reached, "readers": list(map(reader, ended))}
 
 
 class _Models(frozenset[str]):
@@ -378,7 +350,7 @@ class ByField(PipelineStep):
         super().__post_init__()
         if not self._parts:
             self.refuse("`by_field` needs a reading whose output is an object with named fields", "by_field")
-        _ = self._questions  # so that errors are found now
+        _ = self.bodies  # so that errors are found now
 
     @cached_property
     def _contract(self) -> Contract[Any]:
@@ -405,13 +377,9 @@ class ByField(PipelineStep):
         return _worded(alone, _FIELD, self.name)
 
     @cached_property
-    def _questions(self) -> Mapping[str, Pipeline]:
-        return {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
-
-    @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The question about each field."""
-        return self._questions
+        return {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
 
     @property
     def gives_mapping(self) -> bool | None:

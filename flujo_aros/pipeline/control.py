@@ -35,10 +35,12 @@ from flujo_aros.pipeline.model import (
     StepOutputs,
     TakesInput,
     as_body,
+    bodies_in,
+    put_bodies,
 )
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import Read, Where
-from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, put, refuse_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
@@ -79,9 +81,9 @@ class Branch(PipelineStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         bodies = {branch_key(name): as_body(body, name=branch_key(name)) for name, body in self.branches.items()}
-        object.__setattr__(self, "branches", bodies)
+        put(self, branches=bodies)
         if self.default_branch is not None:
-            object.__setattr__(self, "default_branch", as_body(self.default_branch, name=_DEFAULT))
+            put(self, default_branch=as_body(self.default_branch, name=_DEFAULT))
         _ = self._picks  # so that an invalid expression fails now
         problems = check_scopes(bodies)
         if not bodies and self.default_branch is None:
@@ -224,9 +226,7 @@ class Loop(PipelineStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "body", as_body(self.body, name="body"))
-        if self.init is not None:
-            object.__setattr__(self, "init", as_body(self.init, name="init"))
+        put_bodies(self, "body", "init")
         _ = self._exit, self._signal, self._following, self._made, self._updates  # so that errors are found now
 
     @cached_property
@@ -253,8 +253,7 @@ class Loop(PipelineStep):
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The body, and `init` if there is one; the iterations' scopes in the ledger are numbers from 1."""
-        parts = {"init": self.init, "body": self.body}
-        return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
+        return bodies_in(self, "init", "body")
 
     # No `templates` or `conditions`: its own see the steps of the body, which are checked in `after_body`.
 
@@ -449,8 +448,7 @@ class Import(TakesInput):
         if not isinstance(cast("object", self.pipeline), Pipeline):
             self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
         if isinstance(self.outputs, Mapping):
-            pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
-            object.__setattr__(self, "outputs", pairs)
+            put(self, outputs=tuple(OutputMapping(child, parent) for child, parent in self.outputs.items()))
         _ = self._given  # so that an invalid template fails now
 
     @property
@@ -600,7 +598,11 @@ class Cached(PipelineStep):
             self.refuse("a person's answer cannot be cached; ask again, or store it with `sink_to`")
         if has_conversation(self._body):
             self.refuse("a step with use_history cannot be cached; its reply depends on more than its input")
-        object.__setattr__(self, "_fingerprint", fingerprint(self._body))
+        _ = self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self._body)
 
     @cached_property
     def _running(self) -> _Running:
@@ -662,5 +664,5 @@ class Cached(PipelineStep):
         else:
             names = context.names()
             seen = [template.value(names) for template in self.step.templates]
-        described = json.dumps([self.__dict__["_fingerprint"], as_plain(seen)], sort_keys=True)
+        described = json.dumps([self._fingerprint, as_plain(seen)], sort_keys=True)
         return hashlib.sha256(described.encode()).hexdigest()

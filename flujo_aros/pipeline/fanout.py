@@ -27,14 +27,16 @@ from flujo_aros.pipeline.model import (
     StepContext,
     TakesInput,
     as_body,
+    bodies_in,
+    put_bodies,
 )
 from flujo_aros.pipeline.modules import called, resolved
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
-from flujo_aros.pipeline.options import Option, anything, function_option, known_options
+from flujo_aros.pipeline.options import Option, anything, function_option, known_options, put
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import InputLike, InputTemplate
-from flujo_aros.pipeline.values import Path, SharedContext, Write, as_json, kind_of, members_of
+from flujo_aros.pipeline.values import SharedContext, Write, as_json, kind_of, members_of
 from flujo_aros.spelling import nearest
 
 BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
@@ -123,37 +125,26 @@ def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrat
     for branch, writes in by_branch.items():
         others = [(name, write) for name, write in kept if name != branch]
         for write in writes:
-            clash = next(_clashes(write, others), None)
+            clash = next(((name, other) for name, other in others if _clash(write, other)), None)
             if clash is not None and strategy == "keep_first":
                 continue
             if clash is not None and strategy != "overwrite":
-                raise UsageError(_conflict(*clash, branch, write))
+                name, (path, _) = clash
+                place = ".".join(path if len(path) < len(write[0]) else write[0])
+                raise UsageError(
+                    f"{name!r} and {branch!r} both write different values to context.{place}; let only one of them "
+                    "write it, or set a merge_strategy: overwrite, keep_first or no_merge"
+                )
             kept.append((branch, write))
     return tuple(write for _, write in kept)
 
 
-def _clashes(write: Write, others: Iterable[tuple[str, Write]]) -> Iterator[tuple[str, Write]]:
-    path, value = write
-    for name, other in others:
-        if _overlap(path, other[0]) and not (path == other[0] and _same(value, other[1])):
-            yield name, other
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    shorter = min(len(one), len(other))
-    return one[:shorter] == other[:shorter]
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and as_json(one) == as_json(other))
-
-
-def _conflict(first: str, one: Write, second: str, other: Write) -> str:
-    place = ".".join(one[0] if len(one[0]) < len(other[0]) else other[0])
-    return (
-        f"{first!r} and {second!r} both write different values to context.{place}; let only one of them "
-        "write it, or set a merge_strategy: overwrite, keep_first or no_merge"
-    )
+def _clash(one: Write, other: Write) -> bool:
+    """Whether the paths of two writes overlap, and it is not the same value at the same path."""
+    (path, value), (place, known) = one, other
+    shorter = min(len(path), len(place))
+    same = value is known or (type(value) is type(known) and as_json(value) == as_json(known))
+    return path[:shorter] == place[:shorter] and not (path == place and same)
 
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
@@ -174,16 +165,12 @@ def reduced(how: str, values: Mapping[str, Any]) -> Any:
 
 def _union(values: Mapping[str, Any]) -> dict[str, Any]:
     """All members of all values. A member that two branches have must be the same value in both."""
-    made: dict[str, Any] = {}
     by_branch: dict[str, list[Write]] = {}
     for name, value in values.items():
-        members = members_of(value)
-        if members is None:
+        if (members := members_of(value)) is None:
             raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave {kind_of(value)}")
         by_branch[name] = members
-    for path, member in merged_writes(by_branch, "error_on_conflict"):
-        made[path[0]] = member
-    return made
+    return {path[0]: member for path, member in merged_writes(by_branch, "error_on_conflict")}
 
 
 def _concat(values: Mapping[str, Any]) -> Any:
@@ -263,16 +250,14 @@ class Parallel(TakesInput):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bodies = {name: as_body(body, name=name) for name, body in self.branches.items()}
-        object.__setattr__(self, "branches", bodies)
+        put(self, branches={name: as_body(body, name=name) for name, body in self.branches.items()})
         _ = self._given  # so that an invalid template fails now
         for key, problem in self._problems():
             self.refuse(problem, key)
         if self.context_include_keys is not None:  # lists and tuples of the same names are the same
-            object.__setattr__(self, "context_include_keys", tuple(self.context_include_keys))
+            put(self, context_include_keys=tuple(self.context_include_keys))
         if self.field_mapping is not None:
-            kept = {branch: tuple(keys) for branch, keys in self.field_mapping.items()}
-            object.__setattr__(self, "field_mapping", kept)
+            put(self, field_mapping={branch: tuple(keys) for branch, keys in self.field_mapping.items()})
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
@@ -342,12 +327,11 @@ class Parallel(TakesInput):
         return tuple((path, value) for path, value in body.writes if path[0] in allowed or ".".join(path) in allowed)
 
     def _members(self, values: Mapping[str, Any]) -> tuple[Write, ...]:
-        by_branch: dict[str, tuple[Write, ...]] = {}
+        by_branch: dict[str, list[Write]] = {}
         for name, value in values.items():
-            members = members_of(value)
-            if members is None:
+            if (members := members_of(value)) is None:
                 raise UsageError(f"branch {name!r} gave {kind_of(value)}, which cannot be merged into the context")
-            by_branch[name] = tuple(members)
+            by_branch[name] = members
         return merged_writes(by_branch, self.merge_strategy)
 
     def _problems(self) -> Iterator[tuple[str, str]]:
@@ -400,17 +384,13 @@ class Map(PipelineStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("body", "init", "finalize"):
-            given = getattr(self, key)
-            if given is not None:
-                object.__setattr__(self, key, as_body(given, name=key))
+        put_bodies(self, "body", "init", "finalize")
         _ = self._items  # so that a wrong template is found now
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The body, with `init` and `finalize` if given; the scopes of the items in the ledger are numbers."""
-        parts = {"init": self.init, "body": self.body, "finalize": self.finalize}
-        return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
+        return bodies_in(self, "init", "body", "finalize")
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -434,12 +414,14 @@ class Map(PipelineStep):
             if not began.ok:
                 return Settlement[Any].of(began, what="init")
         items = self._list(context, shared)
-        item_of = partial(context.run_body, self.bodies["body"], kind="item")
         calls = [
             partial(
-                item_of, scope=str(at), previous=item, variables={"this": item, "item": item, "index": at}, shared=own
+                partial(context.run_body, self.bodies["body"], scope=str(at), kind="item"),
+                previous=item,
+                variables={"this": item, "item": item, "index": at},
+                shared=shared.fork(),
             )
-            for at, item, own in ((at, item, shared.fork()) for at, item in enumerate(items))
+            for at, item in enumerate(items)
         ]
         ended = await FanOut.run(calls, at_once=self.max_concurrency, stop_on_failure=True)
         if ended.first_failed is not None:

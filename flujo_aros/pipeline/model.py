@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NoReturn, TypeAlias, cast
 
@@ -29,6 +29,7 @@ from flujo_aros.pipeline.options import (
     instance_of,
     is_a,
     known_options,
+    put,
     refuse_wrong,
     refuse_wrong_options,
     wrong_options,
@@ -158,17 +159,17 @@ class StepContext:
         """
         if self.bodies is None:
             raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
-        shared = shared or self.own_shared()
-        return await self.bodies(Nested(body, scope, kind, previous, variables or {}, shared, said, isolated))
+        nested = Nested(body, scope, kind, previous, variables or {}, shared or self.own_shared(), said, isolated)
+        return await self.bodies(nested)
 
 
 STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
 """A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
 
 SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+"""A place in the context: names joined by dots."""
 MAX_LEVELS: Final = 64
 """The maximum depth of a path in the context."""
-"""A place in the context: names joined by dots."""
 
 
 def _is_money(value: Any) -> bool:
@@ -241,8 +242,9 @@ class PipelineStep(Generic[T_co]):
     kind: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        for key, problem in chain(wrong_options(self, _shared()), _problems(self)):
+        if not isinstance(cast("object", self.name), str) or not STEP_NAME.fullmatch(self.name):
+            raise UsageError(f"not a valid step name: {self.name!r}; use one line without quotes, braces and `/`")
+        for key, problem in chain(wrong_options(self, PipelineStep), _problems(self)):
             self.refuse(problem, key)
 
     def refuse(self, problem: str, key: str = "name") -> NoReturn:
@@ -267,6 +269,11 @@ class PipelineStep(Generic[T_co]):
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
         """The pipelines inside this step, by the word that names them in the run ledger."""
+        return {}
+
+    @property
+    def after_body(self) -> Mapping[str, tuple[Read, ...]]:
+        """What the step refers to after its bodies have run, by option."""
         return {}
 
     @property
@@ -313,17 +320,6 @@ class TakesInput(PipelineStep[T_co]):
         return self._given.templates
 
 
-@cache
-def _shared() -> frozenset[str]:
-    return frozenset(each.name for each in fields(PipelineStep))
-
-
-def check_name(name: object) -> None:
-    """Raise a `UsageError` for an invalid step name."""
-    if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
-        raise UsageError(f"not a valid step name: {name!r}; use one line without quotes, braces and `/`")
-
-
 def _problems(step: PipelineStep) -> Iterator[tuple[str, str]]:
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
         yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
@@ -346,7 +342,6 @@ class FoundError:
     suggestion: Suggestion | None = None
 
 
-_IS_STEPS: Final = instance_of(Iterable, but=(str, bytes, Mapping))
 _OF_PIPELINES: Final = {
     "steps": Option(
         words="a list of steps",
@@ -396,22 +391,16 @@ class Pipeline(Generic[T_co]):
         refuse_wrong("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
             raise UsageError(f"Pipeline: name must be a string, not {name!r}")
-        object.__setattr__(self, "steps", tuple(steps))
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "description", description)
-        object.__setattr__(self, "warnings", tuple(warnings))
-        object.__setattr__(self, "body", body)
-        object.__setattr__(self, "environment", dict(environment or {}))
+        put(self, steps=tuple(steps), name=name, description=description, warnings=tuple(warnings))
+        put(self, body=body, environment=dict(environment or {}))
+        what = f"{'the body' if body else 'pipeline'} {name!r}"
         if not self.steps:
-            raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
+            raise UsageError(f"{what} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, PipelineStep):
-                raise UsageError(
-                    f"{'the body' if body else 'pipeline'} {name!r} is made of steps; {step!r} is not a step"
-                )
+                raise UsageError(f"{what} is made of steps; {step!r} is not a step")
         errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
-        messages = [error.message for error in errors]
-        if messages:
+        if messages := [error.message for error in errors]:
             raise UsageError("\n".join(messages))
 
     def __rshift__(self, other: PipelineStep[U] | Pipeline[U]) -> Pipeline[U]:
@@ -446,6 +435,18 @@ def as_body(steps: BodyLike, *, name: str) -> Pipeline:
     raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
 
 
+def put_bodies(step: PipelineStep, *keys: str) -> None:
+    """Make a pipeline of each of these options that is set. Raises `UsageError` for anything but a body."""
+    for key in keys:
+        if (given := getattr(step, key)) is not None:
+            put(step, **{key: as_body(given, name=key)})
+
+
+def bodies_in(step: PipelineStep, *keys: str) -> dict[str, Pipeline]:
+    """The pipelines in these options, without those that are not set."""
+    return {key: body for key in keys if (body := getattr(step, key)) is not None}
+
+
 def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[FoundError]:
     """The errors of these steps themselves: duplicate names, and templates that refer to later steps.
 
@@ -464,10 +465,8 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
             if message:
                 suggestion = getattr(message, "suggestion", None)
                 yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
-        # references to nested steps after they have run, such as the exit condition of a loop
-        spoken_of: Mapping[str, tuple[Read, ...]] | None = getattr(step, "after_body", None)
-        if spoken_of and outer is not None:
-            yield from _wrong_afterwards(step, spoken_of, index, before)
+        if outer is not None:
+            yield from _wrong_afterwards(step, index, before)
         before.add(step.name)
 
 
@@ -476,11 +475,10 @@ def name_is_taken(name: str, first: int) -> str:
     return f"step name {name!r} is already used by step {first + 1}; each step needs a unique name"
 
 
-def _wrong_afterwards(
-    step: PipelineStep, spoken_of: Mapping[str, tuple[Read, ...]], index: int, before: Collection[str]
-) -> Iterator[FoundError]:
+def _wrong_afterwards(step: PipelineStep, index: int, before: Collection[str]) -> Iterator[FoundError]:
+    """The wrong references to nested steps after they have run, such as those of the exit condition of a loop."""
     known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
-    for key, reads in spoken_of.items():
+    for key, reads in step.after_body.items():
         for name in (read.step for read in reads):
             if name is not None and name not in known:
                 near = nearest(name, known)

@@ -170,6 +170,12 @@ def _short(self: Any) -> str:
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
+def put(made: object, **values: object) -> None:
+    """Set fields of a frozen object, in its `__post_init__`."""
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+
+
 _checked: Final[set[type]] = set()
 _FUNCTION: Final = 'a function, or "package.module:name"'
 
@@ -221,12 +227,12 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
     return found
 
 
-def wrong_options(step: Any, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Each option of the wrong type, with its error. `shared` are the options that every kind of step has.
+def wrong_options(step: Any, base: Any) -> Iterator[tuple[str, str]]:
+    """Each option of the wrong type, with its error. `base` has the options of every kind of step.
 
-    A third-party kind may use the same names for other options, so only the shared ones are checked.
+    A third-party kind may use the same names for other options, so only those of `base` are checked.
     """
-    return _wrong(step, None if type(step) in _checked else shared)
+    return _wrong(step, None if type(step) in _checked else frozenset(declared_options(base)))
 
 
 def refuse_wrong_options(given: object, what: str = "", names: frozenset[str] | None = None) -> None:

@@ -95,7 +95,7 @@ class Spans:
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         tags: Tags = {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline}
-        tags |= {names.RUN_ID: event.run_id, names.RESUMED: event.resumed}
+        tags |= {"aros.run.id": event.run_id, "aros.run.resumed": event.resumed}
         links = [Link(before)] if before.is_valid else []
         held = self._held(event, f"{names.INVOKE_WORKFLOW} {pipeline}", tags, links)
         span = self._own(event)
@@ -106,7 +106,7 @@ class Spans:
 
     def _run_finished(self, event: events.RunFinished) -> None:
         span = self._own(event)
-        span.set_attribute(names.STATUS, event.status)
+        span.set_attribute("aros.status", event.status)
         self._put_value(span, names.OUTPUT_VALUE, event.output)
         if event.status in (*_FAILED, "degraded"):
             _fail(span, event.status)
@@ -115,16 +115,16 @@ class Spans:
 
     def _step_started(self, event: events.StepStarted) -> AbstractContextManager[object]:
         name = self._mask(event.name)
-        return self._held(event, f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
+        return self._held(event, f"step {name}", {"aros.step.name": name, "aros.step.kind": event.kind})
 
     def _step_finished(self, event: events.StepFinished) -> None:
         faulty = event.scope.id in self._faulty
         self._faulty.discard(event.scope.id)
         span = self._own(event)
-        span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
-        span.set_attributes({names.SPAN_PROVIDER_ERROR: faulty, **_worth(event)})
+        span.set_attributes({"aros.status": event.status, "aros.step.attempts": event.attempts})
+        span.set_attributes({"aros.provider_error": faulty, **_worth(event)})
         self._put_value(span, names.OUTPUT_VALUE, event.output)
-        self._put_value(span, names.ERROR_MESSAGE, event.error or None)
+        self._put_value(span, "aros.error", event.error or None)
         if event.status in _FAILED:
             raised = _RAISED.match(event.error or "")
             _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
@@ -142,36 +142,36 @@ class Spans:
         if around.is_recording():
             tags = self._repair_tags(event)
             if event.stage not in names.GIVES_TEXT:
-                around.add_event(names.REPAIR_STARTED, tags)
+                around.add_event("aros.repair.started", tags)
             if event.stage not in names.REPAIRS_OF_A_REPLY:
-                around.add_event(names.FALLBACK_STAGE, tags)
-        own = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason, names.SPAN_SCHEMA_HASH: event.schema_hash}
+                around.add_event("aros.fallback.stage", tags)
+        own = {"aros.stage": event.stage, "aros.stage.because": event.reason, "aros.schema_hash": event.schema_hash}
         return self._held(event, f"stage {event.stage}", _known(own))
 
     def _stage_finished(self, event: events.StageFinished) -> None:
-        ended = {names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls, names.REASON: event.reason}
+        ended = {"aros.stage.outcome": event.outcome, "aros.stage.calls": event.calls, "aros.reason": event.reason}
         self._own(event).set_attributes(_known(ended))
         if event.stage not in names.GIVES_TEXT:
-            name = names.REPAIR_SUCCESS if event.outcome == "accepted" else names.REPAIR_FAILED
-            tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
+            name = "aros.repair.success" if event.outcome == "accepted" else "aros.repair.failed"
+            tags = {**self._repair_tags(event), "outcome": event.outcome}
             self._around(event, beyond=event.scope.id).add_event(name, tags)
 
     def _stage_skipped(self, event: events.StageSkipped) -> None:
-        self._around(event).add_event(names.STAGE_SKIPPED, {names.STAGE: event.stage})
+        self._around(event).add_event("aros.stage.skipped", {"stage": event.stage})
 
     def _ask_started(self, event: events.AskStarted) -> None:
         span = self._around(event)
         if not span.is_recording():
             return
-        tags: Tags = {names.STAGE: event.stage, "attempt": event.attempt}
+        tags: Tags = {"stage": event.stage, "attempt": event.attempt}
         if event.constrained:
-            span.add_event(names.GRAMMAR_APPLIED, tags)
+            span.add_event("grammar.applied", tags)
         content = self._content or event.capture
-        system = {names.SYSTEM: self._text(event.system)} if content and event.system else {}
-        span.add_event(names.AGENT_SYSTEM, {**tags, names.CHARS: len(event.system), **system})
-        prompt = {names.PROMPT: self._text(event.prompt)} if content and event.prompt else {}
-        span.add_event(names.AGENT_INPUT, {**tags, names.CHARS: len(event.prompt), **prompt})
-        if event.stage == names.FIRST and self._spans.get(event.scope.id) is not span:
+        system = {"aros.system": self._text(event.system)} if content and event.system else {}
+        span.add_event("agent.system", {**tags, "chars": len(event.system), **system})
+        prompt = {"aros.prompt": self._text(event.prompt)} if content and event.prompt else {}
+        span.add_event("agent.input", {**tags, "chars": len(event.prompt), **prompt})
+        if event.stage == "first" and self._spans.get(event.scope.id) is not span:
             self._put_value(span, names.INPUT_VALUE, event.prompt)
 
     def _ask_finished(self, event: events.AskFinished) -> None:
@@ -182,42 +182,42 @@ class Spans:
         if not span.is_recording():
             return
         used, model = event.usage, self._mask(event.model)
-        tags = {names.STAGE: event.stage, "attempt": event.attempt, names.PROVIDER_ERROR: failed}
+        tags = {"stage": event.stage, "attempt": event.attempt, "provider_error": failed}
         spent: dict[str, Any] = {name: getattr(used, name) for name in ("requests", "input_tokens", "output_tokens")}
         spent |= {"unmeasured_requests": used.unmeasured_requests or None, "cost_usd": _dollars(used)}
         ended = {"finish_reason": event.finish_reason or None, "model_id": model or None}
         if model:
-            span.set_attribute(names.MODEL_ID, model)
-        span.add_event(names.AGENT_USAGE, _known({**tags, **spent, **ended}))
+            span.set_attribute("aros.model_id", model)
+        span.add_event("agent.usage", _known({**tags, **spent, **ended}))
 
     def _read_finished(self, event: events.ReadFinished) -> None:
         span = self._around(event)
         if not span.is_recording():
             return
-        tags = {**self._repair_tags(event), **_known({names.TRUST_TAG: event.trust})}
+        tags = {**self._repair_tags(event), **_known({"trust": event.trust})}
         if event.schema_hash:
-            span.set_attribute(names.SPAN_SCHEMA_HASH, event.schema_hash)
-        if event.stage == names.FIRST and (event.repairs or event.outcome == "rejected"):
-            span.add_event(names.REPAIR_STARTED, tags)
-            span.add_event(names.REPAIR_FAILED if event.outcome == "rejected" else names.REPAIR_SUCCESS, tags)
+            span.set_attribute("aros.schema_hash", event.schema_hash)
+        if event.stage == "first" and (event.repairs or event.outcome == "rejected"):
+            span.add_event("aros.repair.started", tags)
+            span.add_event("aros.repair.failed" if event.outcome == "rejected" else "aros.repair.success", tags)
         codes = [repair.code for repair in event.repairs]
         if event.outcome == "rejected":
-            issues = {names.ISSUE_CODES: sorted({issue.code for issue in event.issues})[:_MOST_TRANSFORMS]}
-            span.add_event(names.COERCION_FAIL, {**tags, **issues})
+            issues = {"issues": sorted({issue.code for issue in event.issues})[:_MOST_TRANSFORMS]}
+            span.add_event("output.coercion.fail", {**tags, **issues})
         elif codes:
             transforms = sorted(set(codes))[:_MOST_TRANSFORMS]
-            span.add_event(names.COERCION_SUCCESS, {**tags, names.REPAIR_CODES: transforms})
-            span.set_attributes({names.COERCION_TOTAL: len(codes), names.COERCION_TRANSFORMS: transforms})
+            span.add_event("output.coercion.success", {**tags, "transforms": transforms})
+            span.set_attributes({"aros.coercion.total": len(codes), "aros.coercion.transforms": transforms})
         content = self._content or event.capture
-        reply = {names.REPLY: self._text(event.text), **self._messages(event)} if content and event.text else {}
-        span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
+        reply = {"aros.reply": self._text(event.text), **self._messages(event)} if content and event.text else {}
+        span.add_event("agent.response", {**tags, "chars": len(event.text), **reply})
 
     def _repair_tags(self, event: events.StageStarted | events.StageFinished | events.ReadFinished) -> Tags:
         """The attributes of every span event about a repair."""
         faulty = _step_or_owner(event.scope) in self._faulty
-        kind = names.STAGE_KINDS.get(event.stage, names.ASKS_A_MODEL)
-        tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
-        return _known({**tags, names.SCHEMA_HASH: event.schema_hash, names.REASON_TAG: event.reason})
+        kind = names.STAGE_KINDS.get(event.stage, "llm")
+        tags = {"stage": event.stage, "stage_kind": kind, "provider_error": faulty}
+        return _known({**tags, "schema_hash": event.schema_hash, "reason": event.reason})
 
     def _put_value(self, span: Span, name: str, value: object) -> None:
         if self._content and value is not None and span.is_recording():
@@ -225,7 +225,7 @@ class Spans:
 
     def _messages(self, event: events.ReadFinished) -> Tags:
         messages = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
-        return {names.ISSUE_MESSAGES: messages} if messages else {}
+        return {"aros.issues": messages} if messages else {}
 
     def _text(self, text: str) -> str:
         return self._mask(text)[:_MOST_TEXT]
@@ -262,7 +262,7 @@ def _known(tags: Mapping[str, Any]) -> Tags:
 
 
 def _worth(event: events.StepFinished | events.AgentFinished) -> Tags:
-    return _known({names.TRUST: event.trust, names.REASON: event.reason})
+    return _known({"aros.trust": event.trust, "aros.reason": event.reason})
 
 
 def _dollars(used: Usage) -> float | None:
@@ -417,9 +417,9 @@ class OpenTelemetry:
         self._mask = mask = Mask.of_environment(secrets)
         self._traced = tracer_provider is not None
         self._measured = meter_provider is not None
-        tracer = trace.get_tracer(names.SCOPE, tracer_provider=tracer_provider)
+        tracer = trace.get_tracer("flujo_aros", tracer_provider=tracer_provider)
         self._spans = Spans(tracer, mask, content=content)
-        self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), mask)
+        self._measures = Measures(metrics.get_meter("flujo_aros", meter_provider=meter_provider), mask)
 
     def __call__(self, event: events.Event, /) -> AbstractContextManager[object] | None:
         """Receive one event; the emitter keeps the span of a start event open."""

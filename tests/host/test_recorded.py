@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.host import CallMade, Question, Record, recorded_by
+from flujo_aros.host import PendingCall, Record, recorded_by
 from flujo_aros.host.recorded import RecordedModel
 from flujo_aros.host.response import issue_of, retry_after_of
 
@@ -34,18 +34,9 @@ class Tape:
     def __init__(self) -> None:
         self.kept: str | None = None
 
-    async def call(
-        self,
-        kind: str,
-        make: Callable[[], Awaitable[CallMade]],
-        *,
-        model: str = "",
-        size: int = 0,
-        question: Question | None = None,
-    ) -> Record:
-        del kind, model, size, question
+    async def call(self, call: PendingCall) -> Record:
         if self.kept is None:
-            self.kept = json.dumps((await make()).record)
+            self.kept = json.dumps((await call.make()).record)
         record: Record = json.loads(self.kept)
         return record
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -24,10 +24,9 @@ from flujo_aros.pipeline.builtins import EXTRACT, Extraction
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.control import Import, Loop, OutputMapping
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.options import Declared
-from flujo_aros.pipeline.step import REFERENCE, Call, Step
+from flujo_aros.pipeline.options import NESTED, Declared
+from flujo_aros.pipeline.step import PREVIOUS, REFERENCE, Call, Step
 
-S = TypeVar("S")
 Plain = dict[str, Any]
 
 
@@ -64,13 +63,9 @@ def written_options(step: PipelineStep) -> Plain:
     for each in (kind, COMMON) if kind is not None else ():
         for key, option in each.options.items():
             value = getattr(step, option.name)
-            if value != option.default and option.option.form not in _NESTED:
+            if value != option.default and option.option.form not in NESTED:
                 found |= writing.written(step, key, option, value)
     return {**_shape(step), **found, **_common(step)}
-
-
-_NESTED: Final = ("body", "branches", "operations", "step", "steps")
-"""The forms of options that are steps."""
 
 
 def _document(pipeline: Pipeline) -> Plain:
@@ -105,7 +100,7 @@ class _Writing:
         elif isinstance(step, Extraction):
             written = _extraction(step)
         else:
-            raise UsageError(f"step {step.name!r}: a blueprint cannot express a {type(step).__name__}")
+            step.refuse(f"a blueprint cannot express a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
         return {**kind, "name": step.name, **written, **self.options(COMMON, step, {}), **_common(step)}
 
@@ -154,9 +149,7 @@ class _Writing:
     def agent(self, step: Step) -> str:
         """The name of a step's agent; equal agents share a name."""
         if not isinstance(step.agent, AgentSpec):
-            raise UsageError(
-                f"step {step.name!r}: an agent built in Python cannot be written to YAML; use an AgentSpec"
-            )
+            step.refuse("an agent built in Python cannot be written to YAML; use an AgentSpec")
         return self.named(step.name, step.agent)
 
     def named(self, wanted: str, agent: AgentSpec) -> str:
@@ -171,7 +164,7 @@ class _Writing:
     def imported(self, step: Import) -> str:
         """The alias of an imported pipeline."""
         if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
-            raise UsageError(f"step {step.name!r}: an import needs an alias of its own; {step.alias!r} cannot be one")
+            step.refuse(f"an import needs an alias of its own; {step.alias!r} cannot be one")
         return step.alias
 
 
@@ -187,19 +180,15 @@ def _step(writing: _Writing, step: Step) -> Plain:
     elif isinstance(step.contract, dict):
         plain["output_schema"] = cast("Any", step).contract
     elif step.contract is not None:
-        raise UsageError(f"step {step.name!r}: a blueprint takes a JSON Schema as a contract, not {step.contract!r}")
+        step.refuse(f"a blueprint takes a JSON Schema as a contract, not {step.contract!r}")
     processing = _processing(step)
     return {**plain, "processing": processing} if processing else plain
 
 
 def _extraction(step: Extraction) -> Plain:
     params = {"schema": step.processing.schema, "model": step.agent.model}
-    return {
-        "uses": f"flujo.builtins.{EXTRACT}",
-        **_shape(step),
-        **_changed(step, Extraction, ("input",)),
-        "params": params,
-    }
+    given: Plain = {} if step.input == PREVIOUS else {"input": step.input}
+    return {"uses": f"flujo.builtins.{EXTRACT}", **_shape(step), **given, "params": params}
 
 
 def _call(_writing: _Writing, step: Call) -> Plain:
@@ -225,9 +214,8 @@ def _loop(_writing: _Writing, step: Loop) -> Plain:
     inner: Plain = {}
     state: dict[str, list[Plain]] = {}
     for update in step.state:
-        state.setdefault("append" if update.append else "set", []).append(
-            {"target": update.target, "value": update.value}
-        )
+        row = {"target": update.target, "value": update.value}
+        state.setdefault("append" if update.append else "set", []).append(row)
     if state:
         inner["state"] = state
     if step.next_input != "auto":
@@ -249,7 +237,7 @@ def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
     if step.inject:
         plain["inject"] = {str(turn): text for turn, text in step.inject.items()}
     if isinstance(step.log, EventLog):
-        raise UsageError(f"step {step.name!r}: an EventLog cannot be written to YAML; give its file or URL as `log`")
+        step.refuse("an EventLog cannot be written to YAML; give its file or URL as `log`")
     return plain if step.log is None else {**plain, "log": str(step.log)}
 
 
@@ -279,12 +267,6 @@ def _common(step: PipelineStep) -> Plain:
     if step.meta:
         plain["meta"] = dict(step.meta)
     return plain
-
-
-def _changed(step: Any, kind: type[Any], keys: Sequence[str]) -> Plain:
-    """The options that differ from their defaults."""
-    defaults = {each.name: each.default for each in dataclasses.fields(kind)}
-    return {key: getattr(step, key) for key in keys if getattr(step, key) != defaults[key]}
 
 
 def _processing(step: Step) -> Plain:

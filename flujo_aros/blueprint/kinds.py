@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, cast
+from functools import partial
+from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.dialect import (
-    META_KEYS,
-    next_input_of,
-    no_such_kind,
-    operation_nodes,
-    output_of,
-    prepared,
-    state_updates,
-    with_meta,
-)
+from flujo_aros.blueprint.dialect import META_KEYS, OTHER_KINDS, PRECHECK_KEYS, REFUSED
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.references import (
@@ -35,6 +26,7 @@ from flujo_aros.blueprint.references import (
     name_of,
     said,
     target_of,
+    template_literal,
 )
 from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, emitted_by_nobody, read_manifest, wrong_kind
@@ -42,11 +34,11 @@ from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateEr
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.builtins import built_in_step
-from flujo_aros.pipeline.control import OutputMapping, branch_key
-from flujo_aros.pipeline.model import Pipeline, PipelineStep, find_errors, name_is_taken
-from flujo_aros.pipeline.options import Declared
+from flujo_aros.pipeline.control import OutputMapping, StateUpdate
+from flujo_aros.pipeline.model import STEP_NAME, Pipeline, PipelineStep, find_errors, name_is_taken
+from flujo_aros.pipeline.options import NESTED, Declared
 from flujo_aros.pipeline.step import NO_PROCESSING, Call, Step, warnings_of
-from flujo_aros.pipeline.template import compile_input
+from flujo_aros.pipeline.template import InputLike, compile_input
 from flujo_aros.spelling import nearest
 
 MAX_STEPS: Final = 1_000
@@ -113,14 +105,14 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     word = node.members.get("kind")
     kind = "step" if word is None else word.plain()
     if word is not None and (not isinstance(kind, str) or kind not in _BUILDERS):  # a list or mapping is not a kind
-        loading.note(word.place, no_such_kind("" if kind is None else str(kind)))
+        loading.note(word.place, _no_such_kind("" if kind is None else str(kind)))
         return None
-    node = with_meta(loading, node, kind)
+    node = _with_meta(loading, node, kind)
     for key in ("input", "message"):
         loading.single_braces(node.members.get(key))
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
-    plain = prepared(loading, node, kind)
+    plain = _prepared(loading, node, kind)
     name = str(plain.get("name"))
     where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
@@ -149,13 +141,13 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
     """A step that loads but cannot run, for the first reason recorded since."""
     doubt = loading.doubts[since]
-    place, why = doubt.place, doubt.message.replace(f" of step {name!r}: ", ": ", 1)  # the step is named before it
     del loading.doubts[since:]
-    loading.warn(place, Hint(f"step {name!r} cannot run: {why}", doubt.suggestion), doubt.code)
+    loading.warn(doubt.place, Hint(f"step {name!r} cannot run: {doubt.message}", doubt.suggestion), doubt.code)
+    unready = partial(Unready, name, why=doubt.message, source=loading.source, place=doubt.place)
     try:
-        return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
+        return unready(**(common or {}))
     except UsageError:  # the error is in an option
-        return Unready(name, why=why, source=loading.source, place=place)
+        return unready()
 
 
 def _body(making: Making, node: Node | None, key: str, scope: str, name: str | None = None) -> Pipeline:
@@ -240,7 +232,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None)
         found = None
         if form == "condition":
             found = None if block is None else _condition(making, block.name, holder, key, option)
-        elif node is not None and (form in _NESTED if keys is None else key in keys.model_fields_set):
+        elif node is not None and (form in NESTED if keys is None else key in keys.model_fields_set):
             found = _option(making, kind, key, node, getattr(keys, key, None))
             if found is None:
                 whole = whole and (node.value is None or form not in ("step", "steps"))
@@ -249,10 +241,6 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None)
             given[option.name] = found
         whole = whole and (found is not None or not option.required)
     return given if whole else None
-
-
-_NESTED: Final = ("body", "branches", "operations", "step", "steps")
-"""The forms of options that are steps."""
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
@@ -289,32 +277,26 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
 def _condition(making: Making, name: str, holder: Node, key: str, option: Declared) -> str | None:
     """A condition: an expression, or a function."""
     expression, function = blocks.condition_keys(key)
-    both = [
-        each for each in (expression, function) if each in holder.members and holder.members[each].value is not None
-    ]
-    if option.required and len(both) != 1:
+    given = sum(each in holder.members and holder.members[each].value is not None for each in (expression, function))
+    if option.required and given != 1:
         message = f"step {name!r} needs either `{expression}` or `{function}`, but not both"
         making.loading.doubt(making.node.place, message)
         return None
-    if len(both) == 2:
+    if given == 2:
         making.loading.doubt(holder.keys[function], f"write either `{expression}` or `{function}`, not both")
     found = making.expression(holder.members.get(expression), expression)
     return found or making.function(holder.members.get(function), function)
 
 
 def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
-    spelt = _truth if kind.word == "conditional" else str
-    return {spelt(name): _body(making, node, f"branches.{name}", spelt(name)) for name, node in _members(making)}
-
-
-def _members(making: Making) -> list[tuple[str, Node]]:
-    found = making.member("branches")
-    return [] if found is None else list(found.members.items())
-
-
-def _truth(name: str) -> str:
-    """The branches for true and false, in any YAML spelling."""
-    return branch_key(name.lower() == "true") if name in ("True", "TRUE", "False", "FALSE") else name
+    """The bodies by name; those for true and false may have any YAML spelling."""
+    found, spelt = making.member("branches"), dict.fromkeys(("True", "TRUE"), "true")
+    spelt |= dict.fromkeys(("False", "FALSE"), "false")
+    names = spelt if kind.word == "conditional" else {}
+    return {
+        (scope := names.get(name, name)): _body(making, node, f"branches.{name}", scope)
+        for name, node in (found.members.items() if found is not None else ())
+    }
 
 
 def _loop(making: Making, keys: Any) -> dict[str, Any]:
@@ -322,9 +304,9 @@ def _loop(making: Making, keys: Any) -> dict[str, Any]:
     inner = making.member("loop") or making.node
     return {
         **({} if keys.max_iterations is None else {"max_loops": keys.max_iterations}),
-        "state": state_updates(making, inner.members.get("state")),
-        "output": output_of(making, inner),
-        "next_input": next_input_of(making, inner.members.get("propagation")),
+        "state": _state_updates(making, inner.members.get("state")),
+        "output": _output_of(making, inner),
+        "next_input": _next_input_of(making, inner.members.get("propagation")),
     }
 
 
@@ -332,7 +314,7 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     """The steps before or after a body: steps, or changes to the context in the short form."""
     if node is None or node.value is None:
         return None
-    steps = operation_nodes(making, node)
+    steps = _operation_nodes(making, node)
     if steps.value in ([], {}):
         return None
     return _body(making, steps, key, key.rpartition(".")[2])
@@ -350,9 +332,8 @@ def _agree(making: Making, block: Any) -> dict[str, Any] | None:
         if block.wordings is None or block.reading is not None or block.readings is not None or not agents:
             return given
         if len(agents) > 1:
-            making.loading.note(
-                making.node.place, f"step {block.name!r} needs `uses`, one of its agents: {', '.join(agents)}"
-            )
+            needs = f"step {block.name!r} needs `uses`, one of its agents: {', '.join(agents)}"
+            making.loading.note(making.node.place, needs)
             return None
         only = next(iter(agents.values()))
         return None if only is None else {**given, "agent": only}
@@ -469,9 +450,8 @@ def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep 
 
 def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> PipelineStep:
     if block.params is not None:
-        making.loading.note(
-            making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
-        )
+        why = "`params` are for callable steps; an agent has `model_settings`"
+        making.loading.note(making.node.keys["params"], why)
     sound = making.loading.settings(making.member("model_settings"))
     stages = None if block.processing is None else making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else ())):
@@ -503,9 +483,8 @@ def _contract(making: Making) -> WrittenContract | None:
     """Where the payload is: a string such as `tagged:result`, or `{tagged: result, strict: false}`."""
     node = making.member("contract")
     if node is None or not isinstance(node.value, (str, dict)):
-        making.loading.note(
-            (node or making.node).place, "contract must be a string such as tagged:result, or a mapping"
-        )
+        wanted = "contract must be a string such as tagged:result, or a mapping"
+        making.loading.note((node or making.node).place, wanted)
         return None
     try:
         return written_contract(node.plain())
@@ -543,24 +522,17 @@ def _context_step(
         path = "nowhere"
     path = path.removeprefix("context.")
     if what == "get":
-        return built_in_step(block.name, "passthrough", input=_taken(path, written), **common)
+        template = f"{{{{ context.{path} | default({template_literal(written.get('default'))}) }}}}"
+        return built_in_step(block.name, "passthrough", input=template, **common)
     changed: dict[str, Any] = {"sink_to": path, "updates_context": False}
     return built_in_step(block.name, "passthrough", input=as_template(written.get("value")), **{**common, **changed})
 
 
-def _taken(path: str, written: dict[str, Any]) -> str:
-    """The template for a value of the context, with its default."""
-    literal = json.dumps(written.get("default"))
-    return f"{{{{ context.{path} | default({'none' if literal == 'null' else literal}) }}}}"
-
-
 def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep | None:
-    pipeline = making.loading.imports[alias]
-    outputs = _outputs(making)
+    pipeline, outputs = making.loading.imports[alias], _outputs(making)
     if pipeline is None:
         return None
-    special = {"pipeline": pipeline, "alias": alias, "outputs": outputs}
-    return _made(making, "imports", block, special)
+    return _made(making, "imports", block, {"pipeline": pipeline, "alias": alias, "outputs": outputs})
 
 
 def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
@@ -620,9 +592,195 @@ def _check_input(making: Making) -> None:
         making.loading.note(source.place, error)
 
 
-Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
+# The short forms and the old places of flujo
 
-_BUILDERS: Final[dict[str, Build]] = {
+
+_NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
+_HAND_ON: Final = "flujo.builtins.passthrough"
+_APPEND: Final = "flujo.builtins.append"
+_OUTPUTS: Final = ("output", "output_template")
+_TALK: Final = "conversation_history"
+_WORDS: Final = {"initial_prompt": "{{ context.initial_prompt }}"}
+_CHANGES: Final = ("set", "append", "merge")
+_NEXT_INPUT: Final = "auto"
+
+
+def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
+    """A step with the keys that flujo accepts under `meta` moved into the step itself."""
+    if "meta" not in node.members:
+        return node
+    meta = member(node, "meta")
+    for key in META_KEYS if kind == "step" else META_KEYS[1:]:
+        value = member(node, "meta", key)
+        if meta is None or value is None:
+            continue
+        if key in node.members:
+            loading.warn(meta.keys[key], f"'meta.{key}' is ignored: the step has a `{key}` of its own")
+            continue
+        keys = {**node.keys, key: meta.keys[key]}
+        node = Node(node.place, node.end, {**node.members, key: value}, keys)
+    return node
+
+
+def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
+    """The mapping of a step, with old names of keys replaced by current ones."""
+    plain: dict[str, Any] = node.plain()
+    if "step" in plain and "name" not in plain:
+        plain["name"] = plain.pop("step")
+    if loading.lenient:
+        _filled_in(loading, node, kind, plain)
+    precheck = member(node, "processing", "reasoning_precheck") if "processing" in plain else None
+    for key, place in precheck.keys.items() if precheck is not None else ():
+        if key in PRECHECK_KEYS:
+            why = "plans are not evaluated; evaluate it in a separate step"
+            loading.warn(place, f"{key!r} is ignored: {why}")
+            del plain["processing"]["reasoning_precheck"][key]
+    return plain
+
+
+def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
+    """A valid name, and a default message, for lenient loading."""
+    name = plain.get("name")
+    if isinstance(name, str) and not STEP_NAME.fullmatch(name):
+        plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"
+        loading.warn(node.place, f"not a valid step name: {name!r}; it is called {plain['name']!r} here")
+    if kind == "hitl" and not plain.get("message"):
+        plain["message"] = str(plain.get("name"))
+        loading.warn(node.place, f"step {name!r} has no question; write a `message`")
+
+
+def _no_such_kind(kind: str) -> Hint:
+    """The error for an unknown kind of step, with what to write instead; "" is a key without a value."""
+    if not kind:
+        known = ", ".join(sorted(blocks.BLOCKS))
+        return Hint(f"`kind` is empty; write one of {known}, or leave it out for a plain step")
+    if kind in REFUSED:
+        return Hint(f"`kind: {kind}` is not supported; {REFUSED[kind]}")
+    meant = OTHER_KINDS.get(kind.lower())
+    near = nearest(kind, blocks.BLOCKS, closed=True) if meant is None else meant.of(kind)
+    return near.after(f"unknown kind of step {kind!r}")
+
+
+def _operation_nodes(making: Making, node: Node) -> Node:
+    """The steps under `init:` or `finalize:`, including those that a short form expands to.
+
+    `- set: context.note` with a `value` is a step that writes the value there; `output: …` is a step with that value.
+    """
+    if "history" in node.members:
+        making.loading.warn(node.keys["history"], "'history' is ignored: a conversation begins with the first `input`")
+        return node.like([])
+    if not node.elements:
+        steps = _short(making, node, 1)
+        return node if steps is None else node.like(steps)
+    made: list[Node] = []
+    for number, each in enumerate(node.elements, start=1):
+        steps = None if "name" in each.members else _short(making, each, number)
+        made += [each] if steps is None else steps
+    return node.like(made)
+
+
+def _short(making: Making, node: Node, number: int) -> list[Node] | None:
+    """The steps that a short form expands to; None for anything else."""
+    output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
+    if output is not None:
+        return [_added(node, "output", output)]
+    if any(key in node.members for key in _CHANGES):
+        return list(_changed(making, node, number))
+    return None
+
+
+def _state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
+    """The changes to the context after each iteration: `state: {set: […], append: […], merge: […]}`."""
+    if node is None or node.value is None:
+        return ()
+    updates: list[StateUpdate] = []
+    if not isinstance(node.value, dict):
+        making.loading.note(node.place, "state should be a mapping with `set:` or `append:`")
+    for key, entry in node.members.items():
+        if key not in _CHANGES:
+            making.loading.note(node.keys[key], f"unknown key {key!r}; known: {', '.join(_CHANGES)}")
+        for each in entry.elements or [entry]:
+            placed = making.loading.block(blocks.Placed, each)
+            if placed is None:
+                continue
+            for target, value in _values(key, placed):
+                updates.append(StateUpdate(target=target, value=as_template(value), append=key == "append"))
+    return tuple(updates)
+
+
+def _output_of(making: Making, node: Node) -> InputLike | None:
+    """The output of a loop: `output: {…}` or `output_template: …`."""
+    template, output = node.members.get("output_template"), node.members.get("output")
+    if template is not None and isinstance(template.value, str):
+        return template.value
+    if output is None or output.value is None:
+        return None
+    only = output.members if set(output.members) <= {"text", "fields"} else {}
+    found = (only.get("fields") or only.get("text") or output).plain()
+    if only:
+        found = _without_words(making, output, found)
+    if isinstance(found, (str, dict, list)):
+        return cast("InputLike", found)
+    making.loading.note(output.place, f"output should be a template, or an object or list of templates, not {found!r}")
+    return None
+
+
+def _without_words(making: Making, node: Node, output: Any) -> Any:
+    """The content of `text` or `fields`, with flujo's names for values translated into templates."""
+    if isinstance(output, dict):
+        members = cast("dict[str, Any]", output).items()
+        return {key: _without_words(making, node, value) for key, value in members}
+    if output == _TALK:
+        why = "conversations are not kept; `append` the turns to a list in `state` and pass that list on"
+        making.loading.cannot_run(node.place, why)
+    return _WORDS.get(output, output) if isinstance(output, str) else output
+
+
+def _next_input_of(making: Making, node: Node | None) -> str:
+    """The input of the next iteration of a loop: `propagation: {next_input: auto | previous_output | context |
+    TEMPLATE}`."""
+    found = node if node is None or isinstance(node.value, str) else node.members.get("next_input")
+    if node is None or node.value is None:
+        return _NEXT_INPUT
+    if found is not None and isinstance(found.value, str):
+        return found.value
+    if found is None and making.loading.lenient:
+        making.loading.warn(node.place, "propagation is ignored: it has no `next_input`")
+        return _NEXT_INPUT
+    making.loading.note(node.place, "propagation should be `next_input: previous_output`, `context` or a template")
+    return _NEXT_INPUT
+
+
+def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
+    """One step for each path that an operation changes."""
+    operation = making.loading.block(blocks.Operation, node)
+    if operation is None:
+        return
+    if operation.append is not None:
+        target, value = operation.append.target.removeprefix("context."), as_template(operation.append.value)
+        given = node.like({"list": f"{{{{ context.{target} or [] }}}}", "item": value})
+        yield _added(node, f"append {number}", given, agent=_APPEND, sink_to=target)
+    for key in ("set", "merge"):
+        placed = operation.merge if key == "merge" else None
+        if key == "set" and operation.set is not None:
+            placed = blocks.Placed(target=operation.set, value=operation.value)
+        for at, (target, value) in enumerate(_values(key, placed) if placed else ()):
+            name = f"{key} {number}" if at == 0 else f"{key} {number}.{at + 1}"
+            sink = target.removeprefix("context.")
+            yield _added(node, name, node.like(as_template(value)), sink_to=sink)
+
+
+def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
+    if key == "merge" and isinstance(placed.value, dict):
+        return [(f"{placed.target}.{name}", value) for name, value in placed.value.items()]
+    return [(placed.target, placed.value)]
+
+
+def _added(node: Node, name: str, given: Node, **more: str) -> Node:
+    return node.like({"name": name, "agent": _HAND_ON, "input": given, **more})
+
+
+_BUILDERS: Final[dict[str, Callable[[Making, Any], PipelineStep | None]]] = {
     **dict.fromkeys(blocks.BLOCKS, build_kind),
     "step": build_plain,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -19,7 +19,7 @@ from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, after_name, problem, read_text
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem, read_text
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
@@ -107,7 +107,7 @@ class Inspected:
             ends = self.root.ends()
             findings = [
                 replace(each, end=each.place and ends.get((each.place.line, each.place.column)))
-                for each in sorted([*self.findings, *self.unset], key=attrgetter("sort_key"))
+                for each in _sorted([*self.findings, *self.unset])
             ]
             raise BlueprintError(source, findings, self.text)
         return self.pipeline
@@ -144,29 +144,38 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
     except BlueprintError as error:
         nowhere = Place(1, 1)
         return Inspected(Node(nowhere, nowhere, None), None, error.findings, text=text)
-    environment = Environment(os.environ, loading.note, loading.warn, loading.lacks, loading.environment)
     try:
-        filled = environment.filled(root) if "${" in text else root
-        pipeline = _pipeline(filled, loading, files)
+        pipeline = _pipeline(_filled(root, loading) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    findings = sorted({*loading.findings, *_behind(root, loading, files)}, key=attrgetter("sort_key"))
+    findings = _sorted([*loading.findings, *_behind(root, loading, files)])
     agents = root.members.get("agents")
     return Inspected(
         root,
         None if findings else pipeline,
         findings,
-        sorted(set(loading.warnings), key=attrgetter("sort_key")),
+        _sorted(loading.warnings),
         tuple(loading.located),
         agents.members if agents is not None else {},
         loading.modules,
-        sorted(set(loading.unset), key=attrgetter("sort_key")),
+        _sorted(loading.unset),
         text,
     )
 
 
+def _sorted(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems in the order of the file, each once."""
+    return sorted(set(problems), key=attrgetter("sort_key"))
+
+
 _ROUNDS: Final = 3
 """How many times misspelt names are read as what they mean, since each time may reveal others."""
+
+
+def _filled(root: Node, loading: Loading) -> Node:
+    """The document with its references to the environment replaced."""
+    kept = loading.environment
+    return Environment(os.environ, loading.note, loading.warn, loading.lacks, kept).filled(root)
 
 
 def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
@@ -182,9 +191,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
         again = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=loading.chosen)
         with suppress(EnoughError):
             if names:
-                corrected = root.with_names(names)
-                environment = Environment(os.environ, again.note, again.warn, again.lacks, again.environment)
-                _pipeline(environment.filled(corrected), again, files)
+                _pipeline(_filled(root.with_names(names), again), again, files)
         known = {(each.place, each.message) for each in found}
         new = [each for each in again.findings if (each.place, each.message) not in known]
         if not new or len(found) + len(new) >= MAX_FINDINGS:
@@ -222,10 +229,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if top is None or made is None or loading.findings:
         return None
     name = top.name or Path(loading.source).stem
-    warnings = [
-        str(BlueprintError(loading.source, [each]))
-        for each in sorted(set(loading.warnings), key=attrgetter("sort_key"))
-    ]
+    warnings = [str(BlueprintError(loading.source, [each])) for each in _sorted(loading.warnings)]
     try:
         environment = loading.environment
         return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)
@@ -273,7 +277,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     try:
         text = read_text(file)
     except BlueprintError as error:
-        loading.note(node.place, f"the imported blueprint {node.value!r} {after_name(error)}")
+        loading.note(node.place, f"the imported blueprint {node.value!r}: {error.findings[0].message}")
         return None
     inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient, chosen=loading.chosen.of_import())
     inspected = _inspect(text, inner, (*files, file))
@@ -308,9 +312,6 @@ def _file(loading: Loading, node: Node, name: str) -> Path | None:
     if "*" in loading.allow or any(file.is_relative_to(folder.resolve()) for folder in folders):
         return file
     folder = os.path.relpath(file.parent)
-    loading.note(
-        node.place,
-        f"{name!r} is outside the folder of the blueprint; if you trust it, pass --allow {folder} "
-        f"(in Python: allow=[{folder!r}])",
-    )
+    cure = f"if you trust it, pass --allow {folder} (in Python: allow=[{folder!r}])"
+    loading.note(node.place, f"{name!r} is outside the folder of the blueprint; {cure}")
     return None

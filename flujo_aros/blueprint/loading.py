@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros import host
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.blocks import BLOCKS, Block
+from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, IN_KIND, OTHER_KEYS
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, refused_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
@@ -75,67 +76,6 @@ def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
-def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
-    """A key that is called so here; not sure: it may have meant something else."""
-    return Hint(f"; write `{meant}`{more}", Suggestion("", meant, sure))
-
-
-OTHER_KEYS: Final[Mapping[str, Hint]] = {
-    **dict.fromkeys(("if", "when"), Hint("; write `kind: conditional` with `condition_expression`")),
-    **dict.fromkeys(("then", "else", "cases"), Hint("; write `branches`, by the values of the condition")),
-    **dict.fromkeys(
-        ("over", "items", "for_each", "foreach"), Hint("; write `kind: map` with `iterable_input` under `map:`")
-    ),
-    **dict.fromkeys(("function", "callable", "python", "run"), Hint("; write `uses: package.module:function`")),
-    **dict.fromkeys(
-        ("while", "until", "exit", "exit_when"), Hint("; write `kind: loop` with `exit_expression` under `loop:`")
-    ),
-    **dict.fromkeys(("prompt", "template"), _key("input", sure=False)),  # or the prompt of the agent
-    "user_prompt": _key("input"),
-    **dict.fromkeys(("retry", "max_retries"), _key("retries")),
-    **dict.fromkeys(("schema", "output_type", "response_model"), _key("output_schema")),
-    **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "seed"), Hint("; write it under `config:`")),
-    **dict.fromkeys(
-        ("depends_on", "needs"), Hint("; steps run in order; `steps.NAME.output` is the value of an earlier one")
-    ),
-    "system_prompt": Hint("; it belongs to an agent"),
-    "question": Hint("; write `kind: hitl` with `message`"),
-}
-"""Keys of steps in other tools, and what to write instead."""
-_AGENT_KEYS: Final[Mapping[str, Hint]] = {
-    **dict.fromkeys(("instructions", "system", "prompt"), _key("system_prompt")),
-    "role": _key("system_prompt", sure=False),
-    **dict.fromkeys(("schema", "output_type", "response_format", "response_model"), _key("output_schema")),
-    **dict.fromkeys(("input_schema", "input_type"), Hint("; an agent takes any input; `output_schema` is its answer")),
-    **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), Hint("; write it under `model_settings:`")),
-    "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
-}
-"""The same for agents."""
-_BODY_KEYS: Final[Mapping[str, Hint]] = {
-    **dict.fromkeys(("steps", "do"), _key("body")),
-    **dict.fromkeys(("until", "exit", "exit_when", "stop_when"), _key("exit_expression")),
-    "while": Hint("; write `exit_expression`, which ends the loop when it is true"),
-    **dict.fromkeys(("over", "items", "for_each", "foreach"), _key("iterable_input")),
-}
-"""The same under `loop:` and `map:`."""
-_IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
-    "branches": {"steps": Hint("; write `branches:` with a list of steps under each name")},
-    "map": {"steps": Hint("; write `body` under `map:`")},
-    "loop": {
-        "steps": Hint("; write `body` under `loop:`"),
-        "max_iterations": Hint("; write `max_loops` under `loop:`"),
-    },
-    "message": {
-        **dict.fromkeys(
-            ("schema", "output_schema", "response_schema"), _key("input_schema", ", the form of the answer")
-        ),
-        **dict.fromkeys(("prompt", "question", "text"), _key("message")),
-        **dict.fromkeys(("template", "input"), _key("message", sure=False)),
-    },
-}
-"""The same for a kind of step that has this key."""
-
-
 def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     """The error for an unknown key."""
     key = str(path[-1])
@@ -144,15 +84,15 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     keys = _keys(owner)
     others: dict[str, Hint] = {}
     if "system_prompt" in keys:
-        others = {**_AGENT_KEYS}
+        others = {**AGENT_KEYS}
     elif len(path) == 1 and owner in BLOCKS.values():
-        others = {name: hint for each in keys for name, hint in _IN_KIND.get(each, {}).items()}
+        others = {name: hint for each in keys for name, hint in IN_KIND.get(each, {}).items()}
         if key not in others and (elsewhere := _elsewhere(key)) is not None:
             return elsewhere.after(start)
         others = {**OTHER_KEYS, **others}
     elif "body" in keys:
         others = {
-            name: hint for name, hint in _BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys
+            name: hint for name, hint in BODY_KEYS.items() if hint.suggestion is None or hint.suggestion.meant in keys
         }
     near = nearest(key, keys, closed=True)
     alike = nearest(key, others, closed=True).suggestion if near.suggestion is None else None
@@ -593,10 +533,8 @@ class Loading:
         name = next(iter(node.members)) if len(node.members) == 1 else written
         if not isinstance(name, str):
             self.note(node.place, "a capability is a name, or a mapping of one name to its options")
-        elif name not in host.capability_names():
-            self.note(
-                node.place, nearest(name, host.capability_names()).after(f"pydantic-ai has no capability {name!r}")
-            )
+        elif name not in (known := host.capability_names()):
+            self.note(node.place, nearest(name, known).after(f"pydantic-ai has no capability {name!r}"))
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 
@@ -658,7 +596,7 @@ class Loading:
         try:
             schema = json.loads(text) if name.endswith(".json") else parse_document(text, name).plain()
         except BlueprintError as error:
-            self.note(place, f"the schema {name!r} {after_name(error)}")
+            self.note(place, f"the schema {name!r}: {error.findings[0].message}")
         except (ValueError, RecursionError) as error:
             self.note(place, f"the schema {name!r} is not valid JSON: {error}")
         else:
@@ -676,7 +614,7 @@ class Loading:
         try:
             return read_text(file)
         except BlueprintError as error:
-            self.note(place, f"the {what} {name!r} {after_name(error)}")
+            self.note(place, f"the {what} {name!r}: {error.findings[0].message}")
         return None
 
     def model(self, node: Node | None) -> None:
@@ -697,11 +635,8 @@ class Loading:
         if known or is_allowed(module, self.allow):
             return
         trusted = self._file_of(module) or module
-        self.note(
-            place,
-            f"{what} would import {module}, which is not allowed; "
-            f'if you trust it, pass --allow {trusted} (in Python: allow=["{trusted}"])',
-        )
+        cure = f'if you trust it, pass --allow {trusted} (in Python: allow=["{trusted}"])'
+        self.note(place, f"{what} would import {module}, which is not allowed; {cure}")
 
     def _file_of(self, module: str) -> str | None:
         """The file next to the blueprint that a module name must refer to, since no other module has that name."""
@@ -759,20 +694,17 @@ class Loading:
         found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
         if found is not None and node is not None:
             shown = " ".join(found[0].split())
-            self.warn(
-                node.place,
-                f"`system_prompt` is not a template: the model sees {short(shown)} "
-                "literally; put values that change into the `input` of the step",
-            )
+            cure = "put values that change into the `input` of the step"
+            what = f"`system_prompt` is not a template: the model sees {short(shown)} literally"
+            self.warn(node.place, f"{what}; {cure}")
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
         """A prompt with its variables, which are plain values, inserted once."""
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:
+                cure = "put values that change into the step's `input`"
                 place = node.members["variables"].members[name].place
-                self.doubt(
-                    place, "a variable of a prompt is a plain value; put values that change into the step's `input`"
-                )
+                self.doubt(place, f"a variable of a prompt is a plain value; {cure}")
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
     def _passes_over(self, kind: type[Any], node: Node, detail: ErrorDetails) -> bool:
@@ -818,12 +750,6 @@ def read_text(file: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BlueprintError(str(file), [not_utf8(error.object, error.start)]) from error
-
-
-def after_name(error: BlueprintError) -> str:
-    """The message of `read_text` about a file, to follow its name."""
-    words = error.findings[0].message
-    return f"is {words}" if words.startswith("not ") else words
 
 
 def member(node: Node, *keys: str) -> Node | None:

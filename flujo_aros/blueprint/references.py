@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal, cast
 
 from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.dialect import FLUJO_BUILTINS
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.contract import Check, Invalid, compile_contract
@@ -28,24 +29,6 @@ from flujo_aros.pipeline.values import as_plain
 from flujo_aros.spelling import nearest
 
 BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
-
-FLUJO_BUILTINS: Final = frozenset(
-    {
-        *("ask_user", "capture_ask_output", "always_valid_key", "aggregate_plan", "analyze_project"),
-        *("context_merge", "discover_skills", "extract_decomposed_steps", "extract_yaml_text", "fs_write_file"),
-        *("http_get", "in_memory_validate_yaml", "render_jinja_template", "repair_yaml_ruamel", "save_to_file"),
-        *(
-            "select_by_yes_no",
-            "select_validity_branch",
-            "validate_yaml",
-            "visualize_plan",
-            "web_search",
-            "welcome_agent",
-        ),
-        *("return_yaml_for_cli", "shape_context_for_shape_validity", "estimate_plan_cost", "run_pipeline_in_memory"),
-    }
-)
-"""flujo's built-ins that have side effects or belong to its own tools: their steps load, but cannot run."""
 
 _DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P<name>_?[A-Za-z]\w*)", re.ASCII)
 
@@ -402,6 +385,9 @@ def said(block: blocks.Block, *keys: str) -> dict[str, Any]:
 
 def as_template(value: Any) -> Any:
     """A plain value as an input: numbers, booleans and null are put into a template."""
-    if isinstance(value, (str, dict, list)):
-        return cast("Any", value)
-    return "{{ " + {"null": "none"}.get(json.dumps(value), json.dumps(value)) + " }}"
+    return cast("Any", value) if isinstance(value, (str, dict, list)) else f"{{{{ {template_literal(value)} }}}}"
+
+
+def template_literal(value: Any) -> str:
+    """A plain value as it is written in a template."""
+    return "none" if value is None else json.dumps(value)

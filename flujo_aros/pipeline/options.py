@@ -50,6 +50,8 @@ Form: TypeAlias = Literal[
 own loader; `hidden`: not available in blueprints.
 """
 
+NESTED: Final = ("body", "branches", "operations", "step", "steps")
+"""The forms of options that are steps."""
 _MOST_SHOWN: Final = 60
 
 

@@ -307,7 +307,7 @@ def test_an_error_in_an_imported_blueprint_names_both_places(folder: Path):
 
 
 def test_an_import_that_is_missing_outside_or_circular_is_an_error(folder: Path):
-    with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml' does not exist"):
+    with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml': does not exist"):
         load_blueprint(parent(folder, "{kid: gone.yaml}"))
     with pytest.raises(
         BlueprintError, match=r"'\.\./far\.yaml' is outside the folder of the blueprint; if you trust it"

@@ -66,7 +66,7 @@ def test_the_schema_of_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.json", "the schema 'none.json' does not exist; there are: broken.json, list.json, wrong.json"),
+        ("none.json", "the schema 'none.json': does not exist; there are: broken.json, list.json, wrong.json"),
         ("../s.json", "s.json, outside the folder of the blueprint, "),
         ("/etc/hostname", "'/etc/hostname' is the file /etc/hostname, outside the folder of the blueprint, "),
         ("../s.json", "a schema is only read from inside that folder: copy it there"),

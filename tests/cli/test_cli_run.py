@@ -293,7 +293,7 @@ def test_a_step_that_cannot_run_is_reported_once_before_anything_starts(aros: Ar
     (tmp_path / "typo.yaml").write_text(json.dumps({"steps": [asking]}))
     ended = aros("run", "typo.yaml", "--input", "x")
     assert (ended.exit_code, ended.stderr.count("unknown filter 'uper'")) == (4, 1)
-    assert "step 'b' cannot run: input: unknown filter" in ended.stderr
+    assert "step 'b' cannot run: input of step 'b': unknown filter" in ended.stderr
 
 
 def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:

@@ -143,7 +143,7 @@ async def _all(
                     bad += result.verdict in ("wrong", "refused")
                     bar.advance(bad, None, "not right")
 
-                found.append(await evaluate(each, cases, judge=judging, on_result=on_result, **options, **paying))
+                found.append(await evaluate(each, cases, judge=judging, on_result=on_result, **(options | paying)))
     return found
 
 

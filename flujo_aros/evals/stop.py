@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -74,6 +73,8 @@ async def run_all(
 
     `take` counts a result with `stop.ended`.
     """
+    import asyncio  # here, because the help of the command line loads this module
+
     waiting = iter(cases)
 
     async def work() -> None:

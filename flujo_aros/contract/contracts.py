@@ -549,6 +549,8 @@ class Output:
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise ContractError(f"{what}={names!r} is a string: write a list, [{names!r}]")
+    if not isinstance(cast("object", names), Iterable):
+        raise ContractError(f"{what} must be a list of names, not {names!r}")
     given = list(names)
     wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
     if wrong:
@@ -579,7 +581,7 @@ def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
-    if callable(checks):
+    if callable(checks) or not isinstance(cast("object", checks), Iterable):
         raise ContractError("checks must be a list of functions; write [check] for a single one")
     judges = tuple(checks)
     for check in judges:

@@ -7,6 +7,7 @@ tested by the engine that validates values, in linear or bounded time.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import deque
@@ -461,7 +462,7 @@ class _Compiler:
         default = node.get("default")
         shape.blank = default if default in ([], {}) else shape.blank
         shape.unique = shape.unique or node.get("uniqueItems") is True
-        _fill_hints(shape, _dict(node.get("x-aros")))
+        _fill_hints(shape, node.get("x-aros", {}))
 
 
 def _cut_loops(shapes: Iterable[Shape]) -> None:
@@ -492,29 +493,56 @@ _HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")
 _RISKS: Final = ("lossless", "inferred", "lossy")
 
 
-def _check_hints(hints: dict[str, Any]) -> None:
+def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None:
     for name in hints:
         if name not in _HINTS:
             raise ContractError(f"x-aros has no key {name!r}; known keys: {', '.join(_HINTS)}")
+    words, said = hints.get("aliases", []), hints.get("descriptions", {})
+    of_choices = list(cast("dict[object, object]", words).values()) if isinstance(words, dict) else [words]
+    if not all(isinstance(each, str) or _are_strings(each) for each in of_choices):
+        raise ContractError(f"x-aros: aliases must be a list of strings, or lists of them by choice, not {words!r}")
+    if not isinstance(said, dict) or not _are_strings(list(cast("dict[object, object]", said).values())):
+        raise ContractError(f"x-aros: descriptions must be strings by choice, not {said!r}")
+    if not isinstance(hints.get("only_aliases", False), bool):
+        raise ContractError(f"x-aros: only_aliases must be true or false, not {hints['only_aliases']!r}")
+    for name in (*(words if isinstance(words, dict) else ()), *said):
+        if choices is not None and not any(name in spellings(choice) for choice in choices):
+            raise ContractError(f"x-aros: {name!r} is not one of the choices: {', '.join(map(str, choices))}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
         raise ContractError(f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}")
 
 
-def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:
-    _check_hints(hints)
+def spellings(choice: object) -> tuple[str, str]:
+    """How a hint names a choice, as keys of JSON are strings: the choice as a string, and as JSON.
+
+    >>> spellings("HIGH"), spellings(True)
+    (('HIGH', '"HIGH"'), ('True', 'true'))
+    """
+    return str(choice), json.dumps(choice, default=str)
+
+
+def _are_strings(words: object) -> bool:
+    return isinstance(words, list) and all(isinstance(word, str) for word in cast("list[object]", words))
+
+
+def _fill_hints(shape: Shape, written: object) -> None:
+    if not isinstance(written, dict):
+        raise ContractError(f"x-aros must be an object with keys of {', '.join(_HINTS)}, not {written!r}")
+    hints = cast("dict[str, Any]", written)
+    _check_hints(hints, shape.choices)
     aliases = hints.get("aliases")
+    choices = {name: choice for choice in reversed(shape.choices or ()) for name in spellings(choice)}
     if isinstance(aliases, dict):
-        for value, words in cast("dict[str, Any]", aliases).items():
+        for name, words in cast("dict[str, Any]", aliases).items():
             for word in [words] if isinstance(words, str) else _list(words):
-                shape.choice_aliases[str(word)] = value
+                shape.choice_aliases[word] = choices.get(name, name)
     elif isinstance(aliases, str):
         shape.aliases = (aliases,)
     else:
-        shape.aliases = tuple(str(alias) for alias in _list(aliases))
-    for value, words in _dict(hints.get("descriptions")).items():
-        if isinstance(words, str):
-            shape.choice_aliases.setdefault(words, value)
-            shape.choice_aliases.setdefault(f"{value}: {words}", value)
+        shape.aliases = tuple(_list(aliases))
+    for name, words in _dict(hints.get("descriptions")).items():
+        shape.choice_aliases.setdefault(words, choices.get(name, name))
+        shape.choice_aliases.setdefault(f"{name}: {words}", choices.get(name, name))
     shape.only_aliases = bool(hints.get("only_aliases", False))
     if isinstance(hints.get("risk"), str):
         shape.risk = hints["risk"].lower()

@@ -492,10 +492,14 @@ class TypeValues(Generic[T]):
             return Invalid(tuple(_from_pydantic(error)))
         if _overflows(bent, data):
             return _TOO_LARGE_A_NUMBER
-        lost = None if kept is None else lost_keys(value, bent)
+        known = tuple(_from_pydantic(strict)) if kept is None else kept.issues
+        loses = kept is not None or any(issue.code == _IGNORED for issue in known)
+        lost = lost_keys(value, bent) if loses else None
+        if lost is not None and (twice := _given_twice(lost)):
+            return Invalid(twice)
         if kept is None or lost is None:
             return Valid(bent, tuple(_from_pydantic(strict)))
-        return Valid(bent, (*kept.issues, *_ignored(lost)))
+        return Valid(bent, (*known, *lost[:_MAX_ISSUES]))
 
     def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
         """Validate strictly, but let each model keep or drop undeclared keys. None if it is unknown which."""
@@ -504,7 +508,9 @@ class TypeValues(Generic[T]):
         except ValidationError as error:
             return Invalid(tuple(_from_pydantic(error)))
         lost = lost_keys(value, valid)
-        return None if lost is None else Valid(valid, _ignored(lost))
+        if lost is not None and (twice := _given_twice(lost)):
+            return Invalid(twice)
+        return None if lost is None else Valid(valid, tuple(lost[:_MAX_ISSUES]))
 
 
 class _Guide(GenerateJsonSchema):
@@ -522,8 +528,9 @@ class _Guide(GenerateJsonSchema):
     def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
         """The choices, and the names that a reply may use for them."""
         out = super().enum_schema(schema)
-        names = {member.value: [member.name] for member in schema["members"] if member.name != member.value}
-        known = {str(member.value) for member in schema["members"]}
+        values = {member.name: str(to_jsonable_python(member.value)) for member in schema["members"]}
+        names = {value: [name] for name, value in values.items() if name != value}
+        known = set(values.values())
         aliases = {value: name for value, name in names.items() if name[0] not in known}
         return {**out, "x-aros": {"aliases": aliases}} if aliases else out
 
@@ -542,10 +549,8 @@ def _takes_number_or_string(node: dict[str, Any]) -> bool:
     return {"number", "string"} <= kinds
 
 
-def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:
-    """The issues for keys that no model keeps, in the words of the validator."""
-    words = "Extra inputs are not permitted"
-    return tuple(Issue(path_of(path), "extra_forbidden", words) for path in lost[:_MAX_ISSUES])
+def _given_twice(lost: list[Issue]) -> tuple[Issue, ...]:
+    return tuple(issue for issue in lost if issue.code == "duplicate_key")
 
 
 def _from_pydantic(error: ValidationError) -> list[Issue]:
@@ -643,6 +648,8 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
                 path, wrong = broken or (path, _what_is_wrong(error))
                 message = wrong.after(f"invalid JSON Schema at {path_of(path)}: ")
                 raise ContractError(message, path) from error
+        except ValueError as error:  # a key that is not a string, half of a surrogate pair, bytes
+            raise ContractError(f"not a JSON Schema: {error}") from error
     raise AssertionError("one of the engines has decided")
 
 
@@ -677,9 +684,13 @@ def _schema_words(error: jsonschema_rs.ValidationError) -> str:
 Steps = tuple[str | int, ...]
 
 
-def lost_keys(data: Any, value: Any) -> list[Steps] | None:
-    """The paths of keys in the JSON value `data` that are missing in `value`, made from it, or None if unknown."""
-    lost: list[Steps] = []
+_IGNORED: Final = "extra_forbidden"
+"""The code of pydantic for a key that no model keeps."""
+
+
+def lost_keys(data: Any, value: Any) -> list[Issue] | None:
+    """An issue for each key in the JSON value `data` that is missing in `value`, made from it, or None if unknown."""
+    lost: list[Issue] = []
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:
         path, here, made = pending.pop()
@@ -689,13 +700,24 @@ def lost_keys(data: Any, value: Any) -> list[Steps] | None:
             members = _members(here, made)
             if members is None:
                 return None
-            lost += [(*path, key) for key in here if key not in members]
+            lost += [_lost(here, made, key, path) for key in here if key not in members]
             pending += [((*path, key), here[key], part) for key, part in members.items()]
         elif is_list(here) and any(isinstance(part, (dict, list)) for part in here):
             if not _is_sequence(made) or len(made) != len(here):
                 return None
             pending += [((*path, index), part, made[index]) for index, part in enumerate(here)]
     return lost
+
+
+def _lost(here: dict[str, Any], made: Any, key: str, path: Steps) -> Issue:
+    """The issue for a key that is ignored, or that is another spelling of a field, with another value."""
+    names = (_names_of(type(made)) if isinstance(made, BaseModel) else None) or {}
+    field = names.get(key)
+    for other in here if field is not None else ():
+        if other != key and names.get(other) == field and here[other] != here[key]:
+            words = f"the keys {key!r} and {other!r} name the same field and have different values"
+            return Issue(path_of((*path, key)), "duplicate_key", words)
+    return Issue(path_of((*path, key)), _IGNORED, "Extra inputs are not permitted")
 
 
 def _is_root(value: object) -> TypeGuard[RootModel[Any]]:

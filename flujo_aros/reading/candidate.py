@@ -555,7 +555,8 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         candidate.edits += edits
         verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
-        return candidate.lose(Reason.INVALID, *verdict.issues)
+        twice = any(issue.code == "duplicate_key" for issue in verdict.issues)
+        return candidate.lose(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
     for bent in verdict.conversions:
         code = "ignored_key" if bent.code == "extra_forbidden" else "lax-conversion"
         after = "" if code == "ignored_key" else bent.message

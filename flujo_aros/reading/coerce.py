@@ -461,7 +461,7 @@ class Coercion:
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """The value inside an envelope if it fits, in a tuple because the value may be None."""
-        found = self._read_as(inner, shape, None, inside=holds_json(inner))
+        found = self._read_as(inner, shape, None, inside=holds_json(inner), even_twice=True)
         if found is not None:
             self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
         return found
@@ -498,14 +498,18 @@ class Coercion:
             inner = whole
         return self._envelope(node, inner, shape)
 
-    def _read_as(self, node: Node, shape: Shape, path: Path, *, inside: bool = False) -> tuple[Any] | None:
+    def _read_as(
+        self, node: Node, shape: Shape, path: Path, *, inside: bool = False, even_twice: bool = False
+    ) -> tuple[Any] | None:
         """The value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
 
-        `inside`: the value is JSON in a string.
+        `inside`: the value is JSON in a string. `even_twice`: a value whose only fault is a duplicate key is meant as
+        well, and its issues are logged.
         """
         mark = self._mark()
         value = (self._parse_inside if inside else self.value)(node, shape, path)
-        if len(self.issues) == mark[1]:
+        issues = self.issues[mark[1] :]
+        if not issues or (even_twice and all(issue.code == "duplicate_key" for issue in issues)):
             return (value,)
         self._rewind(mark)
         return None
@@ -582,7 +586,7 @@ class Coercion:
         if (
             len(items) == 1
             and not _is_pair(items[0], shape)
-            and (found := self._read_as(items[0], shape, path)) is not None
+            and (found := self._read_as(items[0], shape, path, even_twice=True)) is not None
         ):
             self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
             return found[0]

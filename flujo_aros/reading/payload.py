@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from flujo_aros.contract import (
     ANY,
+    NOT_JSON,
     PLACEHOLDER,
     REASONING_OPENS,
     WELL_KNOWN,
@@ -39,11 +40,12 @@ from flujo_aros.contract import (
     judge,
     judge_awaiting,
     mask_reasoning,
+    parse_json,
     path_of,
     without_reasoning,
 )
 from flujo_aros.json_data import Unescaped, is_dict, is_list
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
 from flujo_aros.reading.grammar import Ahead, NeedMoreInput, brackets, expression
 from flujo_aros.reading.node import (
@@ -305,6 +307,12 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)
+        if isinstance(inside, Rejected) and inside.reason is Reason.NO_JSON:  # there is a payload, and it is not that
+            verdict = None if (known := parse_json(payload)) is NOT_JSON else contract.validate(known)
+            if isinstance(verdict, Invalid):
+                inside = replace(inside, reason=Reason.INVALID, issues=verdict.issues)
+            else:
+                inside = replace(inside, reason=Reason.MALFORMED)
         return _moved(inside, text, raw, start + raw.find(payload), repairs)
     found = _strictly(payload)
     if isinstance(found, _NotJson):
@@ -424,7 +432,9 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
 def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
     """The outcome of a payload, with spans relative to the beginning of the reply."""
     if not isinstance(outcome, Accepted):
-        return Rejected(outcome.reason, outcome.issues, text, raw, outcome.draft, outcome.seen)
+        draft = outcome.draft
+        moved = None if draft is None else Draft(draft.value, (draft.span[0] + by, draft.span[1] + by))
+        return Rejected(outcome.reason, outcome.issues, text, raw, moved, outcome.seen)
     inside = [
         Repair(r.code, r.risk, r.path, (r.span[0] + by, r.span[1] + by), r.before, r.after) for r in outcome.repairs
     ]
@@ -660,12 +670,23 @@ _NOTHING_READ: Final = (Reason.NO_JSON, Reason.REFUSED)
 _NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
 
 
-def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Reading[Event]:
+def read_event(
+    text: str, contract: EventContract, look: Look, *, ceiling: Risk, truncated: bool | None = None
+) -> Reading[Event]:
     """Read an event: JSON with a kind and a text, or else the prose of the reply.
 
-    A reply is never rejected for lack of JSON. An echo of the prompt's form or example is set aside; a reply that
-    contains nothing else counts as empty.
+    A reply is never rejected for lack of JSON, unless only lossless repairs are allowed. An echo of the prompt's form
+    or example is set aside; a reply that contains nothing else counts as empty.
     """
+    outcome = _event_in(text, contract, look, truncated=truncated)
+    if ceiling is not Risk.LOSSLESS or not isinstance(outcome, Accepted):
+        return outcome
+    over = sorted({repair.code for repair in outcome.repairs if repair.risk > ceiling})
+    words = f"reading it takes repairs above the allowed risk: {', '.join(over)}"
+    return Rejected(Reason.MALFORMED, (Issue("$", "risk", words),), text) if over else outcome
+
+
+def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool | None) -> Reading[Event]:
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
     outcome = tidied(outcome, heard, contract, look)
@@ -684,7 +705,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
-    return outcome
+    return replace(outcome, text=text)
 
 
 def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:

@@ -134,7 +134,8 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
         return TagReader(contract).read(text, look)
     if isinstance(contract, BlockContract):
         return read_block(text, contract, truncated=options.truncated)
-    return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
+    ceiling = contract.risk if options.risk is None else options.risk
+    return read_event(text, cast("EventContract", contract), look, ceiling=ceiling, truncated=options.truncated)
 
 
 def _with_runaway(rejected: Rejected) -> Rejected:

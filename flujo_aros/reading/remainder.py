@@ -169,6 +169,10 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     behind = ""
     if _COMPUTES.match(text, chosen.end):
         return Issue("$", "leftover", "it is part of an expression that goes on after it")
+    near = max(0, chosen.start - _NEAR)
+    is_list = text[chosen.start] == "["
+    if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
+        return Issue("$", "leftover", "an item stands outside the list")
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
         behind = _without(text, chosen.end, len(text), others)
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
@@ -186,6 +190,10 @@ def has_words(text: str) -> bool:
 
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
+_ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:true|false|null)\b)"
+_ITEM_BEHIND: Final = expression(rf"\s*[,;]\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
+"""A scalar and nothing else behind a list, or after a comma: the list was closed too early."""
+_ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Signs without words that something was left out, is crossed out, or becomes something else."""
 

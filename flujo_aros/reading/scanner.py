@@ -132,6 +132,10 @@ class Scanner:
     """Whether the text ends inside a reasoning block."""
     answered = False
     """Whether an answer has been found, so that the header of another turn ends the reply."""
+    numbered = False
+    """Whether a list was found that may hold numbers: `[3]` after it may be another list instead of a source number."""
+    cited = False
+    """Whether numbers in brackets were treated as source numbers."""
     ended_at: int | None = None
     """The end of the model's turn; nothing after it is read."""
 
@@ -139,6 +143,7 @@ class Scanner:
         self.text = text
         self.growing = growing
         self.lists = shape.takes_list
+        self.numbers = self.lists and not shape.allows("object") and shape.element(0).allows("integer")
         self.first = len(text) - len(text.lstrip())
 
     def next(self, pos: int) -> Spot | None:
@@ -259,6 +264,10 @@ class Scanner:
     def _is_prose_bracket(self, start: int) -> bool:
         """A citation, a link or a footnote: brackets that belong to prose."""
         citation = _CITATION.match(self.text, start, growing=self.growing)
+        is_index = start > 0 and (self.text[start - 1].isalnum() or self.text[start - 1] in "_)")
+        may_be_list = not is_index and (self.numbered or (self.numbers and not self.growing))
+        if citation is not None and may_be_list and _WORD_BEHIND.match(self.text, citation.end()) is None:
+            return False  # where a list of numbers is wanted, only a sentence that goes on after it makes it a source
         if (
             citation
             and self.lists
@@ -272,6 +281,7 @@ class Scanner:
         if start and self.text[start - 1] in "]}" and start != self.prose_to:
             return False  # it directly follows an answer
         self.prose_to = citation.end() if citation else start
+        self.cited = self.cited or citation is not None
         return True
 
 

@@ -10,6 +10,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import isfinite
@@ -31,7 +32,7 @@ from flujo_aros.contract import (
     parse_json,
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
-from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Draft, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import (
     ESCAPED,
     ESCAPED_WITHIN,
@@ -164,6 +165,9 @@ class Search(Generic[T]):
     """
 
     flooded = False
+    """Whether there are more candidates than the limit allows, so that the last one is unknown."""
+    in_rows = 0
+    """How many candidates directly follow another one, like rows of JSON Lines. They do not count towards the limit."""
     at = 0
     """The position from which the next candidate may begin."""
     before = 0
@@ -257,6 +261,8 @@ class Search(Generic[T]):
         """The decision between all places where a bracket opens an answer."""
         self._without_opener()
         self._read_on()
+        if self.flooded:
+            return self._reject()
         if len(self.found) == 1 and self.found[0].rank != INLINE and not self.scanner.reasoned_to:
             return self._accept(self.found[0]) if self.found[0].fits else None
         inline = any(candidate.rank == INLINE for candidate in self.found)
@@ -313,14 +319,14 @@ class Search(Generic[T]):
             self.answers = [candidate for candidate in self.answers if candidate.start >= self.scanner.reasoned_to]
         if spot is None:
             return None
-        if len(self.found) >= self.options.max_candidates or self.budget < 0:
+        if len(self.found) - self.in_rows >= self.options.max_candidates or self.budget < 0:
             self.flooded = self.blind = True
             return None
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
-        earlier = [known for known in self.found if known.fits] if self.pick == "last" else []
-        if earlier:
-            candidate.replaces = is_replacement(self.text, candidate.start, earlier[-1].end)
-            candidate.compared = is_compared(self.text, candidate.start, earlier[-1].end)
+        earlier = next((known for known in reversed(self.found) if known.fits), None) if self.pick == "last" else None
+        if earlier is not None:
+            candidate.replaces = is_replacement(self.text, candidate.start, earlier.end)
+            candidate.compared = is_compared(self.text, candidate.start, earlier.end)
         if self.growing:
             lost = key_without_opener(self.text) if not self.found else None
             if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
@@ -366,17 +372,32 @@ class Search(Generic[T]):
             is_prose = candidate.rank == INLINE and self._is_prose(candidate)
         else:
             is_prose = is_citation(self.text, candidate.start, candidate.end)
+        cited = is_prose and is_citation(self.text, candidate.start, candidate.end)
+        self.scanner.cited = self.scanner.cited or cited
         counts = not is_prose and not is_quoted(self.text, candidate.start, candidate.end)
         if counts:
+            if fits and not self.growing and self.found and self._goes_on_from(self.found[-1], candidate):
+                self.in_rows += 1
             self.found.append(candidate)
             self.scanner.answered = self.scanner.answered or fits
+            self.scanner.numbered = self.scanner.numbered or (fits and self._may_hold_numbers(candidate))
         if self.growing:
             self._show(candidate, counts=counts)
+
+    def _goes_on_from(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
+        """Whether it is the next of the rows that a list, or a contract for any value, collects."""
+        row = self._is_list() or self.shape.anything
+        return row and last.fits and self._is_in_a_row(last, candidate)
+
+    def _may_hold_numbers(self, candidate: Candidate[T]) -> bool:
+        return self.text[candidate.start] == "[" and self.shape.element(0).allows("integer")
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
         """Whether brackets among words are empty, or contain a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
+            if self.found and self._goes_on_from(self.found[-1], candidate):
+                return False
             announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
             return self.growing or not (announced and self._is_list()) or has_words(self.text[end:])
         return (self.shape.anything or "," not in self.text[start:end]) and is_citation(self.text, start, end)
@@ -800,7 +821,13 @@ class Search(Generic[T]):
         return None if is_prose else found
 
     def _json_scalar(self, body: str) -> Reading[T] | None:
-        """A reply that is one JSON scalar, for a contract that accepts it in a list or among other types."""
+        """A reply that is one JSON scalar, for a contract that accepts it in a list or among other types.
+
+        Or one list or object that looked like part of a sentence because of the reasoning next to it: `[]<think>…`.
+        """
+        if body[0] in "[{":
+            bracketed = self._try(Candidate[T](self._place(body)[0], len(self.text), LINES))
+            return self._only(bracketed)
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
             return None
@@ -874,10 +901,10 @@ class Search(Generic[T]):
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
         if inner.lstrip()[:1] not in ("{", "[", '"'):
             return None
-        outcome = self._again(inner)
+        outcome, start = self._again(inner), self.text.find(text)
         if not isinstance(outcome, Accepted):
-            return outcome if outcome.reason is not Reason.NO_JSON else None
-        start = self.text.find(text)
+            draft = None if outcome.draft is None else Draft(outcome.draft.value, (start, start + len(text)))
+            return replace(outcome, text=self.text, draft=draft) if outcome.reason is not Reason.NO_JSON else None
         quoted = self._adopt(Candidate(start, start, LINES), outcome, start + len(text), "double-encoded")
         return self._only(quoted)
 
@@ -993,18 +1020,26 @@ class Search(Generic[T]):
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
         """A candidate that cannot be read, in a series with the chosen value."""
         for other in self.found:
-            if other.reason in UNREADABLE:
-                one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
-                if BETWEEN.fullmatch(self.text, one.end, two.start):
-                    return other
+            if other.reason in UNREADABLE and self._is_in_a_row(other, chosen):
+                return other
         return None
+
+    def _is_in_a_row(self, other: Candidate[T], chosen: Candidate[T]) -> bool:
+        """Whether nothing but white space, commas or bullets separates two candidates."""
+        one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
+        return BETWEEN.fullmatch(self.text, one.end, two.start) is not None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
         """Whether it is part of a program shown next to the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it was meant as an answer: an object with keys of the contract, or a list of such objects."""
+        """Whether it was meant as an answer: an object with keys of the contract, a list of such objects, or a list
+        right beside the one that is wanted.
+        """
+        both_lists = self._is_list() and self.text[candidate.start] == self.text[chosen.start] == "["
+        if both_lists and self._is_in_a_row(candidate, chosen):
+            return True
         value = candidate.draft.value if candidate.draft else None
         shape = self.shape
         if value is None and candidate.reason in UNREADABLE:
@@ -1102,6 +1137,9 @@ class Search(Generic[T]):
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
         """Evidence in the surrounding text that the value is not the answer."""
+        if self.scanner.cited and self.scanner.numbers and candidate.rank == INLINE:
+            words = "it stands in a sentence with other numbers in brackets, which could be the answer as well"
+            return Issue("$", "several", words)
         others: list[Span] = []
         if len(self.found) > 1:
             others = [

@@ -2,13 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from enum import Enum
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
 
 from flujo_aros import Accepted, ContractError, Outcome, Output, Reason, Rejected, Risk, read
 from flujo_aros.contract import compile_contract
@@ -60,11 +62,12 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"type": "object", "required": "a"}, r"at \$\.required: "),
         ({"items": {"minimum": "x"}}, r"at \$\.items\.minimum: "),
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
+        ({"properties": {1: {"type": "string"}}}, "not a JSON Schema: Dict key must be str"),
         (False, "no value at all"),
         (5, "5 cannot be used as a contract: give a type such as a pydantic model, a JSON Schema as a dict"),
         (value_of, "the function value_of is not a contract"),
     ],
-    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number", "function"],
+    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "key", "false", "number", "function"],
 )
 def test_a_contract_that_cannot_be_is_one_sentence_with_its_place(like: Any, words: str) -> None:
     """A bad schema is a `ContractError` before any model call, and it says where."""
@@ -256,3 +259,80 @@ def test_the_name_of_a_type_is_not_a_contract() -> None:
 def test_a_contract_prints_its_type() -> None:
     assert "values=int," in repr(Output.json(int))
     assert 'values={"type": "null"},' in repr(Output.json({"type": "null"}))
+
+
+@pytest.mark.parametrize(
+    ("hints", "words"),
+    [
+        (5, "x-aros must be an object"),
+        ({"aliases": 5}, "aliases must be a list of strings"),
+        ({"aliases": [1]}, "aliases must be a list of strings"),
+        ({"aliases": {"LOW": 5}}, "aliases must be a list of strings"),
+        ({"aliases": {"URGENT": ["p1"]}}, "'URGENT' is not one of the choices: LOW, HIGH"),
+        ({"descriptions": "low"}, "descriptions must be strings by choice"),
+        ({"only_aliases": "yes"}, "only_aliases must be true or false"),
+    ],
+)
+def test_hints_that_mean_nothing_are_an_error(hints: object, words: str) -> None:
+    with pytest.raises(ContractError, match=re.escape(words)):
+        Output.json({"enum": ["LOW", "HIGH"], "x-aros": hints})
+
+
+@pytest.mark.parametrize(("word", "choice"), [("one", 1), ("aye", True), ("none", None), ("the first", 1)])
+def test_aliases_name_choices_that_are_not_strings(word: str, choice: object) -> None:
+    """A key of JSON is a string, so it names a choice by how that is written."""
+    hints = {"aliases": {"1": ["one"], "true": ["aye"], "null": ["none"]}, "descriptions": {"1": "the first"}}
+    assert read(word, {"enum": [1, True, None], "x-aros": hints}).value is choice
+
+
+class Mixed(Enum):
+    HALF = 0.5
+    NOTHING = None
+    PAIR = (1, 2)
+
+
+def test_an_enumeration_of_different_types_is_a_contract() -> None:
+    assert read("0.5", Mixed).value is Mixed.HALF
+    assert read("NOTHING", Mixed).value is Mixed.NOTHING
+
+
+class Renamed(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    number: int = Field(alias="no")
+
+
+class Chosen(BaseModel):
+    number: int = Field(validation_alias=AliasChoices("no", "nr"))
+
+
+@pytest.mark.parametrize(
+    ("text", "contract"),
+    [
+        ('{"no": 1, "number": 2}', Renamed),
+        ('{"no": 1, "nr": 2}', Chosen),
+        ('[{"no": 1, "nr": 2}]', list[Chosen]),
+        ("{'no': 1, 'nr': 2}", Chosen),
+    ],
+)
+def test_two_spellings_of_a_field_with_different_values_are_ambiguous(text: str, contract: Any) -> None:
+    outcome = read(text, contract)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (Reason.AMBIGUOUS, "duplicate_key")
+    assert isinstance(read(text.replace("2", "1"), contract), Accepted)
+
+
+@pytest.mark.parametrize(
+    "frame", ["{}", "[{}]", '{{"result": {}}}', '{{"name": "f", "arguments": {}}}', '{{"output": {{"data": {}}}}}']
+)
+def test_a_key_with_two_values_is_ambiguous_in_every_frame(frame: str) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+    outcome = read(frame.format('{"id": 1, "id": 2}'), schema)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (Reason.AMBIGUOUS, "duplicate_key")
+
+
+def test_names_that_are_no_list_are_an_error() -> None:
+    for make in (lambda: Output.event(None), lambda: Output.block("a", required=None)):  # type: ignore[arg-type]
+        with pytest.raises(ContractError, match="must be a list of names, not None"):
+            make()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from flujo_aros import Accepted, Limits, Rejected, StreamReader, UsageError, read
+from flujo_aros import Accepted, Limits, Output, Reason, Rejected, Risk, StreamReader, UsageError, read
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -93,3 +93,79 @@ def test_a_single_candidate_is_not_explained_twice() -> None:
 def test_limits_that_allow_nothing_are_an_error() -> None:
     with pytest.raises(ValidationError, match="max_chars"):
         Limits(max_chars=0)
+
+
+ROWS = "\n".join(f'{{"a": {number}}}' for number in range(500))
+
+
+@pytest.mark.parametrize("contract", [{"type": "array", "items": SCHEMA}, {}])
+def test_each_row_of_json_lines_is_collected(contract: dict[str, Any]) -> None:
+    """Rows of one list are one answer, however many they are."""
+    outcome = read(ROWS, contract)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == [{"a": number} for number in range(500)]
+    assert [repair.code for repair in outcome.repairs] == ["collected"]
+
+
+@pytest.mark.parametrize("pick", ["last", "first", "error"])
+def test_more_answers_than_the_limit_are_not_the_last_ones_that_were_read(pick: Any) -> None:
+    """A reply with more candidates than allowed is TOO_LARGE, instead of giving the last one within the limit."""
+    text = " or rather ".join(f'{{"a": {number}}}' for number in range(100))
+    outcome = read(text, SCHEMA, pick=pick)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.TOO_LARGE
+    assert "many" not in read(text, SCHEMA, pick=pick, limits=Limits(max_candidates=100)).explain()
+
+
+EVENT = Output.event(["say", "act"], ["mood"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Aye.", '{"kind": "SAY", "text": "Aye.", "mood": "glad"}', '{"kind": "say", "text": "Aye."}', '{"text": "Aye."}'],
+)
+def test_an_event_keeps_to_the_allowed_risk(text: str) -> None:
+    """With `risk=LOSSLESS`, an event that takes an inferred repair is rejected."""
+    assert isinstance(read(text, EVENT), Accepted)
+    outcome = read(text, EVENT, risk=Risk.LOSSLESS)
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].code == "risk"
+
+
+@pytest.mark.parametrize(
+    ("text", "contract"),
+    [
+        ('"{\\"a\\": \\"one\\"}"', SCHEMA),
+        ('{"kind": "say", "text": "..."} {"kind": "say"}', EVENT),
+    ],
+)
+def test_a_rejection_has_the_reply_as_it_was_written(text: str, contract: Any) -> None:
+    """`text` is the whole reply, also if its JSON was written as a string, or a part was set aside."""
+    outcome = read(text, contract)
+    assert isinstance(outcome, Rejected)
+    assert outcome.text == text
+
+
+def test_the_draft_of_a_tagged_payload_stands_where_the_payload_does() -> None:
+    text = 'Here: <result>{"a": "one",}</result>'
+    outcome = read(text, Output.tagged("result", SCHEMA, strict=False))
+    assert isinstance(outcome, Rejected)
+    assert outcome.draft is not None
+    assert text[slice(*outcome.draft.span)] == '{"a": "one",}'
+
+
+def test_the_draft_of_json_in_a_string_stands_where_the_string_does() -> None:
+    text = '\n"{\\"a\\": \\"one\\"}"'
+    outcome = read(text, SCHEMA)
+    assert isinstance(outcome, Rejected)
+    assert outcome.draft is not None
+    assert text[slice(*outcome.draft.span)] == text.strip()
+
+
+@pytest.mark.parametrize(("payload", "reason"), [("none of them", Reason.MALFORMED), ("null", Reason.INVALID)])
+def test_a_payload_that_is_no_answer_says_why_whether_or_not_it_is_strict(payload: str, reason: Reason) -> None:
+    """Between its tags, what is not JSON is malformed and other JSON is invalid; NO_JSON is for an empty payload."""
+    for strict in (True, False):
+        outcome = read(f"<result>{payload}</result>", Output.tagged("result", SCHEMA, strict=strict))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is reason

@@ -51,6 +51,11 @@ def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
     return plain if isinstance(plain, Accepted) else None
 
 
+def violates(rejected: Rejected, schema: JsonSchema) -> bool:
+    """Whether a reply is complete and yet no instance of the schema, so nothing has enforced the schema on it."""
+    return rejected.reason in (Reason.INVALID, Reason.NO_JSON) and plain_value(rejected.text, schema) is None
+
+
 def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema, *, cut: bool) -> Iterator[Issue]:
     wrong = [place for issue in issues if issue.code not in _NO_PLACE and (place := place_of(issue.path)) is not None]
     stated = list(leaves(draft))

@@ -17,7 +17,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StageSkipped, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
-from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed
+from flujo_aros.recovery.fidelity import Examples, may_echo, unechoed, violates
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.stages import AnyStage, Degrade, Extract, LlmRepair, Resume, Retry, Simplify, Synthesize
@@ -290,6 +290,8 @@ class Climb(Generic[T]):
         def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
             outcome = self._read(reply, stage.stage, judge)
+            if self._enforced and isinstance(outcome, Rejected) and violates(outcome, self._task.contract.json_schema):
+                self._enforced = False  # the provider ignores the schema
             latest = outcome if isinstance(outcome, Rejected) else latest
             return outcome
 

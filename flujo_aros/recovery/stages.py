@@ -38,7 +38,7 @@ from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import doomed_in
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.reading.runaway import before_runaway, ran_away
-from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value
+from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value, violates
 from flujo_aros.recovery.plan import (
     BROKEN_OFF,
     FORM_FAILED,
@@ -75,8 +75,9 @@ class Retry(Rung):
 
     If the provider can enforce the schema, it does, because instructions alone seldom help a small model. If the schema
     was not enforced before and rules out the error, just the question is asked again, since feedback on a format that
-    can no longer be wrong would only cost tokens. A model that repeats the schema is asked to answer in plain prose
-    instead, from which `extract` reads the value.
+    can no longer be wrong would only cost tokens. A reply that violates the schema shows that the provider ignores it:
+    that attempt does not count, and the feedback follows. A model that repeats the schema is asked to answer in plain
+    prose instead, from which `extract` reads the value.
     """
 
     # Not TOO_LARGE: the next one would be as large. PROVIDER only if the output format caused the error. TRUNCATED only
@@ -124,7 +125,7 @@ class Retry(Rung):
         failing: Rejected = past.spoken
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
-        for attempt in range(1, self.attempts + 1):
+        for attempt in range(1, self.attempts + 2):
             echoes = failing.reason is Reason.ECHOED_SCHEMA or has_issue(failing, SAYS_NOTHING)
             plainly = way == "conversation" and echoes
             prompt = plain_prompt(task.contract) if plainly else form_prompt(task.contract)
@@ -141,6 +142,9 @@ class Retry(Rung):
                 return outcome
             turns = (*said, prompt) if said else ()
             failing = outcome
+            ignored = unchanged and attempt == 1 and violates(outcome, task.contract.json_schema)
+            if attempt >= self.attempts and not ignored:
+                break
         return outcome
 
 

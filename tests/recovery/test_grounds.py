@@ -225,6 +225,18 @@ class TestWhatPays:
         assert [ask.said for ask in asks] == [(), ('{"boat": 1}',)]
         assert "$.days" in asks[1].prompt
 
+    def test_a_model_whose_provider_ignores_the_schema_is_shown_what_was_wrong(self):
+        asks, outcome = climbed((Retry(),), Reply('{"boat": "Alma"}'), Reply('{"boat": "Al"}'), MADE_UP, task=self.CAN)
+        assert [(ask.attempt, ask.said) for ask in asks] == [(1, ()), (2, ('{"boat": "Al"}',))]
+        assert "$.days" in asks[1].prompt
+        assert outcome.origin == "retry"
+
+    def test_what_an_ignored_schema_did_not_shape_may_be_extracted_from(self):
+        prose = Reply("The Alma, for 7 days.")
+        asks, outcome = climbed((Retry(), Extract()), Reply("No idea."), prose, prose, MADE_UP, task=self.CAN)
+        assert [ask.stage for ask in asks] == ["retry", "retry", "extract"]
+        assert outcome.origin == "extract"
+
     def test_no_prompt_of_a_repair_is_sent_twice(self):
         asks, _ = climbed((LlmRepair(attempts=5),), Reply("No."), *[Reply("Sorry?")] * 5, task=TRIP)
         assert len({ask.prompt for ask in asks}) == len(asks) == 5

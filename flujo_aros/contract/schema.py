@@ -264,6 +264,17 @@ class Shape:
         for branch in self.branches:
             yield from branch._under(key)
 
+    def walk(self, value: object) -> Iterator[tuple[Any, Shape]]:
+        """Every part of a JSON value with its shape, in no particular order."""
+        pending: list[tuple[Any, Shape]] = [(value, self)]
+        while pending:
+            here, shape = pending.pop()
+            yield here, shape
+            if is_dict(here):
+                pending += [(part, shape.member(key)) for key, part in here.items()]
+            elif is_list(here):
+                pending += [(part, shape.element(index)) for index, part in enumerate(here)]
+
     def element(self, index: int) -> Shape:
         """The shape of the element at this place of an array."""
         if index < len(self.prefix):

@@ -23,6 +23,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from math import isfinite
 from operator import attrgetter
@@ -182,17 +183,10 @@ def _overflows(value: Any, data: str | bytes) -> bool:
 
 def _is_misdated(value: object, shape: Shape) -> bool:
     """Whether pydantic would read some text in it as a date, time or duration that it does not state."""
-    pending = [(value, shape)]
-    while pending:
-        here, known = pending.pop()
-        if isinstance(here, str):
-            if any(is_misread(here, form) for form in known.time_forms):
-                return True
-        elif is_dict(here):
-            pending += [(part, known.member(key)) for key, part in here.items()]
-        elif is_list(here):
-            pending += [(part, known.element(at)) for at, part in enumerate(here)]
-    return False
+    return any(
+        isinstance(here, str) and any(is_misread(here, form) for form in known.time_forms)
+        for here, known in shape.walk(value)
+    )
 
 
 _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
@@ -283,26 +277,20 @@ def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]
 
 def _loops(root: Shape) -> bool:
     """Whether a shape contains itself and has alternatives."""
-    open_shapes: set[int] = set()
-    done: set[int] = set()
-    looped = unions = False
-    pending: list[tuple[Shape, bool]] = [(root, False)]
+    inside: dict[int, list[int]] = {}
+    unions, pending = False, [root]
     while pending:
-        shape, left = pending.pop()
-        if left:
-            open_shapes.discard(id(shape))
-            done.add(id(shape))
-            continue
-        if id(shape) in open_shapes:
-            looped = True
-            continue
-        if id(shape) in done:
-            continue
-        open_shapes.add(id(shape))
-        unions = unions or len(shape.branches) > 1
-        pending.append((shape, True))
-        pending += [(part, False) for part in _parts(shape)]
-    return looped and unions
+        shape = pending.pop()
+        if id(shape) not in inside:
+            inner = _parts(shape)
+            inside[id(shape)] = [id(part) for part in inner]
+            unions = unions or len(shape.branches) > 1
+            pending += inner
+    try:
+        TopologicalSorter(inside).prepare()
+    except CycleError:
+        return unions
+    return False
 
 
 def _parts(shape: Shape) -> list[Shape]:
@@ -863,11 +851,8 @@ def _unknown(_: Any) -> int:
 
 
 def _is_plain(field: FieldInfo) -> bool:
-    return not any(_validates(item) for item in field.metadata) and _holds_no_keys(field.annotation)
-
-
-def _validates(item: Any) -> bool:
-    return type(item).__name__.endswith("Validator")
+    validated = any(type(item).__name__.endswith("Validator") for item in field.metadata)
+    return not validated and _holds_no_keys(field.annotation)
 
 
 def _holds_no_keys(annotation: Any) -> bool:

@@ -42,7 +42,7 @@ from flujo_aros.contract import (
     parse_json,
     path_of,
 )
-from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash, place_of, value_at
+from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash, parts, place_of, value_at
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
@@ -298,16 +298,9 @@ def _echoes(value: object, contract: Contract[Any]) -> bool:
 
 def _uses_alias(value: object, shape: Shape) -> bool:
     """Whether a key is an alias of another one in an object that allows any keys."""
-    pending = [(value, shape)]
-    while pending:
-        here, known = pending.pop()
-        if is_dict(here):
-            if any(known.keys.get(key, key) != key for key in here):
-                return True
-            pending += [(part, known.member(key)) for key, part in here.items() if part.__class__ in (dict, list)]
-        elif is_list(here):
-            pending += [(part, known.element(at)) for at, part in enumerate(here) if part.__class__ in (dict, list)]
-    return False
+    return any(
+        is_dict(here) and any(known.keys.get(key, key) != key for key in here) for here, known in shape.walk(value)
+    )
 
 
 def judge(
@@ -430,19 +423,8 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 def _holds_mixed_list(value: Any) -> bool:
     """Whether lists occur next to other items, so that a repaired bracket may have belonged elsewhere."""
-    pending = [value]
-    while pending:
-        here = pending.pop()
-        parts = here.values() if here.__class__ is dict else here
-        kinds = set(map(type, parts))
-        if here.__class__ is list and list in kinds and len(kinds) > 1:
-            return True
-        if not kinds.isdisjoint(_CONTAINERS):
-            pending += [part for part in parts if part.__class__ in _CONTAINERS]
-    return False
-
-
-_CONTAINERS: Final = frozenset({dict, list})
+    kinds = (set(map(type, here)) for _, here in parts(value) if is_list(here))
+    return any(list in found and len(found) > 1 for found in kinds)
 
 
 def _split_text(parsed: Parsed, text: str) -> Issue | None:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from flujo_aros.contract import ANY, DECIMAL, TIMES, Counts, Shape, fold, is_misread, not_a_time, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
+from flujo_aros.reading import scalars, undeclared
 from flujo_aros.reading.fit import (
     AS_IS,
     CONVERTS,
@@ -51,28 +52,8 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.scalars import (
-    Amount,
-    Company,
-    Scale,
-    is_no_value,
-    is_placeholder,
-    match_boolean,
-    match_choice,
-    name_words,
-    read_amount,
-    read_time,
-    say_choices,
-)
-from flujo_aros.reading.undeclared import (
-    Placement,
-    differs,
-    is_another_name,
-    is_elision,
-    is_specific,
-    place,
-    says_something,
-)
+from flujo_aros.reading.scalars import Amount, Company, Scale
+from flujo_aros.reading.undeclared import Placement
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
@@ -183,15 +164,13 @@ class Coercion:
         if shape.choices is not None:
             return self._choice(node, shape, path)
         if node.kind == OBJECT:
-            return (
-                self._object(node, shape, path) if shape.allows("object") else self._misplaced_object(node, shape, path)
-            )
-        if node.kind == ARRAY:
+            take = self._object if shape.allows("object") else self._misplaced_object
+        elif node.kind == ARRAY:
             listed = shape.allows("array") and not (path is None and means_object(shape))
-            return self._array(node, shape, path) if listed else self._misplaced_array(node, shape, path)
-        if node.kind == NUMBER:
-            return self._number(node, shape, path)
-        return (self._literal if node.kind == LITERAL else self._text)(node, shape, path)
+            take = self._array if listed else self._misplaced_array
+        else:
+            take = self._number if node.kind == NUMBER else self._literal if node.kind == LITERAL else self._text
+        return take(node, shape, path)
 
     def _stays(self, node: Scanned, shape: Shape) -> bool:
         """Whether a container of valid JSON stays unchanged."""
@@ -262,8 +241,8 @@ class Coercion:
             words = f"{len(rest)} undeclared keys are too many to compare with {len(empty)} fields without a value"
             self._issue(path, "no_known_key", words, rest[0].node)
             return len(rest)
-        fits, own = partial(self._fits, shape=shape), name_words(shape.note)
-        places = [place(member, empty, written, fits, own) if empty else Placement() for member in rest]
+        fits, own = partial(self._fits, shape=shape), scalars.name_words(shape.note)
+        places = [undeclared.place(member, empty, written, fits, own) if empty else Placement() for member in rest]
         taken = [where.name for where in places if where.name]
         ignored = 0
         for member, where in zip(rest, places, strict=True):
@@ -281,7 +260,7 @@ class Coercion:
                 out[where.name] = self.value(member.node, shape.member(where.name), (path, where.name))
             elif where.name or where.unsure:
                 self._unmatched(member, where.name or where.unsure, path)
-            elif is_elision(member.node):
+            elif undeclared.is_elision(member.node):
                 words = f"the value of {member.key!r} only says that something was left out"
                 self._issue((path, member.key), "elided", words, member.node)
             elif self.drops and (rival := self._rival(member, out, shape)) is not None:
@@ -300,16 +279,16 @@ class Coercion:
 
     def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
         """The field whose value, perhaps null, an undeclared member contradicts."""
-        if not says_something(member) or len(out) > _MOST_FIELDS:
+        if not undeclared.says_something(member) or len(out) > _MOST_FIELDS:
             return None
         for name, value in out.items():
-            if name not in shape.properties or not is_another_name(member.key, name, blank=value in _BLANK):
+            if name not in shape.properties or not undeclared.is_another_name(member.key, name, blank=value in _BLANK):
                 continue
             mark = self._mark()
             found = self._read_as(member.node, shape.member(name), (None, name))
             self._rewind(mark)
             converted = found is not None and isinstance(found[0], str) and member.node.kind != STRING
-            if found is not None and not converted and differs(found[0], value, member.key, name):
+            if found is not None and not converted and undeclared.differs(found[0], value, member.key, name):
                 return name
         return None
 
@@ -331,7 +310,7 @@ class Coercion:
         names = [shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in inner]
         meant = [name for name in names if name is not None and name in empty and name not in out]
         deeper = [part for m in inner if m.node.kind == OBJECT for part in m.node.value]
-        lost = (shape.keys.get(m.key) for m in deeper if says_something(m))
+        lost = (shape.keys.get(m.key) for m in deeper if undeclared.says_something(m))
         optional = empty.keys() - shape.required
         if not meant and (name := next((name for name in lost if name in optional), None)) is not None:
             self._unmatched(member, name, path)
@@ -340,7 +319,7 @@ class Coercion:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
         twice = any(shape.keys.get(m.key) in meant for other in others for m in other)
-        own = _GROUPS_OF_FIELDS.union(name_words(shape.note)).issuperset(name_words(member.key))
+        own = _GROUPS_OF_FIELDS.union(scalars.name_words(shape.note)).issuperset(scalars.name_words(member.key))
         whole = len(meant) == len(inner) == len(set(meant)) and not twice and own
         if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, meant, strict=True)):
             self._unmatched(member, meant[0], path)
@@ -363,7 +342,11 @@ class Coercion:
                     here = out.get(name)
                     if not (is_dict(here) and real in here):
                         homes.append((name, inner))
-                    elif is_specific(member.key) and says_something(member) and plain(member.node) != here[real]:
+                    elif (
+                        undeclared.is_specific(member.key)
+                        and undeclared.says_something(member)
+                        and plain(member.node) != here[real]
+                    ):
                         self._unmatched(member, f"{name}.{real}", path)
                         return True
         if not homes:
@@ -631,21 +614,21 @@ class Coercion:
     def _text(self, node: Node, shape: Shape, path: Path) -> Any:
         text: str = node.value
         if shape.allows("string") and shape.format not in TIMES:
-            if node.kind == BARE and is_placeholder(text, _name_at(path)):
+            if node.kind == BARE and scalars.is_placeholder(text, _name_at(path)):
                 return self._issue(path, "placeholder", f"{text!r} is a placeholder for a missing value", node)
             return text
         word = text.strip()
-        if self._counts is None and shape.allows("null") and is_no_value(text):
+        if self._counts is None and shape.allows("null") and scalars.is_no_value(text):
             return self._no_value(node, path)
         if shape.allows("string"):
             return self._time(node, shape, path)
-        if shape.allows("integer") and (amount := read_amount(word, self._scale(shape, path))) is not None:
+        if shape.allows("integer") and (amount := scalars.read_amount(word, self._scale(shape, path))) is not None:
             value = amount.value
             if isinstance(value, int) or shape.allows("number"):
                 return self._amount(node, amount, value, path)
             if value.is_integer() and not _GROUP_OR_ZEROS.match(word):
                 return self._amount(node, amount, int(value), path)
-        if shape.allows("boolean") and (truth := match_boolean(word, self._company(shape, path))) is not None:
+        if shape.allows("boolean") and (truth := scalars.match_boolean(word, self._company(shape, path))) is not None:
             return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
@@ -661,7 +644,7 @@ class Coercion:
         return value
 
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
-        found = read_time(node.value, shape.format or "")
+        found = scalars.read_time(node.value, shape.format or "")
         if found is None and shape.format == "duration" and not self.drops:
             return node.value  # a schema never expects a number of days
         if found is None:
@@ -676,7 +659,7 @@ class Coercion:
 
     def _described(self, shape: Shape, path: Path) -> frozenset[str]:
         around = self.around[1].note if self.around is not None and self.around[0] is path else ""
-        return frozenset(name_words(f"{around} {shape.note}"))
+        return frozenset(scalars.name_words(f"{around} {shape.note}"))
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """A scalar in place of a list of scalars: a list of one, unless the text itself looks like a list."""
@@ -684,7 +667,7 @@ class Coercion:
             return None
         if node.kind in (STRING, BARE):
             text: str = node.value
-            if is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
+            if scalars.is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
                 return None
         return self._in_list(node, shape, path)
 
@@ -712,14 +695,8 @@ class Coercion:
         self.issues += inner.issues
         self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
         for edit in [*parsed.edits, *inner.edits]:
-            self._edit(
-                edit.code,
-                edit.risk,
-                node.start,
-                node.end,
-                edit.after,
-                path if isinstance(edit.path, str) else edit.path,
-            )
+            place = path if isinstance(edit.path, str) else edit.path
+            self._edit(edit.code, edit.risk, node.start, node.end, edit.after, place)
         return value
 
     def _choice(self, node: Node, shape: Shape, path: Path) -> Any:
@@ -732,9 +709,9 @@ class Coercion:
         inner = payload_of(node, shape) if node.kind == OBJECT and path is None else None
         if inner is not None and (opened := self._envelope(node, inner, shape)) is not None:
             return opened[0]
-        found = match_choice(value, source, shape, self._company(shape, path))
+        found = scalars.match_choice(value, source, shape, self._company(shape, path))
         if found is None:
-            allowed = say_choices(shape)
+            allowed = scalars.say_choices(shape)
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
         if found.code:
             return self._convert(found.code, node, found.value, path)
@@ -745,7 +722,7 @@ class Coercion:
         members: list[Member] = node.value
         if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):
             return None
-        found = match_choice(members[0].node.value, members[0].node.value, shape)
+        found = scalars.match_choice(members[0].node.value, members[0].node.value, shape)
         if found is None or found.code == "enum-word":
             return None
         self._edit("envelope", Risk.INFERRED, node.start, members[0].node.start, "", None)
@@ -760,7 +737,7 @@ class Coercion:
         )
         tied = False
         is_text = node.kind in (STRING, BARE)
-        blank = is_text and shape.allows("null") and is_no_value(node.value)
+        blank = is_text and shape.allows("null") and scalars.is_no_value(node.value)
         if blank and self._counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
         misread = [form for form in shape.time_forms if is_misread(node.value, form)] if is_text else []
@@ -872,7 +849,7 @@ def _name_at(path: Path) -> tuple[str, ...]:
     while path is not None:
         path, step = path
         if isinstance(step, str):
-            return tuple(name_words(step))
+            return tuple(scalars.name_words(step))
     return ()
 
 

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast, overload
 
 from flujo_aros.contract import path_of
-from flujo_aros.json_data import may_mean_backslash
+from flujo_aros.json_data import may_mean_backslash, place_of
 from flujo_aros.outcome import Repair, Risk
 from flujo_aros.reading.scalars import MAX_DIGITS
 
@@ -47,15 +47,12 @@ class Member(NamedTuple):
     node: Node
 
 
-# Built without the cost of a NamedTuple's own constructor, which matters in the parser's hot loop.
-new_node = cast(
-    "Callable[[type[Node], tuple[str, Any, int, int]], Node]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
-new_member = cast(
-    "Callable[[type[Member], tuple[str, int, Node]], Member]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
+# Built without the cost of a NamedTuple's own constructor: the parser makes thousands of each.
+_new: Final[Any] = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+new_node: Final[Callable[[type[Node], tuple[str, Any, int, int]], Node]] = _new
+new_member: Final[Callable[[type[Member], tuple[str, int, Node]], Member]] = _new
+new_edit: Final[Callable[[type[Edit], tuple[str, Risk, int, int, str, str]], Edit]] = _new
+new_scanned: Final[Callable[[type[Scanned], tuple[str, Any, int, int, Source]], Scanned]] = _new
 
 
 def moved(node: Node, by: int) -> Node:
@@ -100,17 +97,9 @@ CLEANED: Final = "cleaned"
 LOSSLESS, INFERRED, LOSSY = Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY
 """Looking up an enum member costs more than reading a name."""
 
-# A NamedTuple without the cost of its own constructor: a damaged text has thousands of edits.
-new_edit = cast(
-    "Callable[[type[Edit], tuple[str, Risk, int, int, str, str]], Edit]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
-
 
 class RepairLog(Sequence[Repair]):
     """The repairs of a value, built on first access."""
-
-    __slots__ = ("_built", "_edits", "_names", "_text", "_tree")
 
     def __init__(
         self,
@@ -124,52 +113,48 @@ class RepairLog(Sequence[Repair]):
         self._text = text
         self._tree = tree
         self._names = names or {}
-        self._built: tuple[Repair, ...] | None = None
 
+    @cached_property
     def _all(self) -> tuple[Repair, ...]:
-        if self._built is None:
-            root, unlogged = self._tree()
-            built: list[Repair] = []
-            for edit in (*unlogged, *self._edits):
-                start, end, after, path = edit.start, edit.end, edit.after, edit.path
-                if edit.code in _OF_VALIDATOR and isinstance(path, str):
-                    start, end = span_at(root, path) or (start, end)
-                before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
-                if len(before) > _SHOWN:
-                    before = f"{before[: _SHOWN - 1]}…"
-                if len(after) > _SHOWN:
-                    after = f"{after[: _SHOWN - 1]}…"
-                if path == "":
-                    path = path_of(steps_to(root, start, self._names))
-                elif not isinstance(path, str):
-                    path = path_of(unlink(path))
-                built.append(Repair(edit.code, edit.risk, path, (start, end), before, after))
-            self._built = tuple(built)
-        return self._built
+        root, unlogged = self._tree()
+        return tuple(self._repair(edit, root) for edit in (*unlogged, *self._edits))
+
+    def _repair(self, edit: Edit, root: Node | None) -> Repair:
+        code, risk, start, end, after, path = edit
+        if code in _OF_VALIDATOR and isinstance(path, str):
+            start, end = span_at(root, path) or (start, end)
+        before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
+        if not isinstance(path, str):
+            path = path_of(unlink(path))
+        return Repair(
+            code, risk, path or path_of(steps_to(root, start, self._names)), (start, end), _cut(before), _cut(after)
+        )
 
     @overload
     def __getitem__(self, index: int) -> Repair: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Repair]: ...
     def __getitem__(self, index: int | slice) -> Repair | Sequence[Repair]:
-        return self._all()[index]
+        return self._all[index]
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all)
 
     def __iter__(self) -> Iterator[Repair]:
-        return iter(self._all())
+        return iter(self._all)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, RepairLog):
-            return self._all() == other._all()
-        return self._all() == other
+        return self._all == (other._all if isinstance(other, RepairLog) else other)
 
     def __hash__(self) -> int:
-        return hash(self._all())
+        return hash(self._all)
 
     def __repr__(self) -> str:
-        return repr(self._all())
+        return repr(self._all)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
@@ -245,23 +230,18 @@ def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]
 
 
 def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
-    """The characters of the member or item at a path such as `$.items[2].price`; None if repairs have moved it."""
-    steps: list[str | int] = []
+    """The characters of the member or item at a path such as `$.items[2].price`, or of what holds its place."""
     node, span = root, None
-    while node is not None and path_of(steps) != path:
+    for step in place_of(path) or ():
         parts: list[tuple[str | int, int, Node]] = []
-        if node.kind == OBJECT:
+        if node is not None and node.kind == OBJECT:
             members: list[Member] = node.value
             parts = [(member.key, member.start, member.node) for member in members]
-        elif node.kind == ARRAY:
+        elif node is not None and node.kind == ARRAY:
             items: list[Node] = node.value
             parts = [(index, item.start, item) for index, item in enumerate(items)]
-        node = None
-        for step, start, inner in parts:
-            here = path_of([*steps, step])
-            if path == here or (path.startswith(here) and path[len(here)] in ".["):
-                node, steps, span = inner, [*steps, step], (start, inner.end)
-                break
+        start, node = next(((start, inner) for key, start, inner in parts if key == step), (0, None))
+        span = span if node is None else (start, node.end)
     return span
 
 
@@ -320,7 +300,7 @@ class Scanned(Node):
     @cached_property
     def value(self) -> Any:
         """The members or items as the parser would have built them, created on first access."""
-        return _members(self) if self.kind == OBJECT else _items(self)
+        return _inside(self)
 
     @property
     def plain(self) -> Any:
@@ -335,12 +315,6 @@ class Scanned(Node):
     def forget(self) -> None:
         """Release the members or items; they can be created again."""
         self.__dict__.pop("value", None)
-
-
-new_scanned = cast(  # without the cost of a NamedTuple's own constructor
-    "Callable[[type[Scanned], tuple[str, Any, int, int, Source]], Scanned]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
 
 
 class JsonExtent(NamedTuple):
@@ -444,25 +418,14 @@ def has_long_number(text: str, start: int, end: int) -> bool:
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 
 
-def _members(node: Scanned) -> list[Member]:
-    source, found = node.source, list[Member]()
+def _inside(node: Scanned) -> list[Any]:
+    source, is_object, found = node.source, node.kind == OBJECT, list[Any]()
     text = source.text
     pos = _after(_BLANK, text, node.start + 1)
-    for value in node.plain.values():
-        key, end = _scan(text, pos)
-        inner = _node(source, _after(_COLON, text, end), value)
-        found.append(Member(key, pos, inner))
-        pos = _after(_COMMA, text, inner.end)
-    return found
-
-
-def _items(node: Scanned) -> list[Node]:
-    source, found = node.source, list[Node]()
-    text = source.text
-    pos = _after(_BLANK, text, node.start + 1)
-    for value in node.plain:
-        inner = _node(source, pos, value)
-        found.append(inner)
+    for value in node.plain.values() if is_object else node.plain:
+        key, end = _scan(text, pos) if is_object else ("", pos)
+        inner = _node(source, _after(_COLON, text, end) if is_object else pos, value)
+        found.append(Member(key, pos, inner) if is_object else inner)
         pos = _after(_COMMA, text, inner.end)
     return found
 

@@ -347,18 +347,14 @@ class Parser:
         start, end = found.span(group)
         raw = found[group]
         kind = group - first
-        if kind == 0:
+        if kind <= 1:
+            if kind:
+                self.edits.append(new_edit(Edit, ("quotes", LOSSLESS, start - 1, end + 1, raw, "")))
             return new_node(Node, (STRING, raw, start - 1, end + 1))
-        if kind == 1:
-            self.edits.append(new_edit(Edit, ("quotes", LOSSLESS, start - 1, end + 1, raw, "")))
-            return new_node(Node, (STRING, raw, start - 1, end + 1))
-        if kind == 2:
-            return (
-                Node(NUMBER, int(raw), start, end)
-                if end - start < 19 and raw.isdigit()
-                else self._number_node(raw, start)
-            )
-        return self._literal(raw, start, end)
+        if kind == 3:
+            return self._literal(raw, start, end)
+        short = end - start < 19 and raw.isdigit()
+        return Node(NUMBER, int(raw), start, end) if short else self._number_node(raw, start)
 
     def _literal(self, raw: str, start: int, end: int) -> Node:
         if raw in LITERALS:

@@ -814,46 +814,34 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
     return found
 
 
-def _names_in(part: object, around: tuple[str, ...]) -> Iterator[str]:
-    """The names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to."""
+def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -> Iterator[str]:
+    """The names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to.
+
+    `changed`: something around it is, so that all fields in it are, too.
+    """
     if isinstance(part, (list, tuple)):
         for inner in cast("Sequence[object]", part):
-            yield from _names_in(inner, around)
-        return
+            yield from _names_in(inner, around, changed=changed)
     if not is_dict(part):
         return
-    if _changes(part):
+    if not changed and _changes(part):
+        changed = True
         yield from around or EVERYTHING
-        yield from _all_names(part)
+    if changed and part.get("type") == "definition-ref":
+        yield from EVERYTHING
     for name, inner in part.items():
         if _is_field(inner):
             names = (name, *_aliases(inner))
-            yield from names if "serialization" in inner else ()
-            yield from _names_in(inner["schema"], names)
-        elif name not in ("metadata", "serialization"):
-            yield from _names_in(inner, around)
+            yield from names if changed or "serialization" in inner else ()
+            yield from _names_in(inner if changed else inner["schema"], names, changed=changed)
+        elif name != "metadata" and (changed or name != "serialization"):
+            yield from _names_in(inner, around, changed=changed)
 
 
 def _changes(schema: dict[str, Any]) -> bool:
     config = schema.get("config")
     bent = is_dict(config) and any(config.get(word) for word in _CONFIG)
     return bent or schema.get("type") in _FUNCTIONS or "serialization" in schema or any(map(schema.get, _BENDS))
-
-
-def _all_names(part: object) -> Iterator[str]:
-    if isinstance(part, (list, tuple)):
-        for inner in cast("Sequence[object]", part):
-            yield from _all_names(inner)
-        return
-    if not is_dict(part):
-        return
-    if part.get("type") == "definition-ref":
-        yield from EVERYTHING
-    for name, inner in part.items():
-        if _is_field(inner):
-            yield from (name, *_aliases(inner))
-        if name != "metadata":
-            yield from _all_names(inner)
 
 
 def _is_field(part: object) -> TypeIs[dict[str, Any]]:

@@ -174,7 +174,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
         return Issue("$", "leftover", "an item stands outside the list")
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
-        behind = _without(text, chosen.end, len(text), others)
+        behind = without(text, others, chosen.end)  # its reasoning stays: it may correct the answer
         found = _rest_behind(behind, shape, value) if has_words(behind) else None
         if found is None and (failed := phrases.FAILS.search(text, chosen.end, len(text))) is not None:
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
@@ -198,15 +198,19 @@ _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Signs without words that something was left out, is crossed out, or becomes something else."""
 
 
-def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
-    """A part of the text without the values in it. Reasoning stays: after the answer it may correct it."""
+def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: int | None = None) -> str:
+    """A part of a text without these places in it.
+
+    >>> without("one {} two", [(4, 6)])
+    'one   two'
+    """
+    end = len(text) if end is None else end
     parts: list[str] = []
-    for other in sorted(others):
-        if start <= other.start < end:
-            parts.append(text[start : other.start])
-            start = max(start, other.end)
-    parts.append(text[start:end])
-    return " ".join(parts)
+    for first, last in sorted(places):
+        if start <= first < end:
+            parts.append(text[start:first])
+            start = max(start, last)
+    return " ".join([*parts, text[start:end]])
 
 
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:

@@ -33,6 +33,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Draft, Issue, Reading, Reason, Rejected, Risk, Trust
+from flujo_aros.reading import remainder, scanner
 from flujo_aros.reading.candidate import (
     ESCAPED,
     ESCAPED_WITHIN,
@@ -70,40 +71,10 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
-from flujo_aros.reading.remainder import (
-    Span,
-    contradiction_in,
-    has_words,
-    is_compared,
-    is_disowned,
-    is_replacement,
-    names_fields,
-    prose_rest,
-    rivalry,
-)
+from flujo_aros.reading.remainder import Span
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, boolean_word, read_number
-from flujo_aros.reading.scanner import (
-    CODE,
-    FENCE,
-    FENCED,
-    INLINE,
-    KEY_FIRST,
-    LINES,
-    LONGEST_MARK,
-    Scanner,
-    begins_without_opener,
-    ends_line,
-    ends_reasoning,
-    goes_on,
-    is_citation,
-    is_fragment,
-    is_held,
-    is_quoted,
-    key_without_opener,
-    last_bracket,
-    lone_fence,
-)
+from flujo_aros.reading.scanner import CODE, FENCE, INLINE, LINES, Scanner
 
 T = TypeVar("T")
 
@@ -247,7 +218,9 @@ class Search(Generic[T]):
 
     def _fenced(self) -> Reading[T] | None:
         """Valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
-        place = lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
+        place = (
+            scanner.lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
+        )
         if place is None:
             return None
         start, end = place
@@ -277,7 +250,7 @@ class Search(Generic[T]):
 
     def _without_opener(self) -> None:
         """A text without its first brace, `"a": 1, "b": {}}`. Tried first, because its contents look like answers."""
-        place = key_without_opener(self.text)
+        place = scanner.key_without_opener(self.text)
         if place is None:
             return
         start = place.start
@@ -325,10 +298,10 @@ class Search(Generic[T]):
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         earlier = next((known for known in reversed(self.found) if known.fits), None) if self.pick == "last" else None
         if earlier is not None:
-            candidate.replaces = is_replacement(self.text, candidate.start, earlier.end)
-            candidate.compared = is_compared(self.text, candidate.start, earlier.end)
+            candidate.replaces = remainder.is_replacement(self.text, candidate.start, earlier.end)
+            candidate.compared = remainder.is_compared(self.text, candidate.start, earlier.end)
         if self.growing:
-            lost = key_without_opener(self.text) if not self.found else None
+            lost = scanner.key_without_opener(self.text) if not self.found else None
             if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
                 self.blind = True
                 return None
@@ -371,10 +344,10 @@ class Search(Generic[T]):
         if fits:
             is_prose = candidate.rank == INLINE and self._is_prose(candidate)
         else:
-            is_prose = is_citation(self.text, candidate.start, candidate.end)
-        cited = is_prose and is_citation(self.text, candidate.start, candidate.end)
+            is_prose = scanner.is_citation(self.text, candidate.start, candidate.end)
+        cited = is_prose and scanner.is_citation(self.text, candidate.start, candidate.end)
         self.scanner.cited = self.scanner.cited or cited
-        counts = not is_prose and not is_quoted(self.text, candidate.start, candidate.end)
+        counts = not is_prose and not scanner.is_quoted(self.text, candidate.start, candidate.end)
         if counts:
             if fits and not self.growing and self.found and self._goes_on_from(self.found[-1], candidate):
                 self.in_rows += 1
@@ -399,8 +372,8 @@ class Search(Generic[T]):
             if self.found and self._goes_on_from(self.found[-1], candidate):
                 return False
             announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
-            return self.growing or not (announced and self._is_list()) or has_words(self.text[end:])
-        return (self.shape.anything or "," not in self.text[start:end]) and is_citation(self.text, start, end)
+            return self.growing or not (announced and self._is_list()) or remainder.has_words(self.text[end:])
+        return (self.shape.anything or "," not in self.text[start:end]) and scanner.is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
         """Whether it directly follows something unreadable, or members without brackets."""
@@ -408,9 +381,9 @@ class Search(Generic[T]):
         broken = last is not None and last.end == before and last.reason in (Reason.MALFORMED, Reason.TRUNCATED)
         if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
             broken = bool(self.text[before : candidate.start].strip())  # more of the same object, or another answer
-        if self.shape.anything and is_held(self.text, candidate.start, candidate.end):
+        if self.shape.anything and scanner.is_held(self.text, candidate.start, candidate.end):
             return True
-        return is_fragment(self.text, before, candidate.start, broken=broken)
+        return scanner.is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
         """Whether a value in a sentence after a refusal only shows the form of an answer."""
@@ -434,12 +407,12 @@ class Search(Generic[T]):
         last = self._last_bracket(start) if first else 0
         if last and (start or text[last:].strip()):  # most replies have one value, so no scan for its end is needed
             valid = read_strict(text[start:last], self.contract)
-            if valid is not None and not goes_on(text, last):
+            if valid is not None and not scanner.goes_on(text, last):
                 candidate.end, candidate.valid = last, valid
                 return self._placed(candidate)
         extent = json_extent(text, start)
         end = extent.end
-        is_json = end is not None and self.quick and not goes_on(text, end)
+        is_json = end is not None and self.quick and not scanner.goes_on(text, end)
         if end is not None and is_json:
             valid = read_strict(text[start:end], self.contract)
             if valid is not None:
@@ -462,7 +435,7 @@ class Search(Generic[T]):
         text = self.text
         stop = text.find("```", start) if self.scanner.fence is not None else -1
         stop = len(text) if stop < 0 else stop
-        return last_bracket(text, start, stop)
+        return scanner.last_bracket(text, start, stop)
 
     @property
     def _keeps_digits(self) -> bool:
@@ -475,7 +448,7 @@ class Search(Generic[T]):
         if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
             return False
         for found in splices(text, start, extent, shape, ends=self.truncated is False):
-            if goes_on(text, found.end) or ESCAPED.match(text, start):
+            if scanner.goes_on(text, found.end) or ESCAPED.match(text, start):
                 return False
             valid = accept_spliced(found, text, start, self.contract, self.ceiling)
             if valid is not None:
@@ -495,7 +468,7 @@ class Search(Generic[T]):
         if not stop or self.shape.has_risks or text.startswith("{{", start) or self._keeps_digits:
             return False
         found = rewrite(text[start:stop])
-        if found is None or found.risk > self.ceiling or goes_on(text, stop):
+        if found is None or found.risk > self.ceiling or scanner.goes_on(text, stop):
             return False
         valid = judge_json(found.text, self.contract)
         if not isinstance(valid, Valid):
@@ -525,11 +498,11 @@ class Search(Generic[T]):
         return self._placed(candidate)
 
     def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
-        if candidate.fits and goes_on(self.text, candidate.end):
+        if candidate.fits and scanner.goes_on(self.text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
-        if candidate.rank == LINES and candidate.fits and not ends_line(self.text, candidate.end):
+        if candidate.rank == LINES and candidate.fits and not scanner.ends_line(self.text, candidate.end):
             candidate.rank = INLINE
         return candidate
 
@@ -597,14 +570,14 @@ class Search(Generic[T]):
             if self.unsure and "&quot;" in text[max(0, before - 5) :]:
                 self.blind = self.blind or any(ESCAPED.match(text, start) for start in self.unsure)
             if self.answers and not self.blind:
-                self.blind = begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
+                self.blind = scanner.begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
             self._read_on()
             if self.latest is not None:
                 self._look_back(self.latest)
             if self.pick == "first" and self.answers:
                 # Unreadable text may hide the end of reasoning, of which the first answer was then a part.
                 unseen = self.scanner.seen if self.current is None else self.current.start
-                self.blind = self.blind or ends_reasoning(text, max(unseen, before - LONGEST_MARK))
+                self.blind = self.blind or scanner.ends_reasoning(text, max(unseen, before - scanner.LONGEST_MARK))
         # With a single reference to the text, CPython appends in place.
         self.text = self.scanner.text = ""
         for candidate in (self.current, self.latest):
@@ -643,7 +616,7 @@ class Search(Generic[T]):
         """Whether the text has begun with something that can be previewed."""
         body = self.text.lstrip()
         try:
-            self.blind = self.blind or KEY_FIRST.matches(body, 0, growing=True)
+            self.blind = self.blind or scanner.KEY_FIRST.matches(body, 0, growing=True)
         except NeedMoreInput:
             return False
         self.begun = bool(body)
@@ -752,7 +725,7 @@ class Search(Generic[T]):
             return
         self._drop_if_it_goes_on(candidate)
         self._placed(candidate)
-        if is_quoted(self.text, candidate.start, candidate.end):
+        if scanner.is_quoted(self.text, candidate.start, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is a quotation"))
             self.found = [known for known in self.found if known is not candidate]
         if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
@@ -888,7 +861,7 @@ class Search(Generic[T]):
     def _inside_quotes(self) -> Reading[T] | None:
         """An answer that is written as one JSON string, or enclosed in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
-        if (fence := FENCED.fullmatch(text)) is not None:
+        if (fence := scanner.FENCED.fullmatch(text)) is not None:
             text = fence[1].strip()
         if (
             not self._is_empty()
@@ -966,7 +939,7 @@ class Search(Generic[T]):
                 words = f"{len(group)} different answers, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if others and self.pick != "first":
-            doubt = rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in others])
+            doubt = remainder.rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in others])
             if doubt is not None:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
         others += [c for c in fitting[len(meant) :] if _value_of(c) != value]
@@ -981,11 +954,11 @@ class Search(Generic[T]):
     def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
         """The candidates without those at the end of the text that are only shown for comparison."""
         kept = len(fitting)
-        if has_words(self.text[fitting[-1].end :]):
+        if remainder.has_words(self.text[fitting[-1].end :]):
             return fitting
         while kept > 1 and fitting[kept - 1].compared:
             kept -= 1
-        return fitting if kept == 1 and is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
+        return fitting if kept == 1 and remainder.is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
 
     def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
         """The candidates of the best rank and the one that `pick` selects, or the last one if it replaces them."""
@@ -1044,7 +1017,7 @@ class Search(Generic[T]):
         shape = self.shape
         if value is None and candidate.reason in UNREADABLE:
             part = self.text[candidate.start : candidate.end]
-            return names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
+            return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
         if is_list(value):
             value, shape = (value[0] if value else None), shape.element(0)
         elif self._is_list():
@@ -1150,9 +1123,9 @@ class Search(Generic[T]):
         span, valid, draft = Span(candidate.start, candidate.end), candidate.valid, candidate.draft
         value = partial(as_json, None if valid is None else valid.value, draft.value if draft else None)
         comments = [self.text[e.start : e.end] for e in candidate.edits if e.code == "comment"]
-        if comments and (said := contradiction_in("\n".join(comments), self.shape, value)) is not None:
+        if comments and (said := remainder.contradiction_in("\n".join(comments), self.shape, value)) is not None:
             return said
-        return prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
+        return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
         """The nodes, for the paths of the repairs. Rewritten text is parsed on first access."""
@@ -1221,7 +1194,7 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
     """The text without the fence, quotes and emphasis around it."""
     body = text.strip().lstrip("\ufeff").strip()
     edits: list[Edit] = []
-    fence = FENCED.fullmatch(body)
+    fence = scanner.FENCED.fullmatch(body)
     if fence:
         body = fence[1].strip()
         edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))

@@ -244,8 +244,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     text = around.text
     after = _skip(text, at + 1)
     char = text[after : after + 1]
-    if around.growing:
-        await_mark(text, after, growing=True)
+    await_mark(text, after, growing=around.growing)
     if around.role == "key":
         return _closes_key(around, start, at, after)
     if not char:
@@ -329,8 +328,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     text = around.text
     after = _skip(text, pos)
     char = text[after : after + 1]
-    if around.growing:
-        await_mark(text, after, growing=True)
+    await_mark(text, after, growing=around.growing)
     if not char or text.startswith(("//", "/*", "...", "…", "```"), after):
         return True
     if char in "}]":
@@ -395,8 +393,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
         depth -= 1
         at = _skip(text, at + 1)
     char = text[at : at + 1]
-    if around.growing:
-        await_mark(text, at, growing=True)
+    await_mark(text, at, growing=around.growing)
     if not char or char in ",;，" or text.startswith(("```", "//", "/*"), at):
         return True
     if depth > 0:

@@ -124,6 +124,8 @@ class Quotes:
     """The quotation marks of one text, located when first needed."""
 
     text: str
+    _opens: dict[int, bool] = field(default_factory=dict[int, bool])
+    _closes: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def around(self, start: int, end: int) -> str | None:
         """The quotation mark of the JSON string that contains a position, or None.
@@ -154,14 +156,6 @@ class Quotes:
             if token.group() in found:
                 found[token.group()].append(token.start())
         return found
-
-    @cached_property
-    def _opens(self) -> dict[int, bool]:
-        return {}
-
-    @cached_property
-    def _closes(self) -> dict[int, bool]:
-        return {}
 
     def _may_open(self, place: int) -> bool:
         """Whether a string may begin at a quotation mark: after a bracket, a comma or a key, or at the start of the

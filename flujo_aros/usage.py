@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -44,14 +44,9 @@ class Usage:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: the cost as a number (None: no price is known); unmeasured calls only when there are any."""
-        plain: dict[str, Any] = {
-            "requests": self.requests,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost": None if self.cost is None else float(self.cost),
-        }
-        if self.unmeasured_requests:
-            plain["unmeasured_requests"] = self.unmeasured_requests
+        plain = asdict(self) | {"cost": None if self.cost is None else float(self.cost)}
+        if not self.unmeasured_requests:
+            del plain["unmeasured_requests"]
         return plain
 
 

@@ -226,6 +226,14 @@ class Shape:
             seen.setdefault(fold(key), set()).add(name)
         return {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
 
+    def name_of(self, key: str) -> str | None:
+        """The declared name that a key stands for, in any case and with any punctuation."""
+        return self.keys.get(key) or self.folded.get(fold(key))
+
+    def knows(self, key: str) -> bool:
+        """Whether a key stands for a declared name, or for one of several."""
+        return key in self.keys or fold(key) in self.folded
+
     @cached_property
     def named(self) -> dict[str, Shape]:
         """The fields of the contract, nested ones included, by the names they are written with: the first 200."""

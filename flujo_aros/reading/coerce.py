@@ -307,7 +307,7 @@ class Coercion:
         if member.node.kind != OBJECT:
             return False
         inner: list[Member] = member.node.value
-        names = [shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in inner]
+        names = [shape.name_of(m.key) for m in inner]
         meant = [name for name in names if name is not None and name in empty and name not in out]
         deeper = [part for m in inner if m.node.kind == OBJECT for part in m.node.value]
         lost = (shape.keys.get(m.key) for m in deeper if undeclared.says_something(m))
@@ -377,7 +377,7 @@ class Coercion:
         for leftover in left:
             steps = unlink(leftover.path)[depth:]
             near = len(steps) == 1 or (len(steps) == 2 and isinstance(steps[1], int))
-            name = shape.keys.get(leftover.member.key) or shape.folded.get(fold(leftover.member.key))
+            name = shape.name_of(leftover.member.key)
             if near and name in empty and leftover.member.node.value is not None:
                 found.setdefault(name, []).append(leftover)
             else:
@@ -469,7 +469,7 @@ class Coercion:
         if against is not None:
             return (self._issue(None, "ambiguous", f"the answer in {chosen.key!r} is in doubt: {against}", node),)
         inner = chosen.node
-        known = [m for m in members if m.key in shape.keys or fold(m.key) in shape.folded]
+        known = [m for m in members if shape.knows(m.key)]
         beside = [m for m in known if m is not chosen and m.node.value is not None]
         if beside:
             whole = Node(OBJECT, [*inner.value, *beside], inner.start, inner.end) if inner.kind == OBJECT else None

@@ -366,7 +366,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     """The node inside an envelope, or None if `node` is not an envelope for this shape (or already fits it)."""
     members: list[Member] = node.value
     written = {member.key for member in members}
-    known = sum(1 for key in written if key in shape.keys or fold(key) in shape.folded)
+    known = sum(1 for key in written if shape.knows(key))
     if not members:
         return None
     if (call := is_call(written, shape)) is not None:
@@ -386,7 +386,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
 
 def has_required(written: Iterable[str], shape: Shape) -> bool:
     """Whether there are required keys and all of them are among these."""
-    return bool(shape.required) and shape.required <= {shape.keys.get(k) or shape.folded.get(fold(k)) for k in written}
+    return bool(shape.required) and shape.required <= {shape.name_of(k) for k in written}
 
 
 def may_hold(name: str, node: Node, shape: Shape) -> bool:
@@ -395,7 +395,7 @@ def may_hold(name: str, node: Node, shape: Shape) -> bool:
         inner = _deeper(node, shape) if is_neutral(name) else node
         inner = inner.value[0] if inner.kind == ARRAY and len(inner.value) == 1 else inner
         if inner.kind == OBJECT:
-            return any(member.key in shape.keys or fold(member.key) in shape.folded for member in inner.value)
+            return any(shape.knows(member.key) for member in inner.value)
         return holds_json(node)
     return shape.allows("array") and node.kind == ARRAY and bool(node.value)
 

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract import ANY, Shape, fold
+from flujo_aros.contract import ANY, Shape
 from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.grammar import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
@@ -107,7 +107,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
     for line in lines:
         start, at = at, at + len(line) + 1
         found = _LINE.fullmatch(line.rstrip("\r"))
-        name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) if found else None
+        name = shape.name_of(found["key"]) if found else None
         if found is None or name is None:
             if last is not None and any(map(str.isalnum, line)) and not _FENCE.fullmatch(line):
                 return None  # a string may continue on the next line
@@ -219,7 +219,7 @@ class _Nested:
             return bool(node.value) and all(
                 item.kind == OBJECT and self._is_whole(item, element) for item in node.value
             )
-        names = {shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in node.value}
+        names = {shape.name_of(m.key) for m in node.value}
         return node.kind == OBJECT and bool(shape.required) and shape.required <= names
 
     def _find(self) -> bool:
@@ -254,7 +254,7 @@ class _Nested:
         if body.startswith("- ") and shape.items is not None:
             body, shape = body[2:].lstrip(), shape.element(0)
         found = _KEY.match(body)
-        return found is not None and (found["key"] in shape.keys or fold(found["key"]) in shape.folded)
+        return found is not None and shape.knows(found["key"])
 
     def _belongs(self, line: _Line, first: int) -> bool:
         return (
@@ -301,7 +301,7 @@ class _Nested:
             found = _KEY.match(line.body)
             if found is None:
                 break
-            name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) or found["key"]
+            name = shape.name_of(found["key"]) or found["key"]
             if any(member.key == name for member in members):
                 return None
             self.at += 1

@@ -20,10 +20,10 @@ import re
 from sys import maxsize
 from typing import Any, Final, NamedTuple, cast
 
-from flujo_aros.contract import ANY, Counts, Shape, fold
+from flujo_aros.contract import ANY, Counts, Shape
 from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading import grammar
+from flujo_aros.reading import grammar, strings
 from flujo_aros.reading.fit import FOREIGN_KEYS, OTHER_KEYS, fit
 from flujo_aros.reading.grammar import NeedMoreInput, Opened, OpenString, await_mark
 from flujo_aros.reading.node import (
@@ -52,17 +52,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
-from flujo_aros.reading.strings import (
-    JSON_MARK,
-    QUOTES,
-    StringEnd,
-    Surroundings,
-    find_end,
-    is_doubtful,
-    is_prose_behind,
-    open_at,
-    open_still,
-)
+from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings
 
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
@@ -249,7 +239,7 @@ class Parser:
     def go_on(self, text: str) -> Parsed | Failure | None:
         """Continue in streamed text; None if more text is needed. Never raises."""
         self.text = self.source.text = text
-        if self.opened is not None and open_still(text, self.opened):
+        if self.opened is not None and strings.open_still(text, self.opened):
             return None
         if self.opened is not None and self.opened.seen < 0:
             self.opened = None  # the fast path has not been tried since the first quote arrived
@@ -421,7 +411,7 @@ class Parser:
         parent = self.stack[-2] if len(self.stack) > 1 else None
         if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
             return False
-        if not frame.items or self.comma < frame.items[-1].node.end or self._knows(frame.shape, key):
+        if not frame.items or self.comma < frame.items[-1].node.end or frame.shape.knows(key):
             return False
         surplus = self._surplus(self.pos)
         self.balanced = surplus == len(self.stack)
@@ -509,7 +499,7 @@ class Parser:
             return self._next_belongs_outside(frame)
         except NeedMoreInput as wait:
             if self.text[self.pos] in QUOTES:
-                raise open_at(self.text, "element", self.pos) from wait
+                raise strings.open_at(self.text, "element", self.pos) from wait
             raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
@@ -522,7 +512,7 @@ class Parser:
         ahead = self._look_for_key(self.pos)
         outer = self.stack[-2].shape
         name = ahead and (ahead["q"] or ahead["s"])
-        return bool(name) and (not outer.keys or self._knows(outer, str(name)))
+        return bool(name) and (not outer.keys or outer.knows(str(name)))
 
     def _close_before_key(self, frame: Frame) -> bool:
         """Close the list after its last element; the comma that follows, if any, belongs to an outer container."""
@@ -554,7 +544,7 @@ class Parser:
     def _quoted_key(self, end: StringEnd) -> str:
         self._note_string(end)
         key = self._decode(end, ANY)
-        if end.edits and '"' in key and JSON_MARK.search(key):
+        if end.edits and '"' in key and strings.JSON_MARK.search(key):
             raise self._stop("a key that runs into the text after it", "unsure-quotes")
         self.pos = end.after
         return self._colon(key)
@@ -683,8 +673,8 @@ class Parser:
     def _find_end(self, frame: Frame, role: str, start: int) -> StringEnd | None:
         opened, around = self.opened, self._surroundings(frame, role)
         if opened is None or opened.start != start:
-            return find_end(around, start)
-        end = find_end(around, start, opened.at, opened.seen)
+            return strings.find_end(around, start)
+        end = strings.find_end(around, start, opened.at, opened.seen)
         self.opened = None
         return end
 
@@ -703,7 +693,7 @@ class Parser:
         if found is None:
             return None
         try:
-            end = find_end(self._surroundings(self.stack[-1], role), found.end())
+            end = strings.find_end(self._surroundings(self.stack[-1], role), found.end())
         except OpenString as opened:
             raise NeedMoreInput from opened
         if end is None:
@@ -716,7 +706,7 @@ class Parser:
         for code, risk, start, stop, after in end.edits:
             inside = self.text[end.start : end.stop]
             quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
-            if is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
+            if strings.is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
                 raise self._stop("a quote that may be inside the string or may end it", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -914,7 +904,7 @@ class Parser:
             return True
         if text.startswith("```", pos):
             return self._end_of_text(seen_end=True)
-        if self.ends and not self.growing and is_prose_behind(text, self._line_gap(pos), pos):
+        if self.ends and not self.growing and strings.is_prose_behind(text, self._line_gap(pos), pos):
             self.pos = self._line_gap(pos)
             return self._end_of_text(seen_end=True)
         raise self._expected(f"a comma or {closer!r}")
@@ -1261,7 +1251,7 @@ class Parser:
         if ahead is None:
             return False
         bare = ahead["b"]
-        return bare is None or " " not in bare or self._knows(self.stack[-1].shape, bare)
+        return bare is None or " " not in bare or self.stack[-1].shape.knows(bare)
 
     def _item_ahead(self, closer: str) -> bool:
         text, pos = self.text, self.pos
@@ -1270,7 +1260,7 @@ class Parser:
             if ahead is None:
                 return False
             bare, shape = ahead["b"], self.stack[-1].shape
-            if bare is None or self._knows(shape, bare) or "\n" in text[self._line_gap(pos) : pos]:
+            if bare is None or shape.knows(bare) or "\n" in text[self._line_gap(pos) : pos]:
                 return True
             return not shape.keys and " " not in bare
         char = text[pos]
@@ -1281,11 +1271,8 @@ class Parser:
     def _scalar_ahead(self, pos: int) -> bool:
         return grammar.SCALAR_AHEAD.match(self.text, pos, growing=self.growing) is not None
 
-    def _knows(self, shape: Shape, key: str) -> bool:
-        return key in shape.keys or fold(key) in shape.folded
-
     def _surroundings(self, frame: Frame, role: str) -> Surroundings:
-        return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows, self.growing)
+        return Surroundings(self.text, role, len(self.stack), frame.shape, self.growing)
 
     def _settle(self) -> None:
         """Record that everything read so far will not change."""

@@ -316,7 +316,7 @@ def _other_lines(prose: str, shape: Shape) -> str | None:
     """An answer in `key: value` lines: all required keys, and at least two."""
     if ":" not in prose and "：" not in prose:
         return None
-    written = {shape.keys.get(name) or shape.folded.get(fold(name)) for name in _KEY_LINE.findall(prose)} - {None}
+    written = {shape.name_of(name) for name in _KEY_LINE.findall(prose)} - {None}
     if len(written) > 1 and shape.required <= written:
         return f"another answer follows it, in lines: {', '.join(sorted(map(str, written)))[:60]}"
     return None

@@ -8,7 +8,6 @@ lookahead is bounded, so finding an end is linear in the length of the string.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape
@@ -79,13 +78,12 @@ _INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 
 
 class Surroundings(NamedTuple):
-    """The place of a string: `role` is key, member or element, and `knows` tells whether the schema has a given key."""
+    """The place of a string: `role` is key, member or element, `shape` that of the container, `depth` its nesting."""
 
     text: str
     role: str
     depth: int
     shape: Shape
-    knows: Callable[[Shape, str], bool]
     growing: bool = False
     """Whether more text may arrive: decisions that it could change must wait."""
 
@@ -294,7 +292,7 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         and at - start <= _LOOK_BACK
         and ":" not in key
         and char in _VALUE_BEGINS
-        and (around.knows(around.shape, key) or key.isidentifier())
+        and (around.shape.knows(key) or key.isidentifier())
     )
 
 
@@ -310,12 +308,10 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     if ahead["b"] is not None:
         if "\n" in text[at:after]:
             return True
-        return not ahead["half"] and (around.knows(around.shape, ahead["b"]) if around.shape.keys else after > at + 1)
+        return not ahead["half"] and (around.shape.knows(ahead["b"]) if around.shape.keys else after > at + 1)
     name = ahead["q"] or ahead["s"] or ahead["h"] or ""
     await_end(text, _skip(text, ahead.end()) + 5, growing=around.growing)
-    return (
-        after > at + 1 or around.knows(around.shape, name) or _VALUE.match(text, _skip(text, ahead.end())) is not None
-    )
+    return after > at + 1 or around.shape.knows(name) or _VALUE.match(text, _skip(text, ahead.end())) is not None
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
@@ -351,7 +347,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if ahead is None:
         return _member_without_colon(around, after)
     word = ahead["b"]
-    if word is None or not around.shape.keys or around.knows(around.shape, word):
+    if word is None or not around.shape.keys or around.shape.knows(word):
         return True
     await_end(text, after + _MAX_KEY + 200, growing=around.growing)
     return _BARE_MEMBER.match(text, after) is not None
@@ -377,7 +373,7 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
         await_end(text, len(text), growing=around.growing)
         return True
     bare = _KEY_WITHOUT_COLON.match(text, at) or _KNOWN_KEY.match(text, at)
-    if bare is not None and around.knows(shape, bare[1]):
+    if bare is not None and shape.knows(bare[1]):
         return True
     await_end(text, at + 200, growing=around.growing)
     return not shape.keys and _MEMBER_WITHOUT_COLON.match(text, at) is not None
@@ -412,7 +408,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     if seen < 0:
         comma = max(text.rfind(",", start, at), text.rfind("\n", start, at))
         key = text[comma + 1 : at].strip()
-        if comma < 0 or not around.knows(shape, key):
+        if comma < 0 or not shape.knows(key):
             return None
         stop = start + len(text[start:comma].rstrip(" \t\r\n,"))
         return StringEnd(start, stop, comma, (("missing-quote", Risk.INFERRED, stop, comma, '"'),))
@@ -424,7 +420,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     if body.endswith(', "'):
         body = body[:-1].rstrip()
     apart = body.endswith(",") or "\n" in text[base + len(body) : seen]
-    known = around.knows(shape, key)
+    known = shape.knows(key)
     held = body.rstrip(" \t\r\n,{}[]") if apart else ""
     behind = body[len(held) :]
     if held and _CLOSERS_BEHIND.fullmatch(behind) and ("\n" in behind or (shape.keys and not known)):

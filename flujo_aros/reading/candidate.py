@@ -68,14 +68,7 @@ from flujo_aros.reading.node import (
 from flujo_aros.reading.parser import Failure, Frame, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, as_json
 from flujo_aros.reading.phrases import CORRECTED, CORRECTS, LEFT_OUT, Phrases
-from flujo_aros.reading.scalars import (
-    Scale,
-    contradicts_currency,
-    is_placeholder,
-    name_words,
-    read_amount,
-    slot_in,
-)
+from flujo_aros.reading.scalars import Hints, contradicts_currency, is_placeholder, name_words, read_amount, slot_in
 
 T = TypeVar("T")
 
@@ -583,7 +576,7 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) ->
                 pending.append((part, place))
             elif isinstance(part, str) and path_of(place) in wanted:
                 names = next((tuple(name_words(step)) for step in reversed(place) if isinstance(step, str)), ())
-                amount = read_amount(part, Scale(names))
+                amount = read_amount(part, Hints(names))
                 if amount is not None:
                     holder: Any = here
                     holder[key] = amount.digits

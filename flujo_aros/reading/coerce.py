@@ -52,7 +52,7 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import word_set
-from flujo_aros.reading.scalars import Amount, Company, Scale
+from flujo_aros.reading.scalars import Amount, Hints
 from flujo_aros.reading.undeclared import Placement
 
 _NOTHING: Final = frozenset({"null"})
@@ -622,13 +622,13 @@ class Coercion:
             return self._no_value(node, path)
         if shape.allows("string"):
             return self._time(node, shape, path)
-        if shape.allows("integer") and (amount := scalars.read_amount(word, self._scale(shape, path))) is not None:
+        if shape.allows("integer") and (amount := scalars.read_amount(word, self._hints(shape, path))) is not None:
             value = amount.value
             if isinstance(value, int) or shape.allows("number"):
                 return self._amount(node, amount, value, path)
             if value.is_integer() and not _GROUP_OR_ZEROS.match(word):
                 return self._amount(node, amount, int(value), path)
-        if shape.allows("boolean") and (truth := scalars.match_boolean(word, self._company(shape, path))) is not None:
+        if shape.allows("boolean") and (truth := scalars.match_boolean(word, self._hints(shape, path))) is not None:
             return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
@@ -651,15 +651,9 @@ class Coercion:
             return self._issue(path, "type", not_a_time(shape.format or "date", node.value), node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value
 
-    def _scale(self, shape: Shape, path: Path) -> Scale:
-        return Scale(_name_at(path), self._described(shape, path), shape.most)
-
-    def _company(self, shape: Shape, path: Path) -> Company:
-        return Company(frozenset(_name_at(path)), self._described(shape, path))
-
-    def _described(self, shape: Shape, path: Path) -> frozenset[str]:
+    def _hints(self, shape: Shape, path: Path) -> Hints:
         around = self.around[1].note if self.around is not None and self.around[0] is path else ""
-        return frozenset(scalars.name_words(f"{around} {shape.note}"))
+        return Hints(_name_at(path), frozenset(scalars.name_words(f"{around} {shape.note}")), shape.most)
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """A scalar in place of a list of scalars: a list of one, unless the text itself looks like a list."""
@@ -709,7 +703,7 @@ class Coercion:
         inner = payload_of(node, shape) if node.kind == OBJECT and path is None else None
         if inner is not None and (opened := self._envelope(node, inner, shape)) is not None:
             return opened[0]
-        found = scalars.match_choice(value, source, shape, self._company(shape, path))
+        found = scalars.match_choice(value, source, shape, self._hints(shape, path))
         if found is None:
             allowed = scalars.say_choices(shape)
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)

@@ -197,8 +197,7 @@ class Parser:
         self.root: Node | None = None
         self.plain: Any = None
 
-    # --- the entry points
-    # ----------------------------------------------------------------------------------------------------
+    # --- the entry points ---------------------------------------------------------------------------------------------
 
     def parse(self) -> Parsed | Failure:
         """The value, or the reason why there is none. Never raises."""

@@ -1,6 +1,13 @@
 """Payloads that are part of a reply: between tags, before prose, and events, which may also be written in prose.
 
-An event is a JSON object with a kind and a text.
+1. *Between tags.* `TagReader` pairs tags outside of reasoning. A JSON payload ends where its JSON ends, because a tag
+   in a string does not end it. The last complete pair counts, and what is outside of it must be harmless.
+2. *Before prose.* `read_block` takes the first JSON value, which must be an object with all required keys, and keeps
+   the text around it. `BlockPreview` shows the fields while the reply streams.
+3. *Checks.* `judged` applies the contract's own functions to an outcome, and reports what they clean as repairs.
+4. *Events.* `read_event` reads a JSON object with a kind and a text. If only optional fields are wrong, `tidied` cleans
+   them; `LenientParser` reads such an object although the rest of it is unreadable. A reply in prose becomes the text
+   of an event: `said_in` finds what it says between the notes that a model writes to itself.
 """
 
 from __future__ import annotations
@@ -89,6 +96,9 @@ _SPOKEN_WORD: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'
 _BEGINS: Final = expression(r"\s*(?:```|[{\[\"]|\Z)")
 _BEGINS_LATER: Final = expression(r"[{\[]\s*[\"'{\[\d]")
 """Text that introduces a payload, so that the tag is unlikely to be only mentioned."""
+
+
+# --- between tags -----------------------------------------------------------------------------------------------------
 
 
 class Look(Protocol):
@@ -442,6 +452,9 @@ def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Rep
     return Accepted(outcome.value, Trust.of(every), outcome.origin, every, text)
 
 
+# --- before prose -----------------------------------------------------------------------------------------------------
+
+
 class BlockPreview:
     """The preview of the leading JSON object of a streamed reply, as long as it is plain JSON."""
 
@@ -632,6 +645,9 @@ def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 _FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:

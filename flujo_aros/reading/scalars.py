@@ -1,10 +1,17 @@
 """The meaning of scalars as models write them, with the risk of each: numbers, dates, choices, booleans.
 
-A choice or a boolean may be one word of a sentence. Only neutral words may occur next to it: the field's own name,
-words that announce an answer, articles, copulas, emphasis, punctuation, the words of the schema's description before a
-colon or copula, and a remark on the source of the value. Any other word, symbol or number could change the meaning
-("partially valid", "~~active~~", "2x daily"), so there is no match. Unlisted words prevent a match, because no list of
-negations could be complete.
+1. `read_number` reads what is a JSON number but for its notation (`+5`, `1,234,567`); the parser asks for no more.
+2. `read_amount` reads one number in any notation, with what may be next to it: a currency, a percent sign, a unit, a
+   word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
+3. `read_time` reads a date, time or duration in one of the usual forms and gives its ISO form. Where day and month
+   could be exchanged, there is none.
+4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in another way, or as a word of a
+   sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
+
+In a sentence only neutral words may occur next to a choice: the field's own name, words that announce an answer,
+articles, copulas, emphasis, punctuation, the words of the schema's description before a colon or copula, and a remark
+on the source of the value. Any other word, symbol or number could change the meaning ("partially valid", "~~active~~",
+"2x daily"), so there is no match. Unlisted words prevent a match, because no list of negations could be complete.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -105,8 +113,8 @@ class Amount(NamedTuple):
         return float(self.digits) if set(self.digits) & set(".eE") else int(self.digits)
 
 
-class Scale(NamedTuple):
-    """The facts that a contract gives about the number expected at a place."""
+class Hints(NamedTuple):
+    """What a contract says about the place of a scalar. A reply may repeat these words next to the value."""
 
     names: tuple[str, ...] = ()
     """The words of the field's name, in order."""
@@ -116,7 +124,7 @@ class Scale(NamedTuple):
     """The largest number allowed."""
 
 
-NO_SCALE: Final = Scale()
+NO_HINTS: Final = Hints()
 
 # One kind of unit per line: names of fields that imply it (and are not written after a number), then its words.
 # Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese.
@@ -284,8 +292,8 @@ _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 _LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?) ?[:=] ?(.+)\Z")
 
 
-def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
-    """The one number in a text, or None. `scale` has the facts from the contract."""
+def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
+    """The one number in a text, or None."""
     text = raw.strip()
     if len(text) > MAX_DIGITS:
         return None
@@ -300,9 +308,9 @@ def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
             text, codes = text[len(mark) : -len(mark)].strip(), (*codes, "emphasis")
     label = _LABEL.match(text)
-    if label is not None and fold(label[1]) == "".join(scale.names):
+    if label is not None and fold(label[1]) == "".join(hints.names):
         text, codes = label[2], (*codes, "emphasis")
-    found = _fraction(text, scale) or _amount(_NO_CENTS.sub("", text), scale)
+    found = _fraction(text, hints) or _amount(_NO_CENTS.sub("", text), hints)
     if found is None or not _is_finite(found.digits):
         return None
     return Amount(found.digits, (*codes, *found.codes))
@@ -319,7 +327,7 @@ def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
     return out.strip(), ("odd-digits",) if out != text.translate(_SPACES).translate({0x2019: "'"}) else ()
 
 
-def _amount(text: str, scale: Scale) -> Amount | None:
+def _amount(text: str, hints: Hints) -> Amount | None:
     match = _TEXT.match(text)
     if match is None:
         return None
@@ -327,7 +335,7 @@ def _amount(text: str, scale: Scale) -> Amount | None:
     if (sign == "-" and text[1:2] == " ") or (sign and inner_sign) or (inner_sign and _squeezed(before) not in _SIGNS):
         return None
     read = _digits(body.strip())
-    behind = _behind(before.strip(), after, scale) if read is not None else None
+    behind = _behind(before.strip(), after, hints) if read is not None else None
     if read is None or behind is None:
         return None
     if behind.codes and _THOUSAND_OR_POINT.match(body):
@@ -358,14 +366,14 @@ class _Behind(NamedTuple):
     factor: Decimal = Decimal(1)
 
 
-def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
+def _behind(before: str, after: str, hints: Hints) -> _Behind | None:
     """The effect of the words around the digits, or None if they could change the meaning."""
     codes: list[str] = []
     factor = Decimal(1)
     lead, rest = _squeezed(before), after.strip()
-    units = _units_of(scale)
+    units = _units_of(hints)
     if lead in _SIGNS:
-        if not _is_currency(_SIGNS[lead], units, scale):
+        if not _is_currency(_SIGNS[lead], units, hints):
             return None
         codes.append("currency")
     elif lead and not (lead in ("serves", "x") and _fits(lead, units)):
@@ -381,40 +389,40 @@ def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
         return _Behind(tuple(codes), factor)
     if codes[:1] in (["currency"], ["unit"]) and _squeezed(rest) not in _SIGNS:
         return None
-    return _suffix(rest, codes, factor, units, scale)
+    return _suffix(rest, codes, factor, units, hints)
 
 
-def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str], scale: Scale) -> _Behind | None:
+def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str], hints: Hints) -> _Behind | None:
     word = _squeezed(rest)
     if word in _SIGNS:
-        if not _is_currency(_SIGNS[word], units, scale):
+        if not _is_currency(_SIGNS[word], units, hints):
             return None
         return _Behind((*(code for code in codes if code != "currency"), "currency"), factor)
     if word in _PERCENT:
-        if scale.most is not None and scale.most <= 1:
+        if hints.most is not None and hints.most <= 1:
             return _Behind((*codes, "percent"), factor / _FULL)
-        percents = _IN_PERCENT.intersection(scale.names) or (not scale.names and _IN_PERCENT & scale.described)
-        return _Behind((*codes, "percent"), factor) if percents or scale.most == _FULL else None
+        percents = _IN_PERCENT.intersection(hints.names) or (not hints.names and _IN_PERCENT & hints.described)
+        return _Behind((*codes, "percent"), factor) if percents or hints.most == _FULL else None
     if "magnitude" in codes:
         return None
     marks = _OUT_OF.match(f" {rest}")
     if marks is not None:
         top = int(marks[1])
-        fits = scale.most == top if scale.most is not None else bool({"rating", "stars"}.intersection(scale.names))
+        fits = hints.most == top if hints.most is not None else bool({"rating", "stars"}.intersection(hints.names))
         return _Behind((*codes, "unit")) if fits else None
     key = fold(rest) if rest not in ("°", "★", "⭐", "×") else {"°": "deg"}.get(rest, rest)
     if not re.fullmatch(r"[^\d+<>~%!?=,;:]{1,30}", rest) or not key:
         return None
-    return _Behind((*codes, "unit")) if _fits(key, units) or _is_own_name(key, scale.names) else None
+    return _Behind((*codes, "unit")) if _fits(key, units) or _is_own_name(key, hints.names) else None
 
 
 def _squeezed(words: str) -> str:
     return "".join(words.casefold().split())
 
 
-def _units_of(scale: Scale) -> frozenset[str]:
+def _units_of(hints: Hints) -> frozenset[str]:
     """The kinds of unit in the name of a field, or else in its description; empty if there are none or several."""
-    names = scale.names
+    names = hints.names
     found: list[set[str]] = []
     for at, word in enumerate(names):
         last = at == len(names) - 1 and at > 0
@@ -426,7 +434,7 @@ def _units_of(scale: Scale) -> frozenset[str]:
         return frozenset({"per"})
     if found:
         return _shared(found) or frozenset({"several"})
-    return _shared([_GROUPS[word] for word in scale.described if len(word) > _SHORT and word in _GROUPS])
+    return _shared([_GROUPS[word] for word in hints.described if len(word) > _SHORT and word in _GROUPS])
 
 
 def _shared(groups: list[set[str]]) -> frozenset[str]:
@@ -456,9 +464,9 @@ def _stem(word: str) -> str:
     return word.removesuffix("s") if len(word) > _SHORT else word
 
 
-def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
+def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
     """Whether an amount in this currency is allowed here: the name states no other unit or currency."""
-    named = {_SIGNS[word] for word in scale.names if word in _SIGNS}
+    named = {_SIGNS[word] for word in hints.names if word in _SIGNS}
     return not units and (not named or sign in named)
 
 
@@ -483,7 +491,7 @@ _SHARED_SIGNS: Final = {"$": ("cad", "aud", "nzd", "mxn"), "¥": ("cny",), "￥"
 """Signs of several currencies."""
 
 
-def _fraction(text: str, scale: Scale) -> Amount | None:
+def _fraction(text: str, hints: Hints) -> Amount | None:
     vulgar = _VULGAR.match(text)
     if vulgar is not None:
         part = Fraction(unicodedata.numeric(vulgar[2])).limit_denominator(16)
@@ -493,8 +501,8 @@ def _fraction(text: str, scale: Scale) -> Amount | None:
         return None
     part = Fraction(int(match[2]), int(match[3]) or 1)
     lowest = part.denominator == int(match[3]) and part.denominator in _HALVES and part < 1
-    marks = scale.most is not None and scale.most > 1
-    if not lowest or marks or {"rating", "stars", "score", "grade", "mark", "date"}.intersection(scale.names):
+    marks = hints.most is not None and hints.most > 1
+    if not lowest or marks or {"rating", "stars", "score", "grade", "mark", "date"}.intersection(hints.names):
         return None
     return _as_amount(int(match[1] or 0) + part)
 
@@ -857,18 +865,6 @@ class Choice(NamedTuple):
     code: str
 
 
-class Company(NamedTuple):
-    """Words that the contract itself uses for a place, so that a reply may repeat them."""
-
-    names: frozenset[str] = frozenset()
-    """The words of the field's name."""
-    described: frozenset[str] = frozenset()
-    """The words of the field's title and description."""
-
-
-NO_COMPANY: Final = Company()
-
-
 _WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
 
 
@@ -877,7 +873,7 @@ def name_words(name: str) -> list[str]:
     return [fold(word) for word in _WORD.findall(name)]
 
 
-def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_COMPANY) -> Choice | None:
+def match_choice(value: Any, source: Any, shape: Shape, hints: Hints = NO_HINTS) -> Choice | None:
     """The one choice that `value` (written as `source`) means, or None if it could match none or several."""
     choices = shape.choices or ()
     for choice in choices:
@@ -887,10 +883,10 @@ def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_CO
         return None
     if not isinstance(value, str):
         return next((Choice(choice, "number-to-string") for choice in choices if choice == source), None)
-    return _match_text(value, shape, company) or _match_other(value, choices)
+    return _match_text(value, shape, hints) or _match_other(value, choices)
 
 
-def match_boolean(text: str, company: Company = NO_COMPANY) -> bool | None:
+def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
     """The boolean that a string stands for as a whole word (`yes`, `off`, `[x]`), or None."""
     bare = text.strip()
     if bare in _BOXES:
@@ -898,14 +894,14 @@ def match_boolean(text: str, company: Company = NO_COMPANY) -> bool | None:
     key = _key(_unwrapped(bare))
     if key in _TRUE or key in _FALSE:
         return key in _TRUE
-    return boolean_word(text, company)
+    return boolean_word(text, hints)
 
 
-def boolean_word(text: str, company: Company = NO_COMPANY) -> bool | None:
+def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
     """The boolean stated in a sentence whose other words are all neutral."""
     named = {word: {"true"} for word in _YES} | {word: {"false"} for word in _NO}
-    neutral = Company(company.names | _ABOUT | {"that", "that's"}, company.described)
-    found = _match_word(text, named, neutral)
+    neutral = _ABOUT.union(hints.names, ("that", "that's"))
+    found = _match_word(text, named, neutral, hints.described)
     return None if found is None else found.value == "true"
 
 
@@ -975,7 +971,7 @@ def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
     return None
 
 
-def _match_text(text: str, shape: Shape, company: Company) -> Choice | None:
+def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
     if text in shape.choice_aliases:
         return Choice(shape.choice_aliases[text], "enum-alias")
     if len(text) > _MAX_TEXT:
@@ -988,9 +984,7 @@ def _match_text(text: str, shape: Shape, company: Company) -> Choice | None:
     bare = _key(_unwrapped(text))
     if bare and len(named.get(bare, ())) == 1:
         return Choice(next(iter(named[bare])), "enum-case")
-    if not company.names:
-        company = Company(_ABOUT, company.described)
-    return _match_word(text, named, company)
+    return _match_word(text, named, frozenset(hints.names) or _ABOUT, hints.described)
 
 
 def _key(text: str) -> str:
@@ -1027,26 +1021,26 @@ def _unwrapped(text: str) -> str:
     return bare
 
 
-def _match_word(text: str, named: dict[str, set[Any]], company: Company) -> Choice | None:
+def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], described: frozenset[str]) -> Choice | None:
     """The one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
     if len(text) > _MAX_TEXT:
         return None
     if _ALTERNATIVES.search(text):
         return None
     tagged = _TAGGED.fullmatch(text.strip())
-    if tagged and _key(tagged[1]) in ANNOUNCING | company.names:
+    if tagged and _key(tagged[1]) in ANNOUNCING | own:
         text = tagged[2]
     text = text[_lead_of(text) :]
     if text.count("*") % 2:
         return None  # not emphasis: `A*`, or the mark of a footnote
-    tokens = list(_tokens(text, named, company))
+    tokens = list(_tokens(text, named.keys() | _GLUE | _ANSWER | own | described))
     found: set[Any] = set()
     last = at = 0
     pending: list[int] = []  # described words, which need a colon or copula before the choice
     while at < len(tokens):
         token = tokens[at]
         length, meant = _choice_at(tokens, at, named)
-        if meant and not _is_letter_in_a_sentence(tokens, at, length, text, company):
+        if meant and not _is_letter_in_a_sentence(tokens, at, length, text, own):
             following = tokens[at + length] if at + length < len(tokens) else ""
             if "".join(tokens[at : at + length]) in _DETERMINERS and following[:1].isalnum():
                 return None
@@ -1055,11 +1049,11 @@ def _match_word(text: str, named: dict[str, set[Any]], company: Company) -> Choi
             found |= meant
             pending = []
             last = at = at + length
-        elif token in _GLUE or token in company.names or token in _ANSWER or token in _STOPS:
+        elif token in _GLUE or token in own or token in _ANSWER or token in _STOPS:
             at += 1
         elif found and _is_remark(tokens[last:]):
             break
-        elif token in company.described and not found:
+        elif token in described and not found:
             pending.append(at)
             at += 1
         else:
@@ -1072,9 +1066,8 @@ def _lead_of(text: str) -> int:
     return len(text) - len(text.lstrip()) + lead.end() if lead else 0
 
 
-def _tokens(text: str, named: dict[str, set[Any]], company: Company) -> Iterator[str]:
+def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
     """The words of a text, as keys, and its signs; text without spaces is split if all parts are known."""
-    known = named.keys() | _GLUE | _ANSWER | company.names | company.described
     before = ""
     for match in _token_pattern().finditer(text):
         part = match[0]
@@ -1118,7 +1111,7 @@ def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[
     return 1, set()
 
 
-def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, company: Company) -> bool:
+def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, own: frozenset[str]) -> bool:
     """Whether a one-letter choice occurs among words, where it may be an article or a pronoun.
 
     It counts on its own, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
@@ -1133,7 +1126,7 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
         return False
     before = next((token for token in reversed(tokens[:at]) if token not in _STOPS and token not in _COPULAS), "")
     capital = re.search(rf"(?<!\w){letter.upper()}(?!\w)", text) is not None
-    return before not in company.names | _ANSWER or not (capital or _COLONS.intersection(tokens[:at]))
+    return before not in own | _ANSWER or not (capital or _COLONS.intersection(tokens[:at]))
 
 
 def _announces(between: list[str]) -> bool:

@@ -1,7 +1,14 @@
 """Find every possible answer, check each against the contract, and decide between those that fit.
 
-The rule (in the documentation under "Which answer wins"): higher-ranked places first; of several in one rank that are
-separated by prose, the last one. If the rule cannot decide, the reply is AMBIGUOUS.
+1. `run` asks its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines, a scalar.
+   The first source that has an outcome decides.
+2. Brackets come from the scanner (`_enter`). Each is tried in the cheapest way that leaves no doubt (`_try`): as it is,
+   with local repairs, rewritten, with its scalars converted, by the parser. `_take` continues after its end.
+3. `_decide` chooses. The rule (in the documentation under "Which answer wins"): higher-ranked places first; of several
+   in one rank that are separated by prose, the last one. If the rule cannot decide, the reply is AMBIGUOUS.
+4. `_accept` asks `remainder` about all that the value does not contain; `_reject` names the nearest candidate.
+
+A streamed reply goes through the same loop (`grow`), with a `Following` for the candidate whose end has not arrived.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every LLM step ends in a typed value you can trust, or in an honest refusal; never in a silent guess.
+"""Every LLM step ends in a typed value you can trust, or in an honest refusal. Never in a silent guess.
 
-A name is imported when it is first used, so that `from flujo_aros import read` loads no agent framework. The names and
-their modules are declared once, in `__init__.pyi`: type checkers read it, and so does this file.
+Names are imported on first use, so that `from flujo_aros import read` loads no agent framework. The names and their
+modules are declared once, in `__init__.pyi`, which is read by type checkers and by this file.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ ABSENT: Final = Absent.ABSENT
 class Field:
     """The votes on one field of the value.
 
-    `votes` of the `of` readings that vote on this field gave `value` (`ABSENT` if the field should not exist).
+    Of the `of` readings that vote on this field, `votes` have `value` (`ABSENT` if the field should not exist).
     `dissent` has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected
     ones, readings still to come, and, inside a list item, readings without that item. Whether the item exists is a
     field of its own, at the path of the item, unless all readings have it. `agreed` is true if there are enough votes.
@@ -71,7 +71,7 @@ class Field:
     abstained: int = 0
     open: bool = False
     made_up: int = 0
-    """How many of those that abstain have a value here that the source does not state."""
+    """The number of abstaining readings whose value here is not stated in the source."""
 
     @property
     def contested(self) -> bool:
@@ -309,7 +309,7 @@ def _within(path: str, outer: str) -> bool:
 
 
 class _Vote(NamedTuple):
-    """What one reading has at a path, and the path of that in the reading itself."""
+    """The value of one reading at a path, and the path of that value in the reading itself."""
 
     ballot: _Ballot
     value: Any
@@ -347,7 +347,7 @@ class _Tally:
             if filled and 2 * len(inside) >= len(votes) and len(inside) >= _most_alike(votes, shape):
                 if len(inside) == len(votes):
                     return descend(inside, shape, path)
-                # Whether the item exists is one question, what is in it is another: a reading without it abstains from
+                # The existence of the item and its contents are separate questions: a reading without it abstains from
                 # that.
                 at = len(self.fields)
                 made = descend(inside, shape, path)

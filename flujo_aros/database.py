@@ -80,7 +80,8 @@ def open_engine(
         connection.isolation_level = "IMMEDIATE"  # a transaction that writes waits for its turn, and never deadlocks
         connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
         _log_ahead(connection, time.monotonic() + wait)
-        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last moments, never the file
+        # a power failure may lose the last commits, but never the file
+        connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA foreign_keys = ON")
         add_functions(connection)

@@ -55,7 +55,7 @@ class Suggestion:
     sure: bool = False
 
     def only_in(self, text: str) -> tuple[int, int] | None:
-        """Where the wrong name is in a text; None if it is there more than once, or not at all."""
+        """The position of the wrong name in a text; None if it does not occur exactly once."""
         found = list(re.finditer(rf"(?<![\w-]){re.escape(self.written)}(?![\w-])", text))
         return found[0].span() if len(found) == 1 else None
 
@@ -68,7 +68,7 @@ class Hint(str):
     suggestion: Suggestion | None
 
     def __new__(cls, words: str, suggestion: Suggestion | None = None) -> Self:
-        """The words, and what they suggest."""
+        """The sentence and its suggestion."""
         made = super().__new__(cls, words)
         made.suggestion = suggestion
         return made

@@ -77,7 +77,7 @@ NOWHERE: Final = Scope()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Emitted:
-    """What every event has."""
+    """The common fields of all events."""
 
     scope: Scope = field(default=NOWHERE, repr=False, compare=False)
     """Where it was emitted."""
@@ -443,7 +443,7 @@ UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(lambda _: None)
 
 
 class _Span:
-    """A class and not a generator: there are several for each step, and mostly nobody listens."""
+    """A class and not a generator, because there are several for each step and usually no observers."""
 
     __slots__ = ("_around", "_held", "_own", "_started")
 

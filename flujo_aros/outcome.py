@@ -18,10 +18,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Risk(IntEnum):
-    """How far an edit departs from what the model wrote."""
+    """The degree to which an edit departs from the model's text."""
 
     LOSSLESS = 0
-    """Only the wrapping changed: a fence, prose around, a trailing comma, quotes, Python literals."""
+    """Only the notation changed: a fence, surrounding prose, a trailing comma, quotes, Python literals."""
     INFERRED = 1
     """One reading was clearly meant: a missing comma, an inner quote, `"3"` for 3, an envelope."""
     LOSSY = 2
@@ -29,7 +29,7 @@ class Risk(IntEnum):
 
 
 class Trust(StrEnum):
-    """How far a whole value can be trusted: the highest risk among its edits, or how it was made."""
+    """The degree to which a value can be trusted: the highest risk among its edits, or its origin."""
 
     CLEAN = "clean"
     LOSSLESS = "lossless"
@@ -75,7 +75,7 @@ class Repair:
     """One named edit between the text and the value.
 
     `path` is the place in the value (`$.items[2].price`) and `span` the range of characters that were edited. `before`
-    is what the model wrote and `after` what it was read as (both cut at 80 characters).
+    is the model's text and `after` its replacement (both cut at 80 characters).
     """
 
     code: str
@@ -206,7 +206,7 @@ class OutputError(ArosError):
 
     @classmethod
     def because(cls, rejected: Rejected, message: str, **more: Any) -> OutputError:
-        """The error for a rejection, with everything that is known of it; `more` is what the caller knows better."""
+        """The error for a rejection, with all known facts; `more` overrides some of them."""
         tried = rejected.attempts
         known: dict[str, Any] = {
             "reason": rejected.reason,
@@ -222,7 +222,7 @@ class OutputError(ArosError):
 
     @property
     def cause(self) -> str:
-        """What was wrong, in one sentence; it may quote the model's reply."""
+        """The error in one sentence, which may quote the model's reply."""
         return self.issues[0].message if self.issues else super().__str__()
 
     def __str__(self) -> str:
@@ -300,7 +300,7 @@ class Rejected:
     """There is no value, for a stated reason. It is false, and accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
-    could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are the attempts of
+    could be read. `seen` explains why each candidate in the text was not chosen. `attempts` are the attempts of
     the ladder, if it ran. `retry_after` is the number of seconds after which the provider allows another call, if it
     said so.
     """

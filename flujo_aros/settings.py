@@ -25,7 +25,7 @@ class RepairSettings(Configured):
     """The stage `llm_repair`."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
-    """How often the stage may ask a model to repair an output; 0 turns it off."""
+    """The number of times that the stage may ask a model to repair an output; 0 turns it off."""
     enable_llm: bool = True
     """Whether the stage is in the default ladder."""
 
@@ -34,7 +34,7 @@ class FallbackSettings(Configured):
     """The stages after `llm_repair`."""
 
     max_stages: int = Field(default=3, ge=0)
-    """How many of these stages may run."""
+    """The maximum number of these stages that may run."""
     enable_extractor: bool = True
     """Whether `extract` is in the default ladder."""
     degrade_to_string: bool = True
@@ -45,7 +45,7 @@ class StreamingSettings(Configured):
     """Streamed replies."""
 
     aggregate_structured: bool = True
-    """Whether the pieces of a streamed reply are joined, read and validated at its end; only true is possible."""
+    """Whether a streamed reply is read and validated as a whole at its end; only true is allowed."""
     stop_runaway: bool = True
     """Whether a stream is ended early if the model emits endless whitespace or repeats itself."""
     stop_doomed: bool = False
@@ -103,7 +103,7 @@ def read_settings(folder: Path | None = None) -> Settings:
     said: dict[str, Any] = {}
     for name, keys in reversed(_FILES):
         said = _merged(said, _table(folder / name, keys))
-    fields = cast("type[BaseSettings]", Settings)  # whose names are all that is used of it
+    fields = cast("type[BaseSettings]", Settings)  # only its names are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
     _refuse_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:
@@ -163,7 +163,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError, folder: Path) -> str:
-    """One sentence for each error: the setting, its value, what it should be."""
+    """One sentence for each error: the setting, its value, and the expected kind of value."""
     lines: list[str] = []
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])

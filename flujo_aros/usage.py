@@ -1,4 +1,4 @@
-"""What model calls cost: an immutable record that supports addition."""
+"""The usage of model calls: an immutable record that supports addition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Usage:
     unmeasured_requests: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; a known cost and an unknown one give the known part."""
+        """The sum of both; if only one cost is known, the sum has that cost."""
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.requests + other.requests,

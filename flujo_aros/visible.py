@@ -14,7 +14,7 @@ _KEPT: Final = "\t\n"
 _UNSEEN: Final = (
     *range(0x80, 0xA0),  # C1: a terminal may take U+009B for ESC [
     *(0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F),
-    *range(0x2028, 0x202F),  # line separators; what turns the direction of text around
+    *range(0x2028, 0x202F),  # line separators, and characters that change the direction of text
     *range(0x2060, 0x2070),  # isolates, and characters without a width
     *(0xFEFF, *range(0xFFF9, 0xFFFC)),
     *range(0xD800, 0xE000),  # halves of characters, which cannot be encoded

@@ -1,7 +1,7 @@
-"""The language: one strict model for each mapping of a blueprint. The loader and the schema for editors use them.
+"""The language: one strict model for each mapping of a blueprint, for the loader and for the schema for editors.
 
-Every key in these models works. `ignored` has the keys that flujo blueprints may contain and that have no effect here,
-each with the reason; they cause warnings. Every other key is an error.
+Every key in these models has an effect. `ignored` has the keys that flujo blueprints may contain and that have no
+effect here, each with the reason; they cause warnings. Every other key is an error.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Template: TypeAlias = Annotated[
     JsonValue,
     WithJsonSchema({"type": ["string", "object", "array"]}),
     Field(
-        description="A template, or an object or list that contains templates. Default: the output of the step before."
+        description="A template, or an object or list with templates in it. Default: the output of the previous step."
     ),
 ]
 Expression: TypeAlias = Annotated[
@@ -71,14 +71,14 @@ class Block(BaseModel):
 
 
 class Top(Block):
-    """A whole blueprint."""
+    """A complete blueprint."""
 
     version: JsonValue = VERSION
     """The version of the language."""
     name: str | None = Field(default=None, min_length=1)
-    """Its name in reports. Default: that of the file."""
+    """The name in reports. Default: that of the file."""
     description: str = ""
-    """What it is for."""
+    """A description of its purpose."""
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
     """Agents by the NAME in `uses: agents.NAME`."""
     profiles: dict[str, str | dict[str, str]] = Field(default_factory=dict)
@@ -104,7 +104,7 @@ class PromptFile(Block):
     from_file: str
     """The name of a file inside the folder of the blueprint."""
     variables: Members = Field(default_factory=dict)
-    """What the placeholders of the file stand for."""
+    """The values of the placeholders in the file."""
 
 
 class Agent(Block):
@@ -126,9 +126,9 @@ class Agent(Block):
     """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"
     """How the answer is requested: `native` lets the provider enforce the schema, `prompted` puts it into the prompt,
-    `tool` requests a tool call, `auto` is native where the model can."""
+    `tool` requests a tool call, `auto` is native if the model supports it."""
     timeout: float | None = Field(default=None, gt=0)
-    """The timeout for a whole run of the agent, in seconds."""
+    """The timeout for one run of the agent, in seconds, including repairs."""
     max_retries: int = Field(default=0, ge=0, le=100)
     """How many times the stage `retry` asks again after a rejected reply."""
     ignored: ClassVar[Mapping[str, str]] = {
@@ -304,7 +304,7 @@ def _member(option: Declared) -> Any:
 
 @_declares(Import)
 class Config(Block):
-    """How a step is run."""
+    """The options for running a step."""
 
     max_retries: int = Field(default=0, ge=0)
     """Retries after errors of the provider or network, never after bad data."""
@@ -321,9 +321,9 @@ class Config(Block):
     max_tokens: int | None = Field(default=None, ge=1)
     """The maximum number of tokens of the answer."""
     seed: int | None = None
-    """Makes sampling repeatable where the provider supports it."""
+    """Makes sampling repeatable if the provider supports it."""
     outputs: ImportedOutputs | None = None
-    """Of `uses: imports.…` only."""
+    """Only for `uses: imports.…`."""
     ignored: ClassVar[Mapping[str, str]] = {
         "preserve_fallback_diagnostics": "diagnostics are always kept",
         "execution_mode": "every step runs in its run",
@@ -351,7 +351,7 @@ class StepKeys(Block):
         "description": "it has no effect",
         "validate_fields": "the schema is always enforced",
         "use_history": "it is for steps with an agent",
-        "input_schema": "the input of a step is not checked; give the step before it a schema",
+        "input_schema": "the input of a step is not checked; give the previous step a schema",
         "input_keys": "it has no effect",
         "output_keys": "it has no effect; `sink_to` and `updates_context` say where a value goes",
         "plugins": "they are not run; write `checks`",
@@ -373,14 +373,14 @@ class StepBlock(StepKeys):
     uses: str | None = None
     """agents.NAME, imports.NAME, a built-in, or package.module:name"""
     agent: AgentNode = None
-    """agents.NAME, or an agent in place: {model: …}."""
+    """agents.NAME, or an inline agent: {model: …}."""
     params: Members | None = None
     processing: Processing | None = None
-    """How the reply is read, and how hard to try."""
+    """How the reply is read and recovered."""
     contract: Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})] = None
     """Where the payload is, such as tagged:result."""
     output_schema: JsonSchema | None = None
-    """What the value must satisfy."""
+    """The JSON Schema of the value."""
     model_settings: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
 
@@ -443,7 +443,7 @@ class LoopKeys(Block):
 
 
 class AgreeBlock(StepKeys):
-    """`kind: agree`: several independent readings, and what they agree on."""
+    """`kind: agree`: several independent readings, combined field by field."""
 
     models: list[str] = Field(default_factory=list)
     """The models that do the reading."""
@@ -451,20 +451,20 @@ class AgreeBlock(StepKeys):
     """agents.NAME, the agent that reads, in place of a `reading`."""
     agent: AgentNode = None
     output_schema: JsonSchema | None = None
-    """What each reading must satisfy."""
+    """The JSON Schema of each reading."""
 
 
 class EnsembleBlock(StepKeys):
     """`kind: ensemble`: agents that take turns over an event log."""
 
     cast: list[JsonValue] = Field(min_length=1)
-    """Manifests, or paths of YAML files that hold one each."""
+    """Manifests, or paths of YAML files that contain one each."""
     profiles: dict[str, str] = Field(default_factory=dict)
     """The name of the agent for each model_profile that is not one itself."""
     log: str | None = None
     """A file or URL that stores the events, so that the run can be resumed."""
     inject: dict[str, str] = Field(default_factory=dict)
-    """What the user says before the turn with this number."""
+    """The message of the user before the turn with this number."""
 
 
 KINDS: Final[dict[str, Kind]] = {
@@ -509,7 +509,7 @@ KEYS: Final[Mapping[str, str]] = {
 
 @cache
 def _documented(module: str) -> Mapping[str, Mapping[str, str]]:
-    """What the fields of the classes of a module mean: the string below each in the source code, if that is there."""
+    """The descriptions of the fields of a module's classes: the string below each in the source code, if available."""
     found: dict[str, dict[str, str]] = {}
     try:
         source = inspect.getsource(sys.modules[module])
@@ -529,7 +529,7 @@ _FOREIGN: Final = ("builtins", "typing", "pydantic.main")
 
 
 def _descriptions() -> Mapping[str, str]:
-    """What each key means, where its field does not say so itself: by key, and by model and key."""
+    """The descriptions of keys whose field has none: by key, and by model and key."""
     owners: list[tuple[str, type[Any], Mapping[str, str]]] = [
         (each.__name__, each, {}) for each in (*_all_blocks(Block), Processing, Coercion, OutputMapping)
     ]
@@ -550,11 +550,11 @@ SCHEMA_FILE: Final = "blueprint.schema.json"
 """The name of the schema file next to the blueprints, to which their first line refers."""
 
 FIRST_LINE: Final = f"yaml-language-server: $schema={SCHEMA_FILE}"
-"""The comment by which an editor finds the schema."""
+"""The comment that tells an editor where the schema is."""
 
 
 def blueprint_schema() -> dict[str, Any]:
-    """The schema of a whole blueprint, of draft 2020-12.
+    """The schema of blueprints, in draft 2020-12.
 
     >>> sorted(blueprint_schema()["properties"])[:3]
     ['agents', 'config', 'description']
@@ -599,7 +599,7 @@ def _describe(model: str, schema: Any, known: Mapping[str, str]) -> None:
 
 
 def _referring(schema: Any) -> Any:
-    """The schema with real references instead of those that pydantic must not follow."""
+    """The schema with real references in place of the ones that pydantic must not follow."""
     if isinstance(schema, dict):
         members = cast("dict[str, Any]", schema)
         return {

@@ -1,7 +1,7 @@
 """The words of flujo and of other tools: their kinds of steps, keys and built-ins, and what to write instead.
 
-Tables alone. `kinds` translates flujo's old places and short forms while it builds the steps; everything after it uses
-a single language, that of `blocks`.
+This module has only tables. `kinds` translates flujo's old places and short forms while it builds the steps; all later
+code uses a single language, that of `blocks`.
 """
 
 from __future__ import annotations

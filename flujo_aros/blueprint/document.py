@@ -154,7 +154,7 @@ class Node:
         return [node.plain() for node in value] if isinstance(value, list) else value
 
     def like(self, plain: Any) -> Node:
-        """Plain JSON as nodes that all have the position of this one; what is already a node is kept."""
+        """Plain JSON as nodes that all have the position of this one; existing nodes are kept."""
         if isinstance(plain, Node):
             return plain
         if is_dict(plain):
@@ -180,11 +180,11 @@ class Node:
         return found
 
     def with_names(self, names: Mapping[tuple[int, int], Suggestion]) -> Node:
-        """This value with the names at these positions, keys or parts of strings, replaced by what they mean."""
+        """This value with the names at these positions, keys or parts of strings, replaced by their corrections."""
         made: dict[int, Node] = {}
 
         def changed(node: Node) -> Node:
-            if id(node) not in made:  # an anchor stands for one node in several places
+            if id(node) not in made:  # an anchor is one node in several places
                 made[id(node)] = replaced(node)
             return made[id(node)]
 
@@ -313,7 +313,7 @@ class _Reading:
         self.anchors: dict[str, Node | None] = {}  # None while the value is still being read
         self.count = 0
         self.aliased = 0
-        self.end = (1, 1)  # after the last thing that was read
+        self.end = (1, 1)  # after the last token that was read
 
     def document(self) -> Node | None:
         """The value of the only document, or None if there is none."""
@@ -358,7 +358,7 @@ class _Reading:
             if event.tag not in (None, "!", f"{_TAG}{'map' if kind is yaml.MappingStartEvent else 'seq'}"):
                 self.note(place, f"the tag {short(event.tag)} is not allowed")
             held, keys, last = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(place, depth)
-            if event.flow_style:  # the parser ends a block where the next thing begins, comments included
+            if event.flow_style:  # the parser ends a block at the next token, comments included
                 self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
             node = Node(place, Place(*self.end, path), held, keys)
         if anchor is not None:

@@ -49,8 +49,10 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
 
 
 def written_options(step: PipelineStep) -> Plain:
-    """The options of a step that differ from their defaults, as a blueprint writes them: without the steps inside it,
-    its agent, and how a reply is read."""
+    """The options of a step that differ from their defaults, in their blueprint form.
+
+    Without its nested steps, its agent and its `processing`.
+    """
     kind = next((kind for kind in KINDS.values() if kind.step is type(step)), None)
     writing, found = _Writing(), dict[str, Any]()
     if isinstance(step, (Agree, Ensemble)):
@@ -249,7 +251,7 @@ SPECIAL: Final[Mapping[str, Callable[[_Writing, Any], Plain]]] = {
     "agree": _agree,
     "ensemble": _ensemble,
 }
-"""For each kind, how a blueprint writes the options with a special form."""
+"""For each kind, the conversion of the options with a special form to a blueprint."""
 
 
 # The parts of steps

@@ -1,7 +1,7 @@
-"""What differs from one environment to another: `${NAME}` and `${NAME:-default}` in a blueprint, and the chosen models.
+"""Environment-specific parts of blueprints: `${NAME}` and `${NAME:-default}`, and the chosen models.
 
 References are replaced only in the settings of a blueprint: model names, model settings, limits and file names. A
-prompt, a template, a schema or a parameter may contain `${…}` with a meaning of its own, so there it is left as it is,
+prompt, a template, a schema or a parameter may contain `${…}` with a different meaning, so it is left unchanged there,
 and a blueprint cannot copy the environment into a prompt. Models are those written in the blueprint, those of a
 profile, or those that the caller names.
 """
@@ -98,7 +98,7 @@ class Environment:
         return self._filled(node, key)
 
     def _operation(self, node: Node) -> Node:
-        """A step before or after the others. A short form (`set: context.note`) has only templates and values."""
+        """A step under `init` or `finalize`. A short form (`set: context.note`) has only templates and values."""
         is_short = "name" not in node.members and not _SHORT.isdisjoint(node.members)
         return self._as_written(node) if is_short else self._filled(node, "")
 
@@ -235,7 +235,7 @@ class Chosen:
     known: set[str] = field(default_factory=set[str])
     """All agents and models that were found."""
     no_profile: str = ""
-    """Why the profile that the caller named cannot be used."""
+    """The reason why the profile that the caller named cannot be used."""
 
     @property
     def theirs(self) -> set[str]:
@@ -292,7 +292,7 @@ class Chosen:
         if name not in known:
             if self.optional:
                 return {}
-            if self.profile is not None:  # the caller is wrong, not the blueprint
+            if self.profile is not None:  # the error is the caller's, not the blueprint's
                 why = (
                     nearest(name, known).after("there is no such profile") if known else "the blueprint has no profiles"
                 )
@@ -341,7 +341,7 @@ def _names(variable: str, host: str) -> bool:
 
 
 def refused_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
-    """Why the address in a model name is not allowed; None if it is, or if there is no address.
+    """The reason why the address in a model name is not allowed; None if it is, or if there is no address.
 
     `written` is the name with its references to environment variables, if any.
     """

@@ -22,7 +22,7 @@ def blueprints_in(folder: Path) -> list[Path]:
 
 
 def why_unread(file: Path) -> str | None:
-    """Why a file cannot be read, with a hint; None if it exists.
+    """The reason why a file cannot be read, with a hint; None if it exists.
 
     >>> why_unread(Path("no such folder/a.yaml"))
     "does not exist: there is no folder 'no such folder'"
@@ -38,7 +38,7 @@ def why_unread(file: Path) -> str | None:
 
 
 def not_utf8(data: bytes, at: int) -> Problem:
-    """The position where the bytes stop being UTF-8, the likely cause and what to do, to follow the name of the file.
+    """The position where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the file.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'
@@ -73,7 +73,7 @@ def _beside(file: Path) -> str:
         return f": there is no folder {str(folder)!r}"
     like = (file.suffix,) if file.suffix and file.suffix not in SUFFIXES else SUFFIXES
     there = [each for each in folder.iterdir() if each.suffix in like and each.is_file()]
-    # The name is enough for an absolute path: it was computed from an import, and nobody wrote it.
+    # The name is enough for an absolute path, which was computed from an import and not written by anyone.
     by_stem = {each.stem: each.name if file.is_absolute() else str(each) for each in there}
     close = get_close_matches(file.stem, by_stem, 1)
     if close:

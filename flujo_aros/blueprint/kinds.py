@@ -139,7 +139,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
-    """A step that loads but cannot run, for the first reason recorded since."""
+    """A step that loads but cannot run, for the first reason recorded in the meantime."""
     doubt = loading.doubts[since]
     del loading.doubts[since:]
     loading.warn(doubt.place, Hint(f"step {name!r} cannot run: {doubt.message}", doubt.suggestion), doubt.code)
@@ -171,7 +171,7 @@ def _body(making: Making, node: Node | None, key: str, scope: str, name: str | N
     return Pipeline(steps, name=keys.name or name or scope, description=keys.description, body=True)
 
 
-# A placeholder for a body whose errors are recorded; the step around it is discarded, so it never runs.
+# A placeholder for a body whose errors are recorded; the outer step is discarded, so it never runs.
 _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 
@@ -347,7 +347,7 @@ def _agree(making: Making, block: Any) -> dict[str, Any] | None:
 
 
 def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
-    """The cast with its agents, its log, and what the user says."""
+    """The cast with its agents, its log, and the messages of the user."""
     if "retries" in making.node.members:
         why = "an agent that fails loses its turn, and the others continue"
         making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")

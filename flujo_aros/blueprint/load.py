@@ -1,4 +1,4 @@
-"""Blueprints: YAML files that describe a pipeline, loaded into the same objects that Python code makes.
+"""Blueprints: YAML files that describe a pipeline, loaded into the same objects that Python code creates.
 
 Loading only parses. Nothing is imported and nothing is run; a callable needs its module in `allow`, and is imported
 when the pipeline first runs. Every error of a file is reported at once, each with its line and column.
@@ -169,7 +169,7 @@ def _sorted(problems: Iterable[Problem]) -> list[Problem]:
 
 
 _ROUNDS: Final = 3
-"""How many times misspelt names are read as what they mean, since each time may reveal others."""
+"""The maximum number of passes in which misspelt names are corrected, since each pass may reveal others."""
 
 
 def _filled(root: Node, loading: Loading) -> Node:
@@ -179,8 +179,10 @@ def _filled(root: Node, loading: Loading) -> Node:
 
 
 def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
-    """The errors that show once each misspelt name is read as the one that it means, such as those of a step whose kind
-    is misspelt. A blueprint that another one imports shows them when it is loaded itself."""
+    """The errors that appear once each misspelt name is corrected, such as those of a step whose kind is misspelt.
+
+    An imported blueprint shows them when it is loaded on its own.
+    """
     found = list(loading.findings)
     for _ in range(0 if files else _ROUNDS):
         names = {
@@ -201,7 +203,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
-    """The pipeline of a whole document; None if it has errors, which are recorded."""
+    """The pipeline of a document; None if it has errors, which are recorded."""
     if not isinstance(root.value, dict):
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)

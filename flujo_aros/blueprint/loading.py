@@ -55,7 +55,7 @@ def kept_short(message: str) -> str:
 
 
 def code_at(place: Place | None) -> Code:
-    """The kind of an error by its place in the blueprint, if its code says no more."""
+    """The kind of an error by its place in the blueprint, if its code is not more specific."""
     path = place.path if place is not None else ""
     return next((code for pattern, code in _CODES if pattern.search(path)), Code.INVALID)
 
@@ -71,7 +71,7 @@ _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
 def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
-    """Why the key at this path has no effect here, or None if it is unknown."""
+    """The reason why the key at this path has no effect here, or None if it is unknown."""
     owner = _owner(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
@@ -247,9 +247,9 @@ _FORMATS: Final = frozenset(
 )
 """The formats of JSON Schema and OpenAPI; a validator ignores any other."""
 _CLOSE: Final = 0.8
-"""How similar to a keyword a key must be to count as misspelt; any other key is an annotation."""
+"""The minimum similarity to a keyword for a key to count as misspelt; any other key is an annotation."""
 _MOST_UNDECLARED: Final = 50
-"""How many names of a schema's `required` are compared with its properties, which takes long."""
+"""The maximum number of names in `required` that are compared with the properties, because comparing is slow."""
 
 
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
@@ -270,8 +270,7 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
     """Errors in a schema that validators ignore, each with its place.
 
     Validators ignore a keyword that they do not know, such as `propertys`. A schema without any keyword that
-    constrains a value accepts everything. A property that is required under a misspelt name is a second property, of
-    any type.
+    constrains a value accepts everything. A misspelt name in `required` requires a second property, of any type.
     """
     misspelt = False
     parts: list[dict[str, Node]] = []
@@ -312,7 +311,7 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
             compile_contract(plain)
         except ContractError as error:
             path = error.path
-            if path or number == 0:  # without its wrong parts it may accept everything
+            if path or number == 0:  # without its invalid parts it may accept everything
                 yield schema.at(path), error
             if not path or not isinstance(path[-1], str) or not drop(plain, path):
                 return
@@ -388,9 +387,9 @@ class Loading:
         self.environment: dict[str, str] = {}
         """The values from the environment, each with its reference as written."""
         self.doubts: list[Problem] = []
-        """Why the step or agent that is being built cannot be run, although it loads."""
+        """The reason why the step or agent being built cannot run, although it loads."""
         self.hindered: dict[str, Problem] = {}
-        """Why an agent, by its name, cannot be run."""
+        """The reasons why agents cannot run, by name."""
         self.agents: dict[str, AgentSpec | None] = {}
         self.imports: dict[str, Pipeline | None] = {}
         self.located: list[Located] = []
@@ -418,16 +417,18 @@ class Loading:
         self.unset.append(problem(place, what))
 
     def doubt(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
-        """Record an error; in lenient mode the blueprint still loads, and its run is refused."""
+        """Record an error; in lenient mode the blueprint still loads, and its run fails before it starts."""
         (self.cannot_run if self.lenient else self.note)(place, what, code)
 
     def cannot_run(self, place: Place, what: str | UsageError, code: Code | None = None) -> None:
-        """Record why the step or agent loads but cannot run."""
+        """Record the reason why the step or agent loads but cannot run."""
         self.doubts.append(problem(place, what, code))
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """The mapping at this node as a block. Its errors are recorded; a block that can do without what is wrong is
-        made without it, so that the errors beside it are recorded too. None for any other.
+        """The mapping at this node as a block, with its errors recorded; None if it cannot be built.
+
+        If the invalid parts can be left out, the block is built without them, so that errors beside them are also
+        recorded.
 
         `plain` replaces the node's own value if a part of it was already replaced.
         """
@@ -448,7 +449,7 @@ class Loading:
         return None
 
     def _left_out(self, kind: type[Any], data: Any, detail: ErrorDetails) -> bool:
-        """Whether a wrong value or an unknown key could be left out. A key that may be misspelt sets something."""
+        """Whether an invalid value or an unknown key could be left out. A key that may be misspelt sets something."""
         path = detail["loc"]
         if detail["type"] in UNKNOWN:
             return unknown_key(kind, path).suggestion is None and drop(data, path)
@@ -620,7 +621,7 @@ class Loading:
     def model(self, node: Node | None) -> None:
         """Record an error if the value here cannot be the name of a model."""
         if node is None or not isinstance(node.value, str) or node.value in self.chosen.theirs:
-            return  # `Chosen.check` judges what the caller has named
+            return  # `Chosen.check` checks the names given by the caller
         why = mistaken(node.value)
         if why is not None:
             self.doubt(node.place, why)
@@ -652,7 +653,7 @@ class Loading:
         return file if folder and file and file.is_relative_to(folder) else None
 
     def _not_inside(self, name: str, what: str) -> str:
-        """Why the file with this name is not read, and what to do."""
+        """The reason why the file with this name is not read, and the remedy."""
         if "\0" in name:
             return f"{name!r} is not the name of a file: it contains a NUL character"
         if self.folder is None:

@@ -69,7 +69,7 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Unready(PipelineStep):
-    """A step that loads but cannot run because something is missing. The run is refused before anything starts."""
+    """A step that loads but cannot run because something is missing. Its run fails before anything starts."""
 
     why: str
     source: str = ""
@@ -78,7 +78,7 @@ class Unready(PipelineStep):
 
     @property
     def problem(self) -> Problem:
-        """Why it cannot run, and where."""
+        """The reason why it cannot run, and the place."""
         return Problem(f"step {self.name!r} cannot run: {self.why}", self.place)
 
     def prepare(self) -> None:
@@ -92,7 +92,7 @@ class Unready(PipelineStep):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a step of `kind: step` runs; at most one of these is set."""
+    """The target of a step of `kind: step`; at most one of these is set."""
 
     agent: AgentSpec | None = None
     alias: str | None = None
@@ -280,7 +280,7 @@ class Where:
     path: str
     name: str
     before: tuple[str, ...] = ()
-    """The names of the steps before it and around it, to which templates may refer."""
+    """The names of earlier and outer steps, to which templates may refer."""
     conversation: bool = False
     """Whether an enclosing loop continues the conversation of its agents."""
 

@@ -1,6 +1,6 @@
 """The script `aros`, and `python -m flujo_aros.cli`.
 
-An installation of the reader alone also has the script, which then says which extra the command needs.
+An installation of the reader alone also has the script, which then reports the extra that the command needs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from flujo_aros.lazy import missing_extra
 
 
 def main() -> None:
-    """Run the command line and exit; if the extra of the command is missing, say in one line what to install."""
+    """Run the command line and exit; if the extra of the command is missing, print what to install."""
     try:
-        from flujo_aros.cli.main import main as command_line  # here: the reader alone does not install typer
+        # imported here, because the reader alone does not install typer
+        from flujo_aros.cli.main import main as command_line
 
         command_line()
     except ModuleNotFoundError as error:

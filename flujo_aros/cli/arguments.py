@@ -61,7 +61,7 @@ def _is_pair(model: str) -> bool:
 
 def per_minute(options: Limits) -> dict[str, PerMinute]:
     """The limits of each provider. Raises `UsageError` for an invalid one."""
-    from flujo_aros.host import PerMinute  # here: only runs need the model host
+    from flujo_aros.host import PerMinute  # imported here: only runs need the model host
 
     return dict(PerMinute.parse(each) for each in options.limits)
 
@@ -83,7 +83,7 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
 
 def open_to_read() -> Journal:
     """The existing journal. Raises `UsageError` if it is off or empty."""
-    from flujo_aros.telemetry.journal import open_journal  # here: `aros --help` does not need a database
+    from flujo_aros.telemetry.journal import open_journal  # imported here: `aros --help` needs no database
 
     journal = open_journal(read_settings().journal, create=False)
     if journal is None:
@@ -92,7 +92,7 @@ def open_to_read() -> Journal:
 
 
 def recorded(run: str) -> Story:
-    """The run with this id, or this beginning of one, or `last`, from the journal. Raises `UsageError` without it."""
+    """The run with this id or prefix, or `last`, from the journal. Raises `UsageError` if there is none."""
     with open_to_read() as journal:
         return journal.story(run)
 
@@ -103,12 +103,12 @@ def given_input(source: str, option: str = "--input") -> str:
 
 
 def given_content(sources: Sequence[str]) -> Any:
-    """The value of `--input`: the text or content of one, or a list of the texts and contents of several.
+    """The value of `--input`: the text or content of a single one, or a list of several.
 
     Raises `UsageError` if there are several and all are text: it is unclear which one is the input, or how to join
     them.
     """
-    from flujo_aros.host import has_content  # here: `aros --help` needs no model host
+    from flujo_aros.host import has_content  # imported here: `aros --help` needs no model host
 
     if len(sources) == 1:
         return _text_or_content(sources[0])
@@ -131,7 +131,7 @@ def _text_or_content(source: str) -> Any:
         if may_name_file and Path(source).is_file():  # a word without a suffix is a text
             say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
         return given_input(source)
-    from flujo_aros.host import content_at, content_file  # here: `aros --help` needs no model host
+    from flujo_aros.host import content_at, content_file  # imported here: `aros --help` needs no model host
 
     if source.startswith(("@https://", "@http://")):
         found = content_at(source[1:])
@@ -177,7 +177,7 @@ def file_text(name: str, option: str) -> str:
 
 
 def ladder_in(name: str, option: str) -> Any:
-    """The document in a file as plain values, YAML or JSON; of a ladder its members, also for a list of its stages.
+    """The YAML or JSON document in a file as plain values; for a ladder its members, also if only stages are listed.
 
     Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
     """
@@ -270,7 +270,7 @@ def given_deps(options: Deps) -> Any:
 
 
 def _made(found: Any, reference: str) -> Any:
-    """The deps themselves, of a function or class that makes them."""
+    """The deps themselves, or the result of the function or class that creates them."""
     if not (inspect.isclass(found) or inspect.isroutine(found)):
         return found
     if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):

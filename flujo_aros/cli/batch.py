@@ -56,7 +56,7 @@ _AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashrepl
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A row with a line in the output: its status, and the mark that it had then."""
+    """A row with a line in the output: its status, and its mark at that time."""
 
     status: str
     mark: str
@@ -184,7 +184,7 @@ _WAITS: Final = "paused"
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
 _SHOWN: Final = 5
 _NAMED: Final = 24
-"""How much of the id of a row the id of its run begins with."""
+"""The maximum length of the row's id at the beginning of its run's id."""
 
 
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
@@ -236,7 +236,7 @@ class _Batch:
         self.ended, self.used, self.began = 0, Usage(), time.monotonic()
 
     def is_right(self, status: str) -> bool:
-        """Whether a row with this status is fine."""
+        """Whether a row with this status counts as completed."""
         return status == "completed" or (self.options.allow_degraded and status == "degraded")
 
     def _bad(self) -> int:
@@ -327,13 +327,13 @@ class _Batch:
         saved = used.requests - paid.requests
         if saved:
             parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
-        # Without figures that are unknown: "- tokens", or "-" for the cost.
+        # Without unknown figures, which would be "- tokens", or "-" for the cost.
         say(", ".join(part for part in parts if not part.startswith("-")))
         if self.stop.max_cost is not None and paid.requests and paid.cost is None:
             say("--max-cost had no effect: no price is known for these models", style="yellow")
 
     def print_ended(self, total: int) -> None:
-        """The number of rows by status, and what to do about those that failed, are waiting, or never ran."""
+        """The number of rows by status, and advice for those that failed, are waiting, or never ran."""
         tally, file = self.tally, self.results.path
         words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
         if not total:
@@ -360,7 +360,7 @@ class _Batch:
 
 
 def run_id_of(row: Case) -> str:
-    """A new id for a run of this row. It begins with the row's own id, so that every list of runs shows which it is."""
+    """A new id for a run of this row. It begins with the row's own id, so that lists of runs show it."""
     name = re.sub(r"[^\w.]+", "-", str(row.id))[:_NAMED].strip("-.")
     return "-".join(each for each in (name, uuid4().hex) if each)
 

@@ -1,4 +1,4 @@
-"""`aros bench`: how often the reader is right on your own replies, and how often silently wrong."""
+"""`aros bench`: scores the reader on your own replies: how often it is right, and how often silently wrong."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ BAD: Final = {WRONG}
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """A value that a reader gave, as plain JSON; a reader that refuses gives None instead of a `Got`."""
+    """A value returned by a reader, as plain JSON; a reader that rejects a reply returns None instead of a `Got`."""
 
     value: Any
 
 
 class Case(BaseModel):
-    """A malformed or hazardous reply and the values that are right for it; without any, it must be refused."""
+    """A malformed or hazardous reply and the values that are right for it; without any, it must be rejected."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -125,7 +125,7 @@ class Case(BaseModel):
 
     @property
     def category(self) -> str:
-        """Its own, or else what its id begins with."""
+        """Its own category, or else the prefix of its id."""
         return self.group or self.id.rpartition("/")[0]
 
     @cached_property
@@ -167,7 +167,7 @@ class Corpus:
 
 @dataclass(slots=True)
 class Tally:
-    """How often a reader got which verdict, by category, and the cases that it refused or got wrong."""
+    """The verdicts on a reader by category, and the cases that it rejected or read wrongly."""
 
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -178,7 +178,7 @@ class Tally:
         return sum(self.counts.values(), Counter[str]())
 
     def add(self, case: Case, got: Got | None) -> None:
-        """Count what a reader made of a case."""
+        """Count the result of a reader for a case."""
         count = self.counts.setdefault(case.category, Counter())
         count["n"] += 1
         for verdict in case.verdicts(got):

@@ -1,4 +1,4 @@
-"""Durable runs from the command line: submit them, work on them, watch, cancel, fork and check them."""
+"""Durable runs from the command line: submit, execute, watch, cancel, fork and check them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def resume_hint(run_id: str, db: str) -> str:
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
-    """What a paused run asks, and how to answer it; empty for one that has ended. `allowed` is as in `keep_paused`."""
+    """The question of a paused run and how to answer it; empty if it has ended. `allowed`: see `keep_paused`."""
     if result.paused is None:
         return ""
     return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")
@@ -114,7 +114,7 @@ def submit_command(options: Submit) -> None:
 
 
 def worker_command(options: Worker) -> None:
-    """Take runs until a signal, and drain then."""
+    """Take runs until a signal arrives, then drain."""
     from flujo_aros.durable import PerMinute
 
     own = args.given_deps(options)
@@ -162,7 +162,7 @@ def _input_of(row: Case) -> Any:
 
 
 def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
-    """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
+    """The pipeline of a stored blueprint, which may import only what the caller allows. Raises `ArosError`."""
     for folder in modules.folders:
         use_folder(folder)
     source = str(document["source"])
@@ -278,7 +278,7 @@ def _run_dict(engine: Durable, row: RunRow) -> dict[str, Any]:
 
 
 def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
-    """The shape of `aros run --json`; a run that has not ended has the steps that have."""
+    """The document of `aros run --json`; for a run in progress, with the steps that have ended."""
     from flujo_aros.durable.handle import result_of
 
     if row.result is not None and row.status not in ("queued", "running", "parked", "cancelling"):
@@ -343,7 +343,7 @@ def fork_command(options: Fork) -> None:
 
 
 def check_command(options: Check) -> None:
-    """Print what is inconsistent in the record."""
+    """Print the inconsistencies in the record."""
     from flujo_aros.durable.audit import violations
 
     with open_engine(options.db) as engine:

@@ -1,4 +1,4 @@
-"""`aros eval`: runs a blueprint on labelled rows, and counts what is right, wrong or refused."""
+"""`aros eval`: runs a blueprint on labelled rows, and counts outputs that are right, wrong or refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHOWN: Final = 10
 
 
 def eval_command(options: Eval) -> None:
-    """Evaluate the blueprint and those of --against, and print what was right, wrong or refused."""
+    """Evaluate the blueprint and those of --against, and print the counts."""
     from flujo_aros.evals.replies import Replies
 
     pipeline = _loaded(options)

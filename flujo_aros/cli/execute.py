@@ -94,7 +94,7 @@ def execute(
     ended: list[RunResult] = []
     try:
         with ExitStack() as held:
-            if engine is None:  # otherwise its database, or its version, may be to blame
+            if engine is None:  # otherwise its database or its version may be the cause
                 held.enter_context(blaming(blueprint))
             held.enter_context(stdout_reserved())
             if cache is not None:
@@ -141,7 +141,7 @@ def finish(
 ) -> None:
     """Print the result of a run, and its question if it paused, and exit with its exit code.
 
-    A run that does not accept the answer to the pause `answered` prints only why, and its question.
+    If the run has rejected the answer to the pause `answered`, print only the reason and the question.
     """
     paused = result.paused
     asks_again = answered is not None and paused is not None and paused.refused and paused.step == answered.step
@@ -195,7 +195,7 @@ def allowing(options: Modules, *, models: bool = True) -> str:
 def keep_paused(
     result: RunResult, blueprint: Path, state: Path | None, allowed: str, **more: Mapping[str, Any] | None
 ) -> str:
-    """Save what a paused run needs to continue. Returns its question and how to answer; empty if it has not paused.
+    """Save the state of a paused run. Returns its question and how to answer; empty if it has not paused.
 
     `allowed` are the options of the command that continues it. `more` is as in `save_paused`.
     """
@@ -215,7 +215,7 @@ def question_with(paused: PausedRun, command: str) -> str:
 def save_paused(
     result: RunResult, blueprint: Path, state: Path | None = None, **more: Mapping[str, Any] | None
 ) -> Path:
-    """Save what a paused run needs to continue. Returns the file. Raises `UsageError` if it cannot be written.
+    """Save the state of a paused run. Returns the file. Raises `UsageError` if it cannot be written.
 
     `more` is saved with it: `row`, where the result of a row of a batch belongs, or the options of `ensemble`.
     """
@@ -236,7 +236,7 @@ Clock = Callable[[], float]
 _KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
-"""How much of a reply is kept, the width of the rest of a row, and the minimum that is shown."""
+"""The length of a reply to keep, the width of the rest of a row, and the minimum length to show."""
 _QUIET: Final = ("success", "skipped")
 """The statuses of nested steps that need no line without a terminal."""
 

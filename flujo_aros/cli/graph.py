@@ -149,12 +149,12 @@ def _step(step: Plan) -> _Box:
 
 
 def _words(step: Plan) -> tuple[str, str]:
-    """What is written in a step: its name, and what it asks."""
+    """The lines in the box of a step: its name, and its agent or function."""
     return _clipped(step["name"]), _clipped(_detail(step))
 
 
 def _detail(step: Plan) -> str:
-    """What a step asks or calls, on one line: its model and the expected answer, or its function, or its kind."""
+    """The agent or function of a step on one line: its model and the expected answer, its function, or its kind."""
     if "agent" in step:
         contract: Plan | None = step["contract"]
         names = () if contract is None else tuple(contract["schema"].get("properties", ()))

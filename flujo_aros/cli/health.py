@@ -1,4 +1,4 @@
-"""`aros health`: which models, steps and schemas cause trouble, from the journal, and what to do about it."""
+"""`aros health`: the models, steps and schemas that cause problems, from the journal, with advice."""
 
 from __future__ import annotations
 

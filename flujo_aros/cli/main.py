@@ -1,4 +1,4 @@
-"""The command `aros`: its options, its commands, and how errors and interruptions end it."""
+"""The command `aros`: its options, its commands, and the handling of errors and interruptions."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def aros(
 ) -> None:
     """Every LLM step ends in a typed value you can trust, or in an honest refusal.
 
-    Results go to stdout, progress and errors to stderr. Exit codes: 0 completed, 1 failed or degraded, 2 wrong usage,
-    3 paused, 4 invalid blueprint, 130 interrupted.
+    Results go to stdout, progress and errors to stderr. Exit codes: 0 completed, 1 failed or degraded, 2 incorrect
+    usage, 3 paused, 4 invalid blueprint, 130 interrupted.
 
     Example: aros run triage.yaml --input "My invoice is wrong"
     """
@@ -123,7 +123,8 @@ def aros(
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
-    sys.path[:] = [entry for entry in sys.path if entry]  # an empty entry is the working folder, which nobody named
+    # an empty entry is the working folder, which the user has not named
+    sys.path[:] = [entry for entry in sys.path if entry]
     forget_secrets()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # pydantic-ai's notice would appear in our progress output
     _speak_visibly()

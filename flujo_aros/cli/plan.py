@@ -1,4 +1,4 @@
-"""`aros plan`: what a blueprint would do, after all defaults, without doing any of it."""
+"""`aros plan`: shows what a blueprint would run, with all defaults filled in, without running it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from flujo_aros.telemetry.formatting import counted
 
 
 def plan_command(options: Plan) -> None:
-    """Print the plan. Loading imports nothing, so no module has to be refused."""
+    """Print the plan. Loading imports nothing, so every module is allowed."""
     loaded = load(Blueprint(**vars(options) | {"allow": ["*", *options.allow]}))
     print_plan(options.blueprint, loaded, as_json=options.as_json, deps=options.deps)
 
@@ -47,7 +47,7 @@ class Loaded:
     pipeline: Pipeline
     modules: dict[str, str | None]
     files: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
-    """The modules that --allow names by their file, as it names them."""
+    """The modules that --allow names by their files, as written."""
 
 
 def load(options: Blueprint) -> Loaded:
@@ -360,7 +360,7 @@ def _print_step(
         for each in steps:
             own = f"{number}.{next(inside)}"
             _print_step(each, own, depth + 5, console, first)
-            if step["kind"] == "agree" and each["kind"] == "step":  # its readings differ in little
+            if step["kind"] == "agree" and each["kind"] == "step":  # its readings differ only slightly
                 first = first or (own, each)
 
 
@@ -397,7 +397,7 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _member_words(manifest: dict[str, Any]) -> str:
-    """An agent of an ensemble: who it is, what it hears and may emit, and how it remembers."""
+    """An agent of an ensemble: its persona, the kinds that it hears and may emit, and its memory."""
     said: list[str] = []
     for key, value in manifest.items():
         if key in ("name", "role", "persona"):

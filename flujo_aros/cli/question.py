@@ -1,4 +1,4 @@
-"""The question of a paused run: what an answer must be in words, an example of one, and asking a person for it."""
+"""The question of a paused run: the expected answer in words, an example, and the prompt in a terminal."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def asked(paused: PausedRun) -> list[str]:
-    """The question of the run by line: the question itself, what was wrong with the answer, what is expected."""
+    """The question of the run by line: the question itself, the errors of the answer, and the expected answer."""
     words = answer_words(paused.input_schema) if paused.input_schema else []
     return [f"{paused.step} asks:", paused.message, *words]
 
 
 def answer_words(schema: Mapping[str, Any]) -> list[str]:
-    """What an answer must be, one line for each field, without any JSON Schema.
+    """The expected answer in words, one line for each field, without any JSON Schema.
 
     >>> print(*answer_words({"enum": ["yes", "no"]}))
     answer with yes or no

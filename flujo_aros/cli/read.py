@@ -20,7 +20,7 @@ from flujo_aros.telemetry.reply import ShownReply
 
 
 def read_command(options: Read) -> None:
-    """Print the value, or why there is none."""
+    """Print the value, or the reason why there is none."""
     if options.explain and options.as_json:
         raise typer.BadParameter("choose one of --explain and --json")
     contract = args.given_contract(options.schema, options.where, options.folders)
@@ -38,7 +38,7 @@ def read_command(options: Read) -> None:
 
 
 def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None) -> None:
-    """Print the verdict, the marked reply, and the value or what to do next."""
+    """Print the verdict, the marked reply, and the value or advice."""
     reply = ShownReply.of_outcome(outcome)
     if isinstance(outcome, Accepted):
         worth = worded(outcome.trust.value), f", {counted(len(reply.edits), 'repair')}"
@@ -75,7 +75,7 @@ def _rejection(outcome: Degraded | Rejected) -> Rejected:
 
 
 def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
-    """What to do next about a rejected reply."""
+    """Advice for a rejected reply."""
     if rejected.reason is Reason.TRUNCATED and truncated is None:
         return f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
     return next_words(rejected.reason, rejected.issues)

@@ -1,4 +1,4 @@
-"""How the command line shows replies with their repairs, and tables: one renderer for every command.
+"""Shows replies with their repairs, and tables: one renderer for every command.
 
 Places in a text are marked below it, as in compiler errors: line numbers, carets, numbered labels.
 
@@ -121,7 +121,7 @@ def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
     carets = [(" ", "")] * max(end for _, _, end in here)
     for mark, start, end in sorted(
         here, key=lambda item: item[1] - item[2]
-    ):  # widest first, so that inner ones stay seen
+    ):  # widest first, so that inner ones stay visible
         carets[start:end] = [("^", mark.style)] * (end - start)
     yield Text.assemble(("    │ ", "dim"), *carets)
     labels = [(mark, start) for mark, start, _ in here if row.start <= mark.start]
@@ -280,7 +280,7 @@ def _table(result: RunResult, console: Console) -> Table:
     total = _summed("total", Text(), result.trust, None, every, result) | {"input trust": Text()}
     unused = {"calls", _TOKENS, "cost"} if not result.usage.requests else set[str]()
     if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
-        unused.add("input trust")  # it adds nothing to the trust column
+        unused.add("input trust")  # adds nothing to the trust column
     return fitted_table(
         [{name: cell for name, cell in row.items() if name not in unused} for row in rows],
         console.width,
@@ -342,7 +342,7 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
 
 
 def _recovered(step: StepResult[object]) -> Iterator[Text]:
-    """The stages that ran, and the fallback, and why: a value that one gave looks like any other in the table."""
+    """The stages that ran, and the fallback, with the reasons, since their values look like any other in the table."""
     for stage in step.stages:
         why = f" ({stage.reason})" if stage.reason else ""
         calls = f"{step.name}: {stage.stage}, {counted(stage.calls, 'call')}, "
@@ -352,13 +352,13 @@ def _recovered(step: StepResult[object]) -> Iterator[Text]:
 
 
 def _excused_line(step: StepResult[object]) -> Text:
-    """A step that ended badly, and the step that excuses it."""
+    """A step that did not succeed, and the step that excuses it."""
     why = f": {step.error}" if step.error else ""
     return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} continues{why}"))
 
 
 def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
-    """Why a step returned no value, and what to do next."""
+    """The reason why a step returned no value, and advice."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
         yield Text(without_secrets(rejected.explain().partition("\n")[0]))

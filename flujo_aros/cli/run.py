@@ -173,7 +173,7 @@ def with_options(
 def resume_command(options: Resume) -> None:
     """Answer the run in a state file, or in a database."""
     state, db = options.state, options.db
-    if db is None and state.name == str(state) and not state.exists():  # no file, so it may be the id of a run
+    if db is None and state.name == str(state) and not state.exists():  # not a file, so it may be the id of a run
         found, known = _state_of(str(state)), known_db()
         if str(state) == "last" and found is not None:
             _refuse_another(found)
@@ -292,9 +292,9 @@ def _resume_durably(options: Resume, run: str, db: str) -> tuple[RunResult, str,
 def _answered(
     paused: PausedRun, answer: str | None, where: Callable[[], str], proceed: Callable[[PausedRun, str], RunResult]
 ) -> RunResult:
-    """Continue the run with the given answer; at a terminal with one answer after another, until it has ended.
+    """Continue the run with the given answer; in a terminal, ask for further answers until it has ended.
 
-    Ends the command where a person gives none, with `where` the run waits.
+    Without an answer, ends the command and prints `where` the run waits.
     """
     while True:
         text = ask(paused) if answer is None else args.given_input(answer, "--answer")
@@ -316,7 +316,7 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
-    """The blueprint, and everything that `save_paused` saved. Raises `UsageError` for any other file."""
+    """The blueprint and the state saved by `save_paused`. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(args.file_text(str(state), "STATE"))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`aros runs`, `show`, `explain`, `review`, `report` and `replay`: recent runs, from the journal, in detail."""
+"""`aros runs`, `show`, `explain`, `review`, `report` and `replay`: runs from the journal."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def story_dict(story: Story) -> dict[str, Any]:
 
 
 def _troubles(story: Story) -> Iterator[Text]:
-    """Why steps ended without a value, and the question of a paused one: the first few, each on one line."""
+    """The reasons why steps have no value, and the question of a paused one: the first few, each on one line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
     errors = [(step.name, step.error) for step in steps]  # a step may repeat the error of one inside
     steps = [
@@ -183,7 +183,7 @@ def _troubles(story: Story) -> Iterator[Text]:
         yield Text()
     for step in steps[:_MOST_TROUBLES]:
         said = (step.error or "").splitlines()
-        # An error is its first line; of a question, what it is about comes in the lines below.
+        # The first line of an error is enough; a question needs the lines below.
         words = clipped(" ".join(each.strip() for each in (said if step.status == "paused" else said[:1])), _TROUBLE)
         yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
     if len(steps) > _MOST_TROUBLES:
@@ -218,7 +218,7 @@ class _Timeline:
         return cls(story.run.started, story.seconds, cells, block, gap)
 
     def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
-        """The row of something; with its bar in this style if it is `timed`."""
+        """The row of an operation, with its bar in this style if it is `timed`."""
         bar, time = (Text(), "") if timed is None else (self._bar(timed, style), time_words(timed.seconds))
         return {
             "": Text("  " * depth) + what,
@@ -232,7 +232,7 @@ class _Timeline:
         return self.row(depth, what, Text(clipped(words, _SHOWN), style="dim"))
 
     def _bar(self, timed: Any, style: str) -> Text:
-        """Up to the end of the run if it has no end itself."""
+        """The end of an operation; without one, the end of the run."""
         since = timed.started - self.start
         first = min(self.cells - 1, max(0, int(since / self.seconds * self.cells)))
         lasted = self.seconds - since if timed.seconds is None else timed.seconds
@@ -482,7 +482,7 @@ _NOT_ACCEPTED = 1
 
 
 def replay_command(options: Replay) -> None:
-    """Print how each recorded reply is read now."""
+    """Print the new reading of each recorded reply."""
     from flujo_aros.telemetry.replay import replay
 
     contract = options.contract
@@ -570,7 +570,7 @@ def _print(found: list[Replayed]) -> None:
 
 
 def _cure(checks: Sequence[str]) -> str:
-    """What to do about functions that a blueprint names."""
+    """Advice for functions that a blueprint names."""
 
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
     return "" if module is None else f"; if you trust it, pass --allow {module}"

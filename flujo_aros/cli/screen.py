@@ -1,4 +1,4 @@
-"""Where the command line writes: stdout for the result, or the file named for it; stderr for everything else."""
+"""Output of the command line: the result to stdout or a file, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Text(rich_text.Text):
 
     @classmethod
     def assemble(cls, *parts: str | rich_text.Text | tuple[str, Any], **options: Any) -> Self:
-        """A text of several, each a string, a string with its style, or a text."""
+        """A text from several parts: strings, strings with a style, or texts."""
         return cast("Self", super().assemble(*parts, **options))
 
     def __add__(self, other: object) -> Self:
-        """Both, one after the other."""
+        """The two texts joined."""
         return cast("Self", super().__add__(visible(other) if isinstance(other, str) else other))
 
     def join(self, lines: Iterable[rich_text.Text]) -> Self:
@@ -72,7 +72,7 @@ class Text(rich_text.Text):
 
 
 class Screen(Console):
-    """A console without markup and emoji codes, which prints only what can be seen."""
+    """A console without markup and emoji codes, which prints only visible characters."""
 
     def render_str(self, text: str, **options: Any) -> rich_text.Text:
         """Convert a printed string to a `Text`."""
@@ -88,7 +88,7 @@ class Screen(Console):
 def stderr_console() -> Console:
     """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
     piped = not sys.stderr.isatty() and "COLUMNS" not in os.environ
-    width = _UNWRAPPED if piped else None  # a log is searched by line, so sentences stay whole there
+    width = _UNWRAPPED if piped else None  # a log is searched by line, so sentences are not wrapped there
     return _console("stderr", width)
 
 
@@ -111,7 +111,7 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write lines as a person would have typed them, none of which is a command to the GitHub job it is read by."""
+        """Write lines without trailing spaces, none of which is a command to a GitHub job."""
         return self._stream.write(without_commands(_FILLED.sub("", text)))
 
     def __getattr__(self, name: str) -> Any:

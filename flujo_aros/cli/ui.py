@@ -100,7 +100,7 @@ class Server(ThreadingHTTPServer):
         return f"aros-{self.server_port}"
 
     def allows(self, host: str) -> bool:
-        """Whether this `Host` is ours: with a foreign name that resolves to us, other pages could read ours."""
+        """Whether this `Host` is ours: through a foreign name that resolves to us, other sites could read our pages."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host.lower()):
@@ -111,7 +111,7 @@ class Server(ThreadingHTTPServer):
 
 
 class _Answer(NamedTuple):
-    """A page, or where to go instead."""
+    """A page, or a redirect."""
 
     status: int
     text: str

@@ -24,7 +24,7 @@ NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
 _Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 _OWN: Final = object()
-"""For `fold`: begin in the state that the projection begins in."""
+"""For `fold`: begin with the projection's own start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LogEvent:
 
     @property
     def text(self) -> str:
-        """What was said; empty if the event has no text."""
+        """The text of the event; empty if it has none."""
         text = self.payload.get("text")
         return text if isinstance(text, str) else ""
 
@@ -137,7 +137,7 @@ class EventLog:
 
 
 class Projection(Protocol[S_co]):
-    """A projection that says in which state it begins; `starting_at` makes one."""
+    """A projection with its own initial state; `starting_at` creates one."""
 
     @property
     def start(self) -> S_co:
@@ -146,12 +146,12 @@ class Projection(Protocol[S_co]):
 
     # `Any`, so that the result of `fold` may be used where a wider type is wanted: `"".join(fold(log, lines))`.
     def __call__(self, sofar: Any, event: LogEvent, /) -> S_co:
-        """The state with one more event."""
+        """The state after one more event."""
         ...
 
 
 def starting_at(start: S) -> Callable[[Callable[[S, LogEvent], S]], Projection[S]]:
-    """Decorate a projection with the state in which it begins, so that `fold(log, projection)` needs no other.
+    """Decorate a projection with its initial state, so that `fold(log, projection)` needs no `start`.
 
     >>> @starting_at(0)
     ... def length(sofar: int, event: LogEvent) -> int:
@@ -175,9 +175,9 @@ def fold(log: Iterable[LogEvent], projection: Callable[[S | None, LogEvent], S])
 @overload
 def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start: S) -> S: ...
 def fold(log: Iterable[LogEvent], projection: Callable[[Any, LogEvent], Any], start: Any = _OWN) -> Any:
-    """Apply a projection to a log: `projection(what came before, event)` for each event.
+    """Apply a projection to a log: `projection(state, event)` for each event.
 
-    `start` is what came before the first event. By default it is the `start` of the projection, if it has one (the
+    `start` is the state before the first event. By default it is the `start` of the projection, if it has one (the
     projections in `flujo_aros.ensemble.views` do), and otherwise None.
 
     >>> log = EventLog()

@@ -74,13 +74,13 @@ class _Strict(BaseModel):
 
 
 class Schedule(_Strict):
-    """When an agent speaks without having heard anything: `tick_every` turns after it last acted."""
+    """When an agent speaks without having heard anything: `tick_every` turns after its last turn."""
 
     tick_every: int | None = Field(default=None, ge=1)
 
 
 class Memory(_Strict):
-    """How many events are in an agent's prompt, and after how many it forms a belief (None: never)."""
+    """The number of events in an agent's prompt, and the number after which it forms a belief (None: never)."""
 
     window: int = Field(default=8, ge=1, le=200)
     reflection_threshold: int | None = Field(default=None, ge=2)

@@ -1,4 +1,4 @@
-"""How much an agent repeats itself, and how far it has drifted from its persona: from 0 to 1, judged by words alone."""
+"""Measures of an agent's repetition and of its drift from its persona, from 0 to 1, based on words alone."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from typing import Final
 
 _WORD: Final = re.compile(r"\w+")
 _LONG: Final = 4
-"""The least number of letters of a word that is characteristic of its speaker."""
+"""The minimum number of letters of a word that is characteristic of its speaker."""
 _STUTTERS: Final = 12
-"""The least number of words of a line whose own repetition is measured."""
+"""The minimum number of words of a line whose own repetition is measured."""
 _LOOP: Final = re.compile(r"(.{1,40}?)\1{2,}", re.DOTALL)
 """The same letters three times or more in a row, within words too."""
 _MOST_LOOKED_AT: Final = 2_000
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
-    """How much of a line its speaker has already said in an earlier line, or repeats within this line: 1 means all of
-    it.
+    """The share of a line that its speaker has said in an earlier line, or repeats within this line.
 
     >>> repetition("The bell rings again.", ["The bell rings again!"]), repetition("A lamp.", ["The bell rings."])
     (1.0, 0.0)
@@ -31,7 +30,7 @@ def repetition(text: str, past: Iterable[str]) -> float:
 
 
 def stutter(text: str) -> float:
-    """How much of a line repeats its own words: 0 for what people say, near 1 for a model that is stuck.
+    """The share of a line that repeats its own words: 0 for ordinary speech, near 1 for a model that is stuck.
 
     >>> stutter("The owl counts, and the owl hoards."), stutter("ha " * 40) > 0.9, stutter("h" + "m" * 80) > 0.9
     (0.0, True, True)
@@ -45,7 +44,7 @@ def stutter(text: str) -> float:
 
 
 def drift(text: str, own: str) -> float:
-    """How far the words of a line are from those of its speaker's persona and first lines: 1 means nothing in common.
+    """The distance of a line's words from its speaker's persona and first lines; 1 means nothing in common.
 
     >>> drift("The owl counts coins.", "An owl who counts everything.") < 0.6 < drift("Buy now!", "An owl.")
     True

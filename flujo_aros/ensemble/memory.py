@@ -82,7 +82,7 @@ _DELTAS: Final[TypeAdapter[tuple[Delta, ...]]] = TypeAdapter(tuple[Delta, ...])
 
 
 class Beliefs:
-    """What an agent believes, by id. It changes only by deltas, never as a whole.
+    """The beliefs of an agent, by id. They change only by deltas, never as a whole.
 
     >>> held = Beliefs()
     >>> held.apply([Add(id="b1", text="The trees gossip.")]) is None
@@ -109,7 +109,7 @@ class Beliefs:
         return dict(self._held)
 
     def to_forget(self, text: str) -> tuple[str, ...]:
-        """The belief to retire for a new one with this text: the oldest that memory does not shrink too much by."""
+        """The belief to retire for a new one: the oldest whose removal does not shrink memory too much."""
         if len(self._held) < MOST_BELIEFS:
             return ()
         fits = (key for key in self._held if self.problem([Retire(id=key), Add(id="new", text=text)]) is None)
@@ -126,7 +126,7 @@ class Beliefs:
         return None
 
     def apply(self, deltas: Sequence[Delta]) -> str | None:
-        """Apply all deltas, or none. Returns why they are refused; None if they were applied."""
+        """Apply all deltas, or none. Returns the reason why they are rejected; None if they were applied."""
         problem = self.problem(deltas)
         if problem is None:
             self._held, _ = self._after(deltas)
@@ -210,7 +210,7 @@ class EpisodicMemory:
 
 
 def line_of(event: LogEvent) -> str:
-    """An event as one line of a prompt: only what was said, no reasoning and no measures."""
+    """An event as one line of a prompt: only its text, without reasoning and measures."""
     if event.kind == REFLECTED:
         return f"{event.actor} believes: {event.text}"
     more = [f"{key}: {value}" for key, value in event.payload.items() if key in ("winner", "scores") and value]

@@ -1,8 +1,8 @@
 """`Ensemble`: a cast of agents that take turns over an event log, as a step of a pipeline.
 
-Subscriptions and schedules decide who speaks, never a model: of those that are due, the one that has waited longest; in
-a tie, the first in the cast. One turn belongs to one agent, and its event is appended as the turn ends, so a run that
-was killed resumes at that turn from the log alone.
+Subscriptions and schedules decide who speaks, never a model: of the agents that are due, the one that has waited
+longest; in a tie, the first in the cast. One turn belongs to one agent, and its event is appended as the turn ends, so
+a run that was killed resumes at that turn from the log alone.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _BELIEF: Final = (
 _VERDICT: Final = ("winner", "scores", "no_contest")
 """The fields of a verdict. They are discarded if the agent was not asked for one."""
 _OWN_LINES: Final = 12
-"""How many of its own last lines an agent must not repeat."""
+"""The number of its own last lines that an agent must not repeat."""
 _FIRST_LINES: Final = 3
-"""How many of its first lines show, with its persona, how an agent speaks."""
+"""The number of its first lines that, with its persona, show how an agent speaks."""
 _MOST_FAILED: Final = 3
 """How many turns in a row may fail, for each agent of the cast, before the run is given up; and how many turns in a row
 the only agent that could continue gets for a line that counts."""
@@ -118,8 +118,8 @@ class Ensemble(TakesInput):
 
     `stop` ends the run: an event of this kind, or of one of these kinds (which are then in `stop_on`), or a function of
     each event that returns true. `completion_signal` is a string that ends it when an agent says it. `inject` maps a
-    turn to what the user says before it. The run also ends when no agent is due any more; if the last turn was skipped
-    or failed, its agent is asked again first, at most twice in a row.
+    turn to the message of the user before it. The run also ends when no agent is due any more; if the last turn was
+    skipped or failed, its agent is asked again first, at most twice in a row.
 
     A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
     that has drifted from the persona by `drift` or more, must be reworded once; a line that still repeats is skipped.
@@ -128,8 +128,8 @@ class Ensemble(TakesInput):
     A turn whose agent calls a tool that needs an approval pauses the run; with the answer, that turn continues.
 
     A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
-    finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
-    ended; `missing` are the kinds of `stop_on` if none of them came.
+    finished and the step fails with the limit. The value has the statistics, the beliefs, the last verdict and the
+    reason why the run ended; `missing` lists the kinds of `stop_on` if none of them occurred.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
@@ -142,7 +142,7 @@ class Ensemble(TakesInput):
     cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _CAST]
     profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES] = field(default_factory=dict[str, "AgentSpec | str"])
     turns: Annotated[int, Ge(1)] = 50
-    """How many turns are played."""
+    """The number of turns to play."""
     input: InputLike = PREVIOUS
     log: Annotated[EventLog | str | Path | None, _LOG] = field(default=None, compare=False)
     stop_on: Sequence[str] = ()
@@ -150,7 +150,7 @@ class Ensemble(TakesInput):
     stop: Annotated[str | Sequence[str] | Callable[[LogEvent], bool], _STOP] | None = None
     """Kinds of events that end the run, or a function of each event, package.module:name."""
     completion_signal: Annotated[str, MinLen(1), Option(words="a string that is not empty")] | None = None
-    """The string by which an agent ends the run."""
+    """The string with which an agent ends the run."""
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
     """The share of words already said from which a line counts as repeated."""
@@ -231,7 +231,7 @@ class Ensemble(TakesInput):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Yes: the figures of the run."""
+        """Always true: the value has the statistics of the run."""
         return True
 
     def prepare(self) -> None:
@@ -456,7 +456,7 @@ class _Run:
         }
 
     async def play(self, given: str) -> str:
-        """Play to the end. Returns why the run ended."""
+        """Play to the end. Returns the reason why the run ended."""
         await self._count_kept()
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
@@ -560,7 +560,7 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
-        """Why a line does not count; None if it does. A verdict always counts, however it is worded."""
+        """The reason why a line does not count; None if it does. A verdict counts in any wording."""
         limit = self.ensemble.repetition
         if event.says_nothing and event.winner is None:
             return "it has nothing to say"

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from flujo_aros.database import cause, open_engine, shown
 from flujo_aros.errors import UsageError
 
-_RUN_ID, _NAME = String(64), String(100)  # longer ones are refused before they come here
+_RUN_ID, _NAME = String(64), String(100)  # longer ones are rejected before they get here
 _METADATA: Final = MetaData()
 _EVENTS: Final = Table(
     "aros_events",
@@ -76,7 +76,7 @@ class StoredLog:
 
     @contextmanager
     def _connected(self, doing: str) -> Generator[Connection]:
-        """A transaction. `IntegrityError` passes: it is for the writer to judge."""
+        """A transaction. `IntegrityError` passes through to the writer, which handles it."""
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -99,5 +99,5 @@ def _make_table(engine: Engine) -> None:
     try:
         _METADATA.create_all(engine)
     except SQLAlchemyError:
-        if not inspect(engine).has_table(_EVENTS.name):  # another process has made it at the same time
+        if not inspect(engine).has_table(_EVENTS.name):  # another process has created it at the same time
             raise

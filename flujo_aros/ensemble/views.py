@@ -74,14 +74,14 @@ class AgentStats:
 
 
 _WORDS: Final = {"raw": "raw_fallback", "corrected": "corrected_kinds", "refused": "reflections_refused"}
-"""The names of figures in JSON, where they are more than those of the fields."""
+"""The names of statistics in JSON that differ from the names of the fields."""
 _SUMS: Final = ("corrected", "reasks", "reworded", "repetition", "drift", "requests", "input_tokens", "output_tokens")
-"""The figures that are the sums of those of each event."""
+"""The statistics that are sums over all events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The figures of a run, in total and by agent."""
+    """The statistics of a run, in total and by agent."""
 
     turns: int = 0
     events: int = 0
@@ -90,7 +90,7 @@ class Stats:
 
     @property
     def utterances(self) -> int:
-        """How many events agents have emitted, beliefs included."""
+        """The number of events that agents have emitted, including beliefs."""
         return sum(each.utterances + each.reflections for each in self.agents.values())
 
     @property
@@ -120,7 +120,7 @@ class Stats:
 
 
 def render_stats(stats: Stats) -> str:
-    """The figures of a run as readable text."""
+    """The statistics of a run as readable text."""
     plain = stats.to_dict()
     lines = [
         f"turns: {stats.turns}, events: {stats.events}, outside grants: {stats.outside_grants}",
@@ -134,7 +134,7 @@ def render_stats(stats: Stats) -> str:
 
 @starting_at(Stats())
 def stats(sofar: Stats, event: LogEvent) -> Stats:
-    """The figures with one more event."""
+    """The statistics after one more event."""
     sofar = replace(sofar, turns=max(sofar.turns, event.turn), events=sofar.events + 1)
     name = event.payload.get("agent", event.actor) if event.actor == "conductor" else event.actor
     if event.actor == "user" or (event.actor == "conductor" and "agent" not in event.payload):

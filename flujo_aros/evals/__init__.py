@@ -1,4 +1,4 @@
-"""Evaluations: run a pipeline on labelled cases, and count what is right, wrong or refused.
+"""Evaluations: run a pipeline on labelled cases, and count outputs that are right, wrong or refused.
 
     from flujo_aros.evals import evaluate_sync
 
@@ -6,7 +6,7 @@
     evaluation.right, evaluation.by_field, evaluation.by_trust
 
 `aros eval` prints the same. `cases` reads rows and pydantic-evals datasets, `stop` runs them concurrently and decides
-when to end early, `replies` caches replies, `scoring` compares outputs, and `evaluation` uses them all.
+when to stop early, `replies` caches replies, `scoring` compares outputs, and `evaluation` uses them all.
 """
 
 from __future__ import annotations

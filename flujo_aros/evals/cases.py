@@ -46,11 +46,11 @@ UNLABELLED: Final = Missing.UNLABELLED
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row: an input, and what is expected of it.
+    """One row: an input and the expected output.
 
     `id` identifies it. `context` is added to the context of the run. `check` is an expression over `output`, `expected`
-    and `input` that must be true. `metadata` is kept but not used. `error` says what is wrong with an invalid line.
-    `mark` is a hash of everything the row runs on, which shows whether a row has changed. Files that `input` names are
+    and `input` that must be true. `metadata` is kept but not used. `error` is the error of an invalid line.
+    `mark` is a hash of all inputs of the row's run, which shows whether a row has changed. Files that `input` names are
     in `folder`.
 
     >>> Case("I was charged twice", {"category": "billing"}).labelled
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def labelled(self) -> bool:
-        """Whether the case says what is expected."""
+        """Whether the case has an expected output or a check."""
         return self.expected is not UNLABELLED or self.check is not None
 
 
@@ -241,8 +241,9 @@ def _unknown(keys: list[str]) -> str:
 
 
 def _without_input(found: Mapping[str, Any]) -> str | None:
-    """Why an object without `input` is not the input as a whole: it holds an answer that no model must see, or its
-    input under another name. None if it is.
+    """The reason why an object without `input` is not itself the input; None if it is.
+
+    It contains an answer that no model may see, or its input under another name.
     """
     near = get_close_matches("input", [key for key in found if key not in _KEYS], 1, 0.75)
     if not {"expected", "check"} & found.keys() and not (near and any(key in _KEYS for key in found)):
@@ -284,7 +285,7 @@ def _said(error: ValueError | RecursionError) -> str:
 _APPLIED: Final = ("EqualsExpected", "Equals")
 _CASE_KEYS: Final = ("name", "inputs", "expected_output", "metadata", "evaluators")
 _OWN: Final = ("context", "check")
-"""What a case has beyond that; it is kept under `metadata`, in `aros`."""
+"""Other keys of a case, which are kept under `metadata`, in `aros`."""
 
 
 def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:

@@ -119,7 +119,8 @@ class Evaluation:
     """The results of a pipeline on all cases. `results` are in the order of the cases.
 
     `usage` is the usage of its replies, `saved` the part of it that came from a cache, and `judge` the usage of the
-    judge. `approximate` counts replies that were recorded for another prompt. `stopped` explains why not all cases ran.
+    judge. `approximate` counts replies that were recorded for another prompt. `stopped` is the reason why not all cases
+    ran.
     """
 
     name: str
@@ -427,7 +428,7 @@ class _Evaluating:
                 continue
             if not holds:
                 return Verdict.WRONG, f"{check.source.strip()} does not hold", scored, Usage()
-        if unknown and (not bad or self.judge is not None):  # without a judge, a wrong field is wrong all the same
+        if unknown and (not bad or self.judge is not None):  # without a judge, a wrong field is still wrong
             return Verdict.UNJUDGED, unknown, (), Usage()
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()

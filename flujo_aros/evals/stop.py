@@ -15,14 +15,14 @@ R = TypeVar("R")
 
 _VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 SAME_FAILURES: Final = 10
-"""After this many identical failures in succession, no further case is started."""
+"""The number of identical failures in succession after which no further case is started."""
 
 
 @dataclass(slots=True)
 class Stop:
     """When to stop starting cases; None means never. Cases in progress are finished.
 
-    `max_cost` is in US dollars, and counts what was really paid. `max_same_failures` counts failures in succession with
+    `max_cost` is in US dollars and counts actual payments. `max_same_failures` counts failures in succession with
     the same cause, so that a wrong key or a prompt that never works does not cost a whole file.
 
     >>> stop = Stop(max_failures=1)
@@ -35,11 +35,11 @@ class Stop:
     max_failures: int | None = None
     max_same_failures: int | None = SAME_FAILURES
     case: str = "case"
-    """What a case is called in `reason`."""
+    """The word for a case in `reason`."""
     paid: Usage = field(default_factory=Usage)
     failures: int = 0
     reason: str | None = None
-    """Why no further case is started."""
+    """The reason why no further case is started."""
     _cause: str = ""
     _same: int = 0
 

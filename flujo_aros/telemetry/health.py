@@ -63,7 +63,7 @@ class ModelHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairHealth:
-    """How often one repair was made at one path, in one model's replies to one step."""
+    """The frequency of one repair at one path, in one model's replies to one step."""
 
     code: str
     risk: str
@@ -83,7 +83,7 @@ class RepairHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageHealth:
-    """How often one stage ran and saved the value, and what its calls cost."""
+    """The number of times one stage ran and saved the value, and the cost of its calls."""
 
     stage: str
     ran: int
@@ -329,7 +329,7 @@ def _time_of(table: Table) -> ColumnElement[float]:
 
 
 def _number(rows: Iterable[Any], column: str = "", *values: str) -> int:
-    """How many rows were counted; if a column is named, only those with one of these values."""
+    """The number of rows counted; if a column is named, only those with one of these values."""
     return sum(row.number for row in rows if not column or getattr(row, column) in values)
 
 

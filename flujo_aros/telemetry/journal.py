@@ -73,7 +73,7 @@ DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
 """The default journal of a folder."""
 
 _WAIT: Final = 5.0
-"""How many seconds a run waits for the file of its journal: a run is worth more than its record."""
+"""The maximum time in seconds that a run waits for its journal file: the run matters more than its record."""
 _LOCK: Final = 4_711_042
 """The key of the advisory lock that guards the creation of tables in PostgreSQL."""
 
@@ -104,7 +104,7 @@ def _make_tables(engine: sa.Engine) -> None:
                 connection.execute(CreateIndex(index, if_not_exists=True))
         found = connection.execute(sa.select(ABOUT.c.version)).scalars().all()
         if not found:
-            # Somebody else may just have done so.
+            # Another process may just have done so.
             connection.execute(
                 sa.text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
             )
@@ -176,12 +176,12 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._hurry = self._closing = self._writing = False
         self._failing = ""
-        """Why the database could not be written the last time."""
+        """The reason why the last write to the database failed."""
 
     def put(self, record: Record | Left, *, soon: bool = False) -> None:
-        """Have a record written, in place of any earlier one with its key; `soon`: without waiting for more."""
+        """Queue a record, replacing any earlier one with its key; `soon`: write without waiting for more."""
         if os.getpid() != self._pid:
-            self._begin()  # a forked child: neither the thread nor what it held has come along
+            self._begin()  # a forked child has neither the thread nor its records
         with self._wake:
             if len(self._rows) >= self._most:
                 self._rows.pop(next(iter(self._rows)))
@@ -190,7 +190,7 @@ class Writer:
             self._rows[_key(record)] = record
             if self._thread is None:
                 self._start()
-            elif first or (soon and not self._hurry):  # waking the thread costs more than all the rest
+            elif first or (soon and not self._hurry):  # waking the thread costs more than everything else
                 self._wake.notify_all()
             self._hurry = self._hurry or soon
 
@@ -241,7 +241,7 @@ class Writer:
                 return
 
     def _give_up(self) -> None:
-        """Count and log what could not be written."""
+        """Count and log the rows that could not be written."""
         self.dropped += len(self._rows)
         self._rows = {}
         if self.dropped:
@@ -317,7 +317,7 @@ def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> 
 
 
 def _storable(text: str) -> str:
-    """A string that every database takes, of the same length: without NUL and lone surrogates."""
+    """A string of the same length that every database accepts: without NUL and lone surrogates."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -331,8 +331,8 @@ class Journal:
 
     `url` is a file or a URL (`sqlite:///FILE`, `postgresql://…`); by default `.aros/runs.sqlite` in the working
     folder. Texts are masked before they are written (see `Mask`), including the values in `secrets`; of each text
-    `max_text` characters are kept, or none with `content=False`. `max_runs` is how many runs are kept: the oldest go
-    when the journal is opened. Several processes may use one journal at once.
+    `max_text` characters are kept, or none with `content=False`. `max_runs` is the number of runs to keep: the oldest
+    are removed when the journal is opened. Several processes may use one journal at once.
 
     Raises `UsageError` when the database cannot be opened. After that it never raises into a run: while the database
     cannot be written, rows wait. A killed process loses at most its last tenth of a second.
@@ -424,7 +424,7 @@ class Journal:
         query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
         if since is not None:
             query = query.where(RUNS.c.started >= since.timestamp())
-        if status is not None:  # whether one is lost is seen below, by its process
+        if status is not None:  # a lost run is detected below, by its process
             query = query.where(RUNS.c.status == ("running" if status == "lost" else status))
         if pipeline is not None:
             query = query.where(RUNS.c.pipeline == pipeline)
@@ -515,11 +515,10 @@ class Journal:
         return self._engine_here()
 
     def _resume(self, event: RunStarted) -> None:
-        """Close what a run left open when it paused or its process ended.
+        """Close the rows that a run left open when it paused or its process ended.
 
-        A recovered run reports its unsettled steps into their existing rows, so that nothing is recorded twice. What
-        had happened inside these steps is removed, because it happens again, with recorded calls answered from the
-        record.
+        A recovered run reports its unsettled steps into their existing rows, so that nothing is recorded twice. Rows
+        inside these steps are removed, because the same events are emitted again, with calls answered from the record.
         """
         if event.settled is not None:
             try:
@@ -554,7 +553,7 @@ def _find(connection: sa.Connection, run: str) -> str:
 
 
 def _story(connection: sa.Connection, run: str) -> Story:
-    """The whole story of one run, in the order of events."""
+    """The complete story of one run, in the order of events."""
     run_id = _find(connection, run)
     head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
@@ -605,7 +604,7 @@ def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
 
 
 def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
-    """The ids of the unsettled steps of a run, by name, after removing what had happened inside them. Paused steps are
+    """The ids of the unsettled steps of a run, by name, after removing the rows inside them. Paused steps are
     left alone, because they continue in another row (see `_gone_on`).
     """
     query = sa.select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))

@@ -1,4 +1,4 @@
-"""Keeps secrets out of everything that leaves a run, by replacing each with a label of the same length.
+"""Keeps secrets out of all data that leaves a run, by replacing each with a label of the same length.
 
 The length is kept so that the positions of repairs in a text remain correct.
 """
@@ -32,7 +32,7 @@ class Mask:
     values: tuple[str, ...] = ()
     _heard: tuple[str, ...] = ()
     _read: tuple[str, ...] = ()
-    """The newest secrets that it learned, besides those that it was given, and those that replies called secret."""
+    """The newest secrets learned from events and from labels in replies, in addition to the given ones."""
     _names: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     """A cache of short strings that recur, such as step names and paths, masked with the values known so far."""
 
@@ -42,8 +42,9 @@ class Mask:
         return cls((*secrets_in(os.environ), *more))
 
     def hear(self, event: Event) -> None:
-        """Learn the secrets of a run that starts, and whatever a reply calls a password, a key or a token. The reply
-        itself is masked without that, but messages about it, such as issues, quote the value alone.
+        """Learn the secrets of a run that starts, and values that a reply labels as a password, a key or a token.
+
+        The reply itself is masked without this, but messages about it, such as issues, quote only the value.
         """
         if isinstance(event, ReadFinished):
             if event.text and (called := secrets_of(event.text)):

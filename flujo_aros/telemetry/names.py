@@ -1,9 +1,9 @@
 """The names of others that our spans use, pinned, and what flujo calls the stages of a ladder.
 
-OpenTelemetry's names for generative AI are in development, and have moved to a repository of their own: the official
-package calls all of them deprecated for that reason. They are therefore written down here and not imported, as they
-are at `VERSION`, and a test compares them with that package. Our own names are where they are emitted, in `otel`: those
-that begin with `aros.`, `output.coercion.`, `grammar.` and `agent.usage` are flujo's, where the meaning is the same.
+OpenTelemetry's names for generative AI are in development and have moved to a separate repository, so the official
+package marks all of them as deprecated. They are therefore listed here, as of `VERSION`, instead of being imported, and
+a test compares them with that package. Our own names are in `otel`, which emits them: those that begin with `aros.`,
+`output.coercion.`, `grammar.` and `agent.usage` are flujo's, where the meaning is the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STAGE_KINDS: Final = {
     **dict.fromkeys(("degrade", "synthesize"), "degrade"),
     "extract": "extractor",
 }
-"""The word of the FSD for what a stage is; every other stage asks a model: `llm`."""
+"""The stage kinds of AROS v2; every other stage asks a model: `llm`."""
 REPAIRS_OF_A_REPLY: Final = ("resume", "llm_repair", "patch")
 """The stages that are not a fallback, because they repair the existing reply."""
 GIVES_TEXT: Final = ("degrade", "synthesize")

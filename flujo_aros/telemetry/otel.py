@@ -133,7 +133,7 @@ class Spans:
         self._put_value(self._own(event), names.INPUT_VALUE, event.input)
 
     def _agent_finished(self, event: events.AgentFinished) -> None:
-        if not event.scope.step:  # the span of an agent outside of any pipeline is its host's
+        if not event.scope.step:  # an agent outside any pipeline has its host's span
             self._faulty.discard(event.scope.id)
             trace.get_current_span().set_attributes(_worth(event))
 
@@ -244,7 +244,7 @@ class Spans:
         return self._spans.get(event.scope.id, trace.INVALID_SPAN)
 
     def _around(self, event: events.Event, beyond: int | None = None) -> Span:
-        """Our innermost span around an event, else the current one; `beyond` a scope: the one around that."""
+        """Our innermost span around an event, else the current one; with `beyond`, the span around that scope."""
         for scope in reversed(event.scope.path):
             span = self._spans.get(scope)
             if span is not None and scope != beyond:
@@ -253,7 +253,7 @@ class Spans:
 
 
 def _step_or_owner(scope: events.Scope) -> int:
-    """What the failure of a provider is held against."""
+    """The scope to which a provider failure is attributed."""
     return scope.step or scope.owner
 
 
@@ -285,7 +285,7 @@ class Metric:
     bounds: tuple[float, ...] = ()
 
     def made(self, meter: Meter) -> Callable[..., None]:
-        """Its instrument: what adds to a counter, or records a value of a histogram."""
+        """Its instrument: the function that adds to a counter or records a value in a histogram."""
         if not self.bounds:
             return meter.create_counter(self.name, self.unit, self.description).add
         advice = {"explicit_bucket_boundaries_advisory": self.bounds}
@@ -340,7 +340,7 @@ class Measures:
                 self._instruments[name](value, labels)
 
     def _measured(self, event: events.Event) -> Iterator[tuple[str, float | None, Mapping[str, str | bool]]]:
-        """What an event adds: metrics, their values (None: unknown) and labels."""
+        """The metrics that an event adds, with their values (None: unknown) and labels."""
         match event:
             case events.RunStarted():
                 self._unsettled[event.scope.id] = 0

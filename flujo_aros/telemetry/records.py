@@ -1,9 +1,9 @@
-"""The rows of the journal, each declared once: its record, and with it its table, how it is written and how it is read.
+"""The rows of the journal, each declared once: as a record, from which its table, its writing and its reading follow.
 
-A field of a record is a column of the same name; `Usage` and the span of a repair are several, and lists and dicts are
-JSON. Every row has an `id` that grows with time (nanoseconds), so that several processes can write at once and rows
-sort as they happened. `Masked` columns may hold anything that a user or a model wrote: secrets in them are masked
-before they are written.
+A field of a record is a column of the same name; `Usage` and the span of a repair have several columns, and lists and
+dicts are JSON. Every row has an `id` that grows with time (nanoseconds), so that several processes can write at once
+and rows sort as they happened. `Masked` columns may hold anything that a user or a model wrote: secrets in them are
+masked before they are written.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from flujo_aros.telemetry.formatting import step_place, value_words
 from flujo_aros.usage import Usage
 
 VERSION: Final = 1
-"""Of the tables; a journal of a newer version is not touched."""
+"""The version of the tables; a journal of a newer version is not touched."""
 
 LARGEST: Final = 2**63 - 1
-"""The largest integer a database holds: what a provider reports beyond it is kept as this."""
+"""The largest integer of a database; larger numbers from a provider are stored as this."""
 
 METADATA: Final = MetaData()
 
@@ -70,7 +70,7 @@ def _computed(default: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRun:
-    """One run. `status` is the status of the `RunResult`, or `running`, or `lost`: its process is gone."""
+    """One run. `status` is the status of the `RunResult`, `running`, or `lost` if its process is gone."""
 
     run_id: str
     pipeline: Masked
@@ -128,7 +128,7 @@ class JournalValue:
 
     run_id: str
     id: int
-    """Of the step."""
+    """The id of the step."""
     input: Masked | None
     output: Masked | None
 
@@ -146,7 +146,7 @@ class _OfStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalNote(_OfStep):
-    """What a step reported besides its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+    """Data that a step reported besides its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
 
     note: str
     data: Annotated[dict[str, Any], _MASKED]
@@ -264,16 +264,16 @@ class Dollars(TypeDecorator[Decimal]):
     cache_ok = True
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:  # noqa: ARG002 (its signature)
-        """To the database."""
+        """Convert a value for the database."""
         return None if value is None else min(int(value.scaleb(12).to_integral_value()), LARGEST)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Decimal | None:  # noqa: ARG002 (as above)
-        """From the database."""
+        """Convert a value from the database."""
         return None if value is None else Decimal(int(value)).scaleb(-12)
 
 
 class _Columns(NamedTuple):
-    """How one field is stored: its columns, the values written to them, and the field read from them."""
+    """The storage of one field: its columns, the values written to them, and the field read from them."""
 
     types: Mapping[str, type[TypeEngine[Any]]]
     encode: Callable[[Any], tuple[Any, ...]]
@@ -289,14 +289,14 @@ _USED_TYPES: Final[Mapping[str, type[TypeEngine[Any]]]] = {
     "unmeasured_requests": Integer,
 }
 USED: Final = tuple(_USED_TYPES)
-"""The columns of a `Usage`; the cost is NULL where no price is known."""
+"""The columns of a `Usage`; the cost is NULL if no price is known."""
 _PLAIN: Final[dict[Any, tuple[type[TypeEngine[Any]], Any]]] = {
     str: (Text, ""),
     int: (BigInteger, 0),
     float: (Float, 0.0),
     bool: (Boolean, False),
 }
-"""The type of the column, and what NULL is read as where the field is not optional."""
+"""The type of the column, and the value read for NULL if the field is not optional."""
 
 
 def _of_usage(used: Usage) -> tuple[Any, ...]:
@@ -320,12 +320,12 @@ def _issues(text: str | None) -> tuple[Issue, ...]:
 def _json(text: str | None) -> Any:
     try:
         return json.loads(text or "{}")
-    except ValueError:  # a masked secret can have taken a quote along
+    except ValueError:  # masking a secret may have removed a quote
         return {}
 
 
 def _columns(kind: type[Any]) -> dict[str, _Columns]:
-    """How the fields of a record are stored."""
+    """The storage of the fields of a record."""
     hints = get_type_hints(kind, include_extras=True)
     kept = (each.name for each in fields(kind) if not each.metadata.get("computed"))
     return {name: _columns_of(name, hints[name]) for name in kept}
@@ -361,7 +361,7 @@ def _one(value: Any) -> tuple[Any]:
 
 
 _KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}
-"""How the fields of each record type are stored."""
+"""The storage of the fields of each record type."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
@@ -414,8 +414,8 @@ def _table(kind: type[Any], name: str, *keys: str, indexes: Mapping[str, tuple[s
     return table
 
 
-# The indexes named `…_health` hold all that health asks for, in the order in which it groups: so neither the texts need
-# be read nor the rows be sorted, which takes longer than all the rest.
+# The indexes named `…_health` contain all columns that health needs, in its grouping order. So no texts are read and no
+# rows are sorted, which would take longer than everything else.
 
 ABOUT: Final = Table("aros_journal", METADATA, Column("version", Integer, primary_key=True))
 
@@ -520,13 +520,13 @@ class Chapter:
                 event = note.data
                 agent = event["payload"].get("agent", event["actor"])
                 turns += [f"{agent}, turn {event['turn']}"] * event["meta"].get("requests", 0)
-        whole = len(turns) == len(self.asks)  # calls of a turn that broke off are in no event
+        whole = len(turns) == len(self.asks)  # calls of an interrupted turn are in no event
         return {ask.id: turn for ask, turn in zip(self.asks, turns, strict=True)} if whole else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A whole run, as it happened."""
+    """A complete run, in the order of events."""
 
     run: JournalRun
     chapters: tuple[Chapter, ...]
@@ -594,17 +594,17 @@ _HOST: Final = socket.gethostname()
 
 
 def _said(kind: type[Any], source: Any) -> dict[str, Any]:
-    """The columns of a record that something else has as well, under the same names."""
+    """The columns of a record for which another object has an attribute of the same name."""
     return {name: getattr(source, name) for name in _KEPT[kind] if hasattr(source, name)}
 
 
 def _of(kind: type[RecordT], source: Any, /, **own: Any) -> RecordT:
-    """A record with what an event says about its columns, except these values of its own."""
+    """A record with the attributes of an event in its columns, except for the values given here."""
     return kind(**(_said(kind, source) | own))
 
 
 def _ended(record: RecordT, event: events.Event, /, **own: Any) -> RecordT:
-    """The record with what the event of its end says about its columns, except these values of its own."""
+    """The record with the attributes of its finished event in its columns, except for the values given here."""
     return replace(record, **(_said(type(record), event) | own))
 
 
@@ -619,7 +619,7 @@ class Recorder:
         self._content = content
         self._max_text = max_text
         self._open: dict[int, Record] = {}
-        """The rows of everything under way, by the scope of its events."""
+        """The rows of everything in progress, by the scope of its events."""
         self._explained: set[int] = set()
         """Open steps whose value is in their readings, or in the steps inside."""
         self._inputs: dict[int, str] = {}
@@ -639,7 +639,7 @@ class Recorder:
         match event:
             case events.RunStarted():
                 yield self._run(event, event.pipeline, "pipeline")
-            case events.AgentStarted() if scope.id == scope.run:  # else it is part of what is kept already
+            case events.AgentStarted() if scope.id == scope.run:  # otherwise it is part of the kept text
                 yield self._run(event, event.name or "agent", "agent")
             case events.RunFinished():
                 yield from self._run_ended(event, event.status)
@@ -681,7 +681,7 @@ class Recorder:
         return record
 
     def _closed(self, event: events.Event, kind: type[T]) -> T | None:
-        """The row of whatever ended; None if its start was not seen."""
+        """The row of the operation that ended; None if its start was not seen."""
         record = self._open.pop(event.scope.id, None)
         return record if isinstance(record, kind) else None
 
@@ -787,9 +787,9 @@ class Recorder:
 
 
 def _read_with(event: events.ReadFinished) -> dict[str, Any]:
-    """What a replay needs besides the schema: checks, options of the contract and the ladder, unless they are defaults.
+    """The data that a replay needs besides the schema: checks, options of the contract and the ladder, unless defaults.
 
-    Checks are included as far as they can be written down: functions are not in the journal.
+    Checks are included as far as they can be serialized: functions are not in the journal.
     """
     if event.contract is None:
         return {}

@@ -24,9 +24,8 @@ _CUT: Final = ("length", "content_filter")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`accepted` with its trust and the stage that gave it, `degraded` or `rejected` with the reason, or `unknown`: a
-    reply would be needed that was not recorded.
-    """
+    """`accepted` with its trust and stage, `degraded` or `rejected` with the reason, or `unknown` if a needed reply was
+    not recorded."""
 
     outcome: str
     worth: str | None
@@ -35,8 +34,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How one recorded reply, with the replies that followed it, is read now. `outcome` is None if the ladder would
-    need a reply that was not recorded; `missing` is that ask.
+    """The new reading of one recorded reply, with the replies that followed it.
+
+    `outcome` is None if the ladder would need a reply that was not recorded; `missing` is that ask.
     """
 
     step: str
@@ -118,7 +118,7 @@ def _recorded_checks(
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     """The checks of a reply except the contract's `own`: those that can be applied, and the names of the others."""
     checks: list[Check] = []
-    skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # as journals had them before 0.2
+    skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # the format of journals before 0.2
     for written in reading.read_with.get("checks", ()):
         if written.get("name") in own:
             continue
@@ -150,9 +150,9 @@ def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Seq
     issues = (issue for issue in latest.issues if issue.code == "check")
     against = tuple(issue.message or "a check" for issue in issues if issue.message not in judged)
     functions = any(not isinstance(check, Expressed) for check in applied)
-    if functions and not found.skipped:  # they have said it, and say now what is to be said
+    if functions and not found.skipped:  # applied both times
         return found
-    # A check may have an issue of its own kind: then only that the same reply was rejected shows it.
+    # A check may have its own kind of issue. Then the only evidence is that the same reply was rejected.
     refused = bool(against) or (bool(found.skipped) and latest.outcome == "rejected")
     failed = refused and isinstance(found.outcome, Accepted)
     return replace(found, skipped=found.skipped or against, failed_a_check=failed)
@@ -205,7 +205,7 @@ def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
 def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
     first, *later = readings
     waiting: dict[str, deque[JournalReading]] = defaultdict(deque)
-    # Whether the question was asked again with more room, or the rest asked for, follows from the caller's budget.
+    # The caller's budget decides whether the question was repeated with a larger budget or the rest was requested.
     larger = any(ask.stage == "resume" and not is_continuation(ask.prompt) for ask in _asks_of(chapter, readings))
     for reading in later:
         waiting[reading.stage].append(reading)
@@ -248,7 +248,7 @@ def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAs
 
 
 def _native_of(asks: list[JournalAsk]) -> Native | None:
-    """Whether the provider enforced the schema at once, or could, as far as the recorded calls show."""
+    """Whether the provider enforced the schema from the start, or could, as far as the recorded calls show."""
     if asks and asks[0].constrained:
         return "on"
     return "can" if any(ask.constrained for ask in asks) else None
@@ -264,7 +264,7 @@ def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
     after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
     until = min(after, default=math.inf)
     ended = {stage.stage: stage.outcome for stage in chapter.stages if first.id < stage.id < until}
-    if ended.get("synthesize") == "accepted":  # made up, and so never read
+    if ended.get("synthesize") == "accepted":  # made up, so never read
         return Verdict("accepted", Trust.SYNTHESIZED.value, "synthesize")
     return Verdict("degraded" if "degraded" in ended.values() else "rejected", first.reason, "")
 

@@ -1,5 +1,4 @@
-"""A reply with its repairs, a call and a stage: the one description from which the terminal and the HTML report show
-them."""
+"""The description of a reply with its repairs, of a call and of a stage, for both the terminal and the HTML report."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:  # the records import SQLAlchemy, which `aros read` does not n
     from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, JournalStage
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
-"""Repairs of a value, which have no place in the text that it was read from."""
+"""Repairs that have no place in the text, because they concern the value."""
 _IN_PLACE: Final = 40
 """The maximum length of a reading that is shown inline in the reply."""
 _LISTED: Final = 30
@@ -73,7 +72,7 @@ class Edit:
 
     @property
     def insertion(self) -> str:
-        """The inline note after it: what it was read as, if that is short and different."""
+        """The inline note after it: its replacement, if that is short and different."""
         after = self.repair.after
         changed = after != self.repair.before and after != self.repair.before.strip("\"'")
         return after if changed and len(after) <= _IN_PLACE else ""
@@ -85,7 +84,7 @@ class Edit:
 
 
 def repair_words(repair: Repair | JournalRepair) -> str:
-    """What was done, without path, code and risk.
+    """The edit in words, without path, code and risk.
 
     >>> from flujo_aros.outcome import Risk
     >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
@@ -97,7 +96,7 @@ def repair_words(repair: Repair | JournalRepair) -> str:
 def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
     """A repair in three parts: the original, the verb, and the result."""
     before, after = clipped(repair.before), clipped(repair.after)
-    if before == after:  # only its spelling changed, such as a key that got its quotes
+    if before == after:  # only its notation changed, such as a key that got its quotes
         return before or "changed", "", ""
     if before and after:
         return before, "read as", after
@@ -130,7 +129,7 @@ class ShownReply:
     chars: int = 0
     """The length of the reply, of which `text` may be the beginning."""
     id: int = 0
-    """Of the reading in the journal."""
+    """The id of the reading in the journal."""
 
     @classmethod
     def of_outcome(cls, outcome: Outcome[Any]) -> ShownReply:
@@ -185,18 +184,18 @@ class ShownReply:
 
     @property
     def pieces(self) -> Iterator[Piece]:
-        """The text in pieces, each with the repair that it is in."""
+        """The text in pieces, each with the repair that contains it."""
         return pieces(self.text, self.edits)
 
     @property
     def listed(self) -> tuple[Edit, ...]:
-        """The repairs that are visible at first where there is a fold: all of them, or the riskiest."""
+        """The repairs visible when the list is folded: all of them, or the riskiest."""
         riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
         return tuple(sorted(riskiest, key=lambda edit: edit.number))
 
     @property
     def folded(self) -> tuple[Edit, ...]:
-        """The repairs that are not."""
+        """The repairs that are hidden then."""
         listed = {edit.number for edit in self.listed}
         return tuple(edit for edit in self.edits if edit.number not in listed)
 
@@ -207,8 +206,7 @@ class ShownReply:
         return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
 
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
-        """Where an issue is in the text, if that is certain: a character, a key that occurs once, or the end of a cut
-        text."""
+        """The place of an issue, if certain: a character, a key that occurs once, or the end of a cut text."""
         ends = len(self.text.rstrip())
         if issue.at is not None:
             return min(issue.at, ends), min(issue.at, ends) + 1
@@ -224,7 +222,7 @@ class ShownReply:
 
 
 def ask_words(ask: JournalAsk) -> str:
-    """How a model call ended, to follow the name of the model."""
+    """The end of a model call in words, to follow the name of the model."""
     if ask.fault:
         return "did not answer:"
     if ask.seconds is None:
@@ -237,7 +235,7 @@ def ask_words(ask: JournalAsk) -> str:
 
 
 def stage_words(stage: JournalStage) -> str:
-    """Why a stage ran, to follow its name."""
+    """The reason why a stage ran, to follow its name."""
     if not stage.because:
         return "ran"
     cause = "the provider failed" if stage.because == Reason.PROVIDER else f"the reply was {code_words(stage.because)}"
@@ -245,7 +243,7 @@ def stage_words(stage: JournalStage) -> str:
 
 
 def advice_for(chapter: Chapter) -> str:
-    """What to do about a step that ended without a value; empty for any other."""
+    """Advice for a step that ended without a value; empty for any other."""
     reason = chapter.step.reason if chapter.step else None
     issues = chapter.readings[-1].issues if chapter.readings else ()
     if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:
@@ -278,7 +276,7 @@ def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
     for _, stop, edit in spans:
         ends.setdefault(stop, []).append(edit)
     edges = sorted({0, len(text), *(start for start, _, _ in spans), *ends})
-    open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first: what is inside another stays seen
+    open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first, so that inner ones stay visible
     if ends.get(0):
         yield Piece("", None, tuple(ends[0]))
     for start, stop in pairwise(edges):

@@ -1,4 +1,4 @@
-"""One run as one HTML page: prompts, replies, repairs, and how far each value can be trusted."""
+"""One run as one HTML page: prompts, replies, repairs, and the trust of each value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from flujo_aros.visible import visible
 _MOST_ROWS: Final = 2_000
 _OF_WHOLE: Final = (Trust.SYNTHESIZED, Trust.DEGRADED)
 _PUT_TOGETHER: Final = ("resume", "patch")
-"""Stages whose reply is only a part of what was accepted."""
+"""Stages whose reply is only part of the accepted text."""
 _CUT: Final = ("length", "content_filter")
 
 
@@ -89,7 +89,7 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
 
 
 def _read_again(chapter: Chapter, final: JournalReading, story: Story) -> Any:
-    """What was accepted, from its own reply or, where it was put together, from all of them."""
+    """The accepted text, from its own reply or, if it was assembled, from all of them."""
     if not final.text or not final.whole:
         raise UsageError("its reply was not kept in full")
     contract = recorded_contract(story.contracts.get(final.schema_hash or "", ""))
@@ -262,8 +262,9 @@ class Bar:
 
 
 def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
-    """One for each step, and under it one for each of its calls and the stages that ran; up to the end of the run
-    where something did not end itself.
+    """One line for each step, followed by one for each of its calls and stages.
+
+    Operations without an end extend to the end of the run.
     """
     total = story.seconds
     for section in sections:
@@ -280,7 +281,7 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
 
 
 def _named(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple[str, _Kind, str]:
-    """The name and the kind of something, and how it ended."""
+    """The name, the kind and the status of an operation."""
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):

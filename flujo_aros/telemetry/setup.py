@@ -1,4 +1,4 @@
-"""The observers of the command line: the journal, and OpenTelemetry where the environment asks for it."""
+"""The observers of the command line: the journal, and OpenTelemetry if the environment configures it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from flujo_aros.telemetry.otel import OpenTelemetry
 
 _log: Final = logging.getLogger("flujo_aros.telemetry")
 _PATIENCE: Final = 2.0
-"""Seconds to wait for a collector that does not answer, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise: a command
-that has done its work should end.
+"""Seconds to wait for a collector that does not answer: a command that has done its work should end.
+
+`OTEL_EXPORTER_OTLP_TIMEOUT` overrides it.
 """
 _ENDPOINTS: Final = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -37,9 +38,9 @@ _EXPORTERS: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 def from_environment(
     environment: Mapping[str, str] = os.environ, *, content: bool = False
 ) -> AbstractContextManager[OpenTelemetry] | None:
-    """What the `OTEL_*` variables ask for: a context manager that gives the observer; None if nothing.
+    """A context manager that returns the observer configured by the `OTEL_*` variables; None if there is none.
 
-    Raises `UsageError` when they ask for it and the extra `otel` is not installed.
+    Raises `UsageError` if one is configured and the extra `otel` is not installed.
     """
     off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     asking = [name for name in _ENDPOINTS if environment.get(name)]
@@ -88,7 +89,7 @@ def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractConte
             try:
                 yield OpenTelemetry(traces, meters, content=content)
             finally:
-                with ThreadPoolExecutor(2) as pool:  # the rest of both, concurrently
+                with ThreadPoolExecutor(2) as pool:  # the remaining data of both, concurrently
                     pool.submit(traces.shutdown)
                     pool.submit(meters.shutdown)
 
@@ -101,7 +102,7 @@ def _reporting_losses(endpoints: Sequence[str]) -> Generator[None]:
     theirs = logging.getLogger("opentelemetry.exporter")
     reporting = _Losses(" and ".join(dict.fromkeys(endpoints)))
     was = theirs.level, theirs.propagate
-    theirs.setLevel(logging.ERROR)  # what was finally lost, not each attempt to reach a collector
+    theirs.setLevel(logging.ERROR)  # data that was finally lost, not each failed attempt
     theirs.propagate = False
     theirs.addHandler(reporting)
     try:
@@ -134,7 +135,7 @@ def _exporters(variable: str, environment: Mapping[str, str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """The observers that the settings and the environment ask for."""
+    """The observers configured by the settings and the environment."""
 
     observers: tuple[Observer, ...] = ()
     evidence: Callable[[], Evidence] | None = None

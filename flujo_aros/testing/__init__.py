@@ -1,4 +1,4 @@
-"""For the tests of your own agents and pipelines: scripted models, noise, faulty providers, and virtual time."""
+"""Tools for testing your own agents and pipelines: scripted models, noise, faulty providers, and virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that fails the way real ones do, from a seed: the same seed gives the same faults at the same calls."""
+"""A provider that fails in the ways of real ones. The same seed gives the same faults at the same calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LONGEST_PIECE: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The course of one call: when something arrives, what arrives, and how it ends. A fault changes parts of it.
+    """The course of one call: its delays, its reply and its end. A fault changes parts of it.
 
     `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
     `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in
@@ -190,10 +190,10 @@ class FaultyCall:
 
 
 class FaultyModel(Model):
-    """A pydantic-ai model that fails the way providers do, and the same way for the same seed.
+    """A pydantic-ai model that fails in the ways of real providers, reproducibly from a seed.
 
     `reply` is the answer if nothing goes wrong. `rate` is the share of calls that fail; the fault is drawn from
-    `faults`, names of `FAULTS` (by default all). What happens at call n depends only on the seed and on n. Every call
+    `faults`, names of `FAULTS` (by default all). The fault of call n depends only on the seed and on n. Every call
     takes a little time, streamed replies arrive in chunks with pauses, and some faults wait for an hour: run it with
     `run_virtual`. `calls` records what happened at each call. `huge` is the number of characters in a huge reply.
 
@@ -232,7 +232,7 @@ class FaultyModel(Model):
 
     @property
     def model_name(self) -> str:
-        """The name that was given."""
+        """The given name of the model."""
         return self._name
 
     @property
@@ -246,7 +246,7 @@ class FaultyModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The whole reply, or what goes wrong. A connection that is lost in mid-stream is lost here as well."""
+        """The complete reply, or the error. A connection that is lost in mid-stream is lost here as well."""
         _, parameters = self.prepare_request(model_settings, model_request_parameters)
         exchange, _ = self._next(messages, parameters, streamed=False)
         await _begin(exchange)

@@ -17,7 +17,7 @@ _FAILED: Final = pytest.StashKey[bool]()
 
 
 def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
-    """Remember that a test has failed: what its script lacks is then the consequence, or has been reported."""
+    """Remember that a test has failed, since unused or missing replies are then only a consequence."""
     node.stash[_FAILED] = call.when == "call"
 
 

@@ -1,7 +1,7 @@
 """Noise: answers in the forms that real models use when they do not write plain JSON.
 
-Every class of noise was observed in replies of real models. A class either keeps the whole answer in the text, so that
-a reader can recover it, or loses a part of it, so that only a refusal or another call is honest.
+Every class of noise was observed in replies of real models. A class either keeps the complete answer in the text, so
+that a reader can recover it, or loses part of it, so that only a rejection or another call is correct.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FinishReason: TypeAlias = Literal["stop", "length"]
 
 @dataclass(frozen=True, slots=True)
 class NoisyReply:
-    """One reply: the text, the class of its noise, why the model stopped, and whether the whole answer is in it."""
+    """One reply: the text, the class of its noise, the finish reason, and whether it contains the complete answer."""
 
     text: str
     noise: str
@@ -154,7 +154,7 @@ def _called(value: Json) -> dict[str, Json]:
 
 
 def _replaced(old: str, new: str, where: str) -> Write:
-    """A noise of JSON in which this pattern occurs: one string is written in place of another."""
+    """A noise of JSON with this pattern: one string replaces another."""
 
     def write(value: Json, rng: random.Random) -> str | None:
         written = _plain(value, rng)

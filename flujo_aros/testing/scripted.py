@@ -18,7 +18,7 @@ from pydantic_ai.tools import RunContext
 from flujo_aros.errors import UsageError
 
 Answer: TypeAlias = "str | ToolCallPart[Any] | ModelResponse | Exception"
-"""What a script can make a model do: write text, call a tool, return any response, or fail."""
+"""The possible replies of a script: text, a tool call, any response, or an error."""
 ScriptedReply: TypeAlias = "Answer | Callable[[str], Answer]"
 
 PROFILE: Final = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)
@@ -44,8 +44,8 @@ class Asked:
 class ScriptedModel(FunctionModel):
     """A pydantic-ai model that returns the given replies in order, and records what it was asked.
 
-    A reply is a string, a `ToolCallPart`, a whole `ModelResponse`, an exception to raise, or a function that takes the
-    prompt and returns one of these. `cut(text)` creates one that was cut by the token limit. `then` answers every
+    A reply is a string, a `ToolCallPart`, a complete `ModelResponse`, an exception to raise, or a function that takes
+    the prompt and returns one of these. `cut(text)` creates one that was cut by the token limit. `then` answers every
     further call; without it, a further call raises an `AssertionError` that shows its prompt. Streamed replies arrive
     in chunks of a few characters. `profile` declares the capabilities of the model; by default it supports structured
     output.

@@ -282,6 +282,8 @@ class Coercion:
         if not undeclared.says_something(member) or len(out) > _MOST_FIELDS:
             return None
         for name, value in out.items():
+            if isinstance(value, bool) and member.node.value is value and undeclared.is_opposite(member.key, name):
+                return name
             if name not in shape.properties or not undeclared.is_another_name(member.key, name, blank=value in _BLANK):
                 continue
             mark = self._mark()

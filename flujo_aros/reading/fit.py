@@ -214,6 +214,8 @@ _DISOWNING: Final = word_set(
     " invalid bad input inputs request draft schema format expected alternative alternatives deleted"
     " removed deprecated outdated"
     " error errors failed failure failures exception default defaults baseline reference"
+    " beispiel beispiele vorher alt falsch entwurf exemple exemples ancien ejemplo ejemplos anterior esempio exemplo"
+    " 示例 例"
 )
 """Names of members that hold something other than the answer."""
 _ENVELOPES: Final = word_set(
@@ -221,7 +223,9 @@ _ENVELOPES: Final = word_set(
     " count total number amount sum score text return returned is"
 )
 """Keys around a scalar that say that it is an answer, apart from the words that announce one."""
-_FAILURES: Final = word_set("error errors failure exception refusal refused warning_fatal")
+_FAILURES: Final = word_set(
+    "error errors failure exception refusal refused warning_fatal fehler erreur erreurs errore erro 错误 エラー"
+)
 _DENIALS: Final = (
     _DISOWNING
     | _FAILURES

@@ -105,7 +105,7 @@ def _supported(found: re.Match[str]) -> str:
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
 """Subjects of an apology after an answer that do not retract the answer."""
 _START: Final = (
-    r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
+    r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>#-]{0,10}"
     r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
 )
 """The start of a sentence."""
@@ -116,7 +116,7 @@ CORRECTS: Final = Phrases(
     r"|whoops|correction"
     r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
     r"|strike (?:that|the|my)|forget (?:it|that|this|the above|what i)|never ?mind|(?:on )?second thoughts?"
-    r"|on (?:second|further) (?:thoughts?|look|reflection)|on reflection"
+    r"|on (?:second|further|closer) (?:thoughts?|look|reflection|reading)|on (?:reflection|re-?reading)"
     r"|my (?:mistake|bad|apologies)"
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
     r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
@@ -384,6 +384,17 @@ OWNS: Final = Phrases(
 )
 """Directly before a value: it is the answer."""
 
+ANNOUNCES: Final = Phrases(
+    r"\b(?:answer|result|output|json|response|reply|version|attempt|try|take|here|then|rather|better|therefore|thus"
+    r"|hence|so)\b|\A(?:a|no)\s*:\Z",
+    r"\b(?:antwort|ergebnis|ausgabe|hier|dann|réponse|résultat|sortie|voici|puis|donc|respuesta|resultado|salida|aquí|luego"
+    r"|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот)\b"
+    r"|答案|结果|結果|输出|出力|回答|因此|以下|답",
+)
+"""Directly before the last of several answers: it is the answer."""
+DRAFTS: Final = Phrases(r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1)\b")
+"""Directly before the first of several answers: another one is to come."""
+
 _ANSWER: Final = (
     r"(?:answer|version|output|result|json|response|reply|records?|values?|object|data|entry|input|one|request|draft)"
 )
@@ -438,17 +449,19 @@ AHEAD: Final = Phrases(
 
 NEVER: Final = Phrases(
     r"\A(?:(?:just |only )?(?:some |the )?(?:dummy|mock|fake|sample|placeholder|made[- ]up|fictional) (?:data|values?"
-    r"|json|output|response|answer|record)|par exemple|por ejemplo|zum beispiel|z\.\s?b\.|per esempio|por exemplo"
-    r"|例如|比如|例えば)\s*[:：,，]?\Z",
+    r"|json|output|response|answer|record)(?: for (?:\w+ ){0,3}\w+)?|par exemple|por ejemplo|zum beispiel"
+    r"|z\.\s?b\.|per esempio|por exemplo|例如|比如|例えば)\s*[:：,，]?\Z",
     r"\A(?:not|nicht|pas|no)\Z",
     r"\Ahypothetical(?:ly)?\b|\A(?:if|had|were) (?:i|we|there)\b[^.!?\n]{0,80}\b(?:would|could|might)\b"
-    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b"
+    r"|\bif\b[^.!?\n]{0,60}\b(?:was|were|had)\b[^.!?\n]{0,60}\b(?:would|could|might)\b(?![^\n]*\.\Z)"
+    r"|\b(?:would|could|might|should) have (?:said|written|been|returned|answered|put|given|looked)\b"
     r"|\bwenn\b[^.!?\n]{0,60}\b(?:wäre|hätte|würde)\b[^.!?\n]{0,60}\b(?:wäre|würde|sähe)\b"
     r"|\bsi\b[^.!?\n]{0,60}\b(?:était|avait)\b[^.!?\n]{0,60}\b(?:serait|aurait)\b"
     r"|\bsi\b[^.!?\n]{0,60}\b(?:fuera|fuese|hubiera)\b[^.!?\n]{0,60}\b(?:sería|habría)\b"
     r"|\bif i had to guess\b"
     r"|\b(?:mistake|wrong|error) to (?:return|write|answer|output|say|use|give|send|report)\b",
-    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t) (?:answer|return|reply|respond"
+    r"\b(?:won['’]t|will not|wouldn['’]t|would not|not going to|cannot|can['’]t|(?:should|must|may)(?: not|n['’]t))"
+    r" (?:answer|return|reply|respond"
     r"|output|use|say|write|give)\b",
     r"\A(?:the |a |your )?(?:\w+ )?(?:schema|format|structure|shape|template) (?:would|could|might) \w+",
     # only an assumption, a condition, or what a form looks like
@@ -459,10 +472,23 @@ NEVER: Final = Phrases(
     r"|looks like)\s*[:：]?\Z"
     r"|\A(?:(?:it|this) (?:is|would be|could be) |maybe |perhaps |probably |possibly )?something (?:like|similar to)"
     r"(?: th(?:is|at))?\s*[:：]?\Z|\A(?:maybe|perhaps|possibly)\s*[:：]?\Z",
+    # the head of the label: an example, a guess, a possibility
+    r"(?<!for the )(?<!for your )(?<!for this )(?<!of the )(?<!of your )(?<!from the )(?<!from your )(?<!in the )"
+    r"(?<!in your )"
+    r"\b(?:examples?|samples?|demonstration|illustration|sketch|mock-?up|beispiel|muster|exemple|ejemplo|esempio"
+    r"|exemplo|voorbeeld|przykład|пример)(?: (?:only|uniquement|seulement|nur|ficticio|fictif|inventado|de ficção))?"
+    r"\s*[:：]\Z|(?:示例|样例|例子|例ですが|例として|サンプルですが)\s*[:：]?\Z",
+    r"(?<!not )(?<!no )(?<!n't )(?<!without )\b(?:guess(?:es|ing|work)?|speculat\w+|conjectures?|vermutung|vermutlich"
+    r"|vermute|geraten|suppositions?|je suppose|suposición|supongo|supponi\w*|suposição|suponho|предполож\w*"
+    r"|zgaduj\w*)\b|猜测|猜想|推测|推測",
+    r"\b(?:possibly|maybe|perhaps|presumably|vielleicht|peut-être|quizás?|tal vez|forse|talvez)\s*[:：]?\Z"
+    r"|(?:可能|也许|多分|おそらく)\s*[:：]\Z",
+    r"\A(?:only |just |merely |purely )(?:an? )?(?:sketch|example|demonstration|illustration|mock-?up|dummy|draft)\b",
     # what was asked for
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
     r"|produce|send)\Z|\bso (?:that )?(?:i|we) can\b",
-    r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
+    r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
+    r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|an?|my|it|this|that|right|correct|valid)\b)"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
     r"|return|write|output|answer|respond|reply|produce|send)|instead of"

@@ -111,6 +111,27 @@ def is_replacement(text: str, start: int, floor: int) -> bool:
     return phrases.REPLACES.search(label) is not None or (corrects and phrases.OWNS.search(label) is not None)
 
 
+def succeeds(text: str, before: Span, start: int) -> bool:
+    """Whether the words around two answers say that the second one is the answer, or that the first one is not.
+
+    >>> [succeeds(text, Span(0, 2), text.rindex("{}")) for text in ("{} Final: {}", "{} Second item: {}")]
+    [True, False]
+    """
+    between = text[before.end : start]
+    if between.strip() == "|":  # two cells of a table, whose header says which one is the answer
+        between = text[max(0, before.start - _NEAR) : before.start]
+    if phrases.OWNS.search(between) or phrases.CORRECTS.search(between):
+        return True
+    label = label_before(text, start, before.end)
+    if phrases.ANNOUNCES.search(label) or _COMMENTED.search(text, max(0, before.start - _NEAR), before.start):
+        return True
+    first = label_before(text, before.start)
+    return phrases.DRAFTS.search(first) is not None or phrases.DISOWNS.search(first) is not None
+
+
+_COMMENTED: Final = expression(r"^[ \t]*(?://|#)[ \t]*\Z", re.M)
+
+
 def is_aside(text: str, start: int, floor: int) -> bool:
     """Whether a value is in parentheses that opened after `floor`."""
     before = text[max(floor, start - _NEAR) : start]

@@ -946,7 +946,10 @@ class Search(Generic[T]):
                 words = f"{len(group)} different answers, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if others and self.pick != "first":
-            doubt = remainder.rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in others])
+            doubt = remainder.rivalry(self.text, _span(chosen), [*map(_span, others)])
+            before = [c for c in others if c.rank == best and c.start < chosen.start]
+            if doubt is None and before and not remainder.succeeds(self.text, _span(before[-1]), chosen.start):
+                doubt = "nothing says that the last answer takes the place of the one before it"
             if doubt is not None:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
         others += [c for c in fitting[len(meant) :] if _value_of(c) != value]
@@ -1181,6 +1184,10 @@ class Search(Generic[T]):
         draft = nearest.draft if nearest else None
         seen = tuple(candidate.words() for candidate in self.found)
         return Rejected(reason, issues, self.text, draft=draft, seen=seen)
+
+
+def _span(candidate: Candidate[T]) -> Span:
+    return Span(candidate.start, candidate.end)
 
 
 def _is_words(candidate: Candidate[T]) -> bool:

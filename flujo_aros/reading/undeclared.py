@@ -408,6 +408,11 @@ _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 """Prefixes that turn the name of a field into its opposite: `uninsured`, `not_insured`."""
 
 
+def is_opposite(key: str, name: str) -> bool:
+    """Whether a key asks for the opposite of a field: `non_refundable`, `refundable`."""
+    return _are_opposite((fold(key), *words_of(key)), (fold(name), *words_of(name)))
+
+
 def _are_opposite(mine: Sequence[str], its: Sequence[str]) -> bool:
     """Whether a word of one name is the opposite of a word of the other: `uninsured`, `insured`."""
     pairs = [sorted((one, two), key=len) for one in mine for two in its]

@@ -345,6 +345,17 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "You asked for e.g. ",
         "I was told to return ",
         "Give me the slip so that I can fill this in:\n",
+        "Purely as a demonstration:\n",
+        "Only a sketch of a parcel:\n",
+        "Had the slip been legible, I might have written:\n",
+        "You should not return something like this:\n",
+        "My guess is ",
+        "Possibly:\n",
+        "Reine Vermutung:\n",
+        "Nur als Beispiel:\n",
+        "À titre d'exemple uniquement :\n",
+        "Solo es una suposición:\n",
+        "推测：\n",
     ],
 )
 def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
@@ -363,6 +374,10 @@ def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
         "As the mode was given, the answer would be:\n",
         "Based on the slip, the JSON would look like this:\n",
         "If you need JSON, here it is:\n",
+        "It isn't long, so here is all of it:\n",
+        "If a field were missing I would omit it; none is.\n",
+        "Here is the JSON for your example:\n",
+        "The weight is taken from the slip, not guessed:\n",
         "I am not sure if you want the postage, too. The parcel:\n",
     ],
 )
@@ -427,6 +442,31 @@ def test_a_sentence_between_two_answers_that_may_disown_the_second_refuses(betwe
     assert isinstance(read(f"{SPOKEN.replace('sea', 'air')}\n\n{between}\n\n{SPOKEN}", Parcel), Rejected)
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "It could also be:",
+        "Second parcel:",
+        "And:",
+        "Next item:",
+        "In case you prefer:",
+        "Being less strict:",
+        "And also",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}\n\n%s\n\n{}", "```json\n{}\n```\n%s\n```json\n{}\n```"])
+def test_the_last_answer_needs_words_that_say_it_is_the_answer(between: str, form: str) -> None:
+    """Or words that say that the one before it is not."""
+    text = (form % between).format(SPOKEN.replace("sea", "air"), SPOKEN)
+    assert isinstance(read(text, Parcel), Rejected)
+
+
+@pytest.mark.parametrize("text", ["Draft: {}\n\nParcel: {}", "// {}\n{}", "{}\n\nFinal:\n{}", "{} then {}"])
+def test_the_last_answer_wins_where_words_say_so(text: str) -> None:
+    """A line that is commented out is none."""
+    assert read(text.format(SPOKEN.replace("sea", "air"), SPOKEN), Parcel).value == Parcel(**ANSWER)
+
+
 @pytest.mark.parametrize("draft", ["Draft: {}", "```json\n{}\n```", "{}\n\nWait, that's wrong."])
 def test_an_answer_in_a_string_replaces_its_draft(draft: str) -> None:
     """JSON in a string on a line of its own has the place of JSON on a line of its own."""
@@ -451,6 +491,8 @@ def test_a_draft_whose_final_answer_never_comes_is_refused() -> None:
         "previous_parcel",
         "expectedFormat",
         "do_not_use",
+        "beispiel",
+        "exemple",
     ],
 )
 def test_fields_are_not_taken_from_a_member_that_is_not_the_answer(name: str) -> None:

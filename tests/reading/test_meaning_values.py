@@ -695,9 +695,16 @@ def test_a_string_that_joins_two_words_is_not_a_list_of_one() -> None:
     assert given(reading("tea", list[str])) == ["tea"]
 
 
+class Activity(BaseModel):
+    """Something that may be active."""
+
+    isActive: bool  # noqa: N815
+
+
 def test_an_opposite_is_not_a_misspelling() -> None:
     asked = {"type": "object", "properties": {"isActive": {"type": "boolean"}}, "additionalProperties": False}
     assert isinstance(read('{"inactive": true}', asked), Rejected)
+    assert isinstance(read('{"isActive": true, "inactive": true}', Activity), Rejected)
 
 
 def test_the_name_of_a_type_is_a_value_where_types_are_asked_for() -> None:

@@ -494,7 +494,7 @@ class DirectRun(Generic[T]):
             if run.viewer is not None and isinstance(contract, BlockContract):
                 text = await self._put_behind(contract, text, run.viewer)
             wire = self._wire(contract, text)
-            outcome, _ = await recover(run, run.ladder_of(wire.contract), wire, text, call_id=call_id)
+            outcome, _ = await recover(run, wire, text, call_id=call_id)
         if isinstance(outcome, Accepted):
             if call_id is not None:
                 self._say(ModelRequest(parts=[ToolReturnPart(TOOL, _DONE, tool_call_id=call_id)]))
@@ -609,8 +609,7 @@ class DirectRun(Generic[T]):
     async def _put_behind(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
         """The text with its missing block. A reply that was already shown can only be appended to."""
         run = self.run
-        recovery = Recovery(run, run.ladder_of(contract), self._wire(contract, text))
-        added = put_behind(run, text, await recovery.outcome(text))
+        added = put_behind(run, text, await Recovery(run, self._wire(contract, text)).outcome(text))
         if added:
             clean_history(run, text + added, None)
             await viewer.append(added)

@@ -33,9 +33,9 @@ from flujo_aros.host.output import (
     Wire,
     agent_contract,
     contract_of,
-    host_wire,
     model_contract,
     settled_as,
+    wire_of,
 )
 from flujo_aros.host.recover import (
     Question,
@@ -238,10 +238,13 @@ class Aros(AbstractCapability[Any]):
         handler: WrapOutputValidateHandler,
     ) -> Any:
         """Read the output. Pass an accepted value to the host and run the ladder for anything else."""
-        run, with_context = self._run(ctx), ctx.validation_context is not None
+        run = self._run(ctx)
         exchange = run.exchange
         wanted = self.contract or run.contract or model_contract(output_context.output_type)
-        wire = host_wire(output_context, wanted, with_context=with_context)
+        asked = output_context.tool_def or output_context.object_def
+        # Validators that need the validation context of the run can only be run by the host.
+        like = None if ctx.validation_context is not None else output_context.output_type
+        wire = wire_of(asked, wanted, like, has_function=output_context.has_function)
         if ctx.partial_output:
             exchange.partial_output = so_far = exchange.partial_output or PartialOutput()
             return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)
@@ -257,8 +260,8 @@ class Aros(AbstractCapability[Any]):
                 return await handler(wire.text_of(accepted))
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
-        call_id, output_function = call.tool_call_id if call else None, output_context.has_function
-        return await self._recovered(run, wire, text, validate, call_id, output_function=output_function)
+        call_id = call.tool_call_id if call else None
+        return await _recovered(run, wire, text, validate, call_id, output_function=output_context.has_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -291,7 +294,7 @@ class Aros(AbstractCapability[Any]):
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
-        return await self._recovered(run, wire, output, validate)
+        return await _recovered(run, wire, output, validate)
 
     # Engines store the name in their workflows, so it can never change.
     @durable_operation(name="ask")
@@ -344,25 +347,6 @@ class Aros(AbstractCapability[Any]):
         named = agent_contract(ctx.agent.output_type) if ctx.agent else None
         return named or self.contract or run.contract
 
-    async def _recovered(
-        self,
-        run: Run,
-        wire: Wire,
-        text: str,
-        validate: Validate,
-        call_id: str | None = None,
-        *,
-        output_function: bool = False,
-    ) -> Any:
-        """The value of an output. Raises `OutputError` if there is none."""
-        ladder = run.ladder_of(wire.contract)
-        outcome, value = await recover(
-            run, ladder, wire, text, validate, call_id=call_id, output_function=output_function
-        )
-        if isinstance(outcome, Accepted):
-            return value
-        raise run.error(outcome)
-
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """The missing block of a reply that has already been shown, which can only be appended.
 
@@ -382,7 +366,7 @@ class Aros(AbstractCapability[Any]):
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        outcome = await Recovery(run, run.ladder_of(contract), Wire.of(contract, wanted=True)).outcome(text)
+        outcome = await Recovery(run, Wire.of(contract, wanted=True)).outcome(text)
         if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
             exchange.settled = (outcome.text, outcome)
             clean_history(run, outcome.text, None)
@@ -392,6 +376,22 @@ class Aros(AbstractCapability[Any]):
 
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is being prepared. The host does not name it when it asks for the wrapper of a model."""
+
+
+async def _recovered(
+    run: Run,
+    wire: Wire,
+    text: str,
+    validate: Validate,
+    call_id: str | None = None,
+    *,
+    output_function: bool = False,
+) -> Any:
+    """The value of an output. Raises `OutputError` if there is none."""
+    outcome, value = await recover(run, wire, text, validate, call_id=call_id, output_function=output_function)
+    if isinstance(outcome, Accepted):
+        return value
+    raise run.error(outcome)
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:

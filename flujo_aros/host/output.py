@@ -29,7 +29,7 @@ from pydantic_ai import (
     ToolOutput,
 )
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.output import OutputContext, OutputObjectDefinition
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
@@ -218,16 +218,6 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
     return of_plain
 
 
-def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
-    """The contract for the text of this host output. `wanted` is the user's contract, if any.
-
-    Otherwise it is the host's own type, so that its validators apply. It is only the JSON Schema if the type is not
-    known, or if only the host can validate it (`with_context`: its validators need the validation context of the run).
-    """
-    like = None if with_context else output.output_type
-    return wire_of(output.tool_def or output.object_def, wanted, like, has_function=output.has_function)
-
-
 def wire_of(
     asked: ToolDefinition | OutputObjectDefinition | None,
     wanted: Contract[Any] | None,
@@ -235,15 +225,16 @@ def wire_of(
     *,
     has_function: bool = False,
 ) -> Wire:
-    """The contract of an output, as far as its definition in a request determines it, and its type, if known.
+    """The wire for an output that the host asks for with this definition.
 
-    `wanted`: see `host_wire`. `has_function`: a function of the user turns the value into the output.
+    `wanted` is the user's contract, if any. Otherwise it is the host's own type (`like`), so that its validators apply,
+    and only its JSON Schema if the type is not known. `has_function`: a function of the user turns the value into the
+    output.
     """
     if isinstance(asked, ToolDefinition):
         schema = asked.parameters_json_schema
     else:
         schema = _ANY if asked is None else asked.json_schema
-
     return _wires.get(_asked, schema, like, wanted, has_function)
 
 

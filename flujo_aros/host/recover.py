@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
@@ -34,7 +34,6 @@ from flujo_aros.contract import (
     NOT_JSON,
     WELL_KNOWN,
     Block,
-    Check,
     Contract,
     Event,
     EventContract,
@@ -221,27 +220,31 @@ Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 """The host's result for an accepted value. Raises `ValidationError` if it rejects the value."""
 
 
-@dataclass(slots=True)
 class Recovery:
     """Reads replies in their wire format, and runs them through a ladder, within the limits of the run.
 
     `validate` returns the host's version of a value; without a host there is none. `checks` are the async checks of the
     contract and, unless those come later, the checks of the run: no plan can await them, so their issues go into its
-    next reply.
+    next reply. Without a `ladder` it is the run's for the contract on the wire.
     """
 
-    run: Run
-    ladder: Ladder
-    wire: Wire
-    validate: Validate | None = None
-    checked_later: bool = False
-    checks: tuple[Check, ...] = field(init=False)
-    _judgements: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
-
-    def __post_init__(self) -> None:
-        self.checks = self.wire.awaited
-        if self.run.checks and not self.checked_later:
-            self.checks += tuple(check for check in self.run.checks if check not in self.checks)
+    def __init__(
+        self,
+        run: Run,
+        wire: Wire,
+        validate: Validate | None = None,
+        *,
+        checked_later: bool = False,
+        ladder: Ladder | None = None,
+    ) -> None:
+        self.run = run
+        self.wire = wire
+        self.validate = validate
+        self.ladder = ladder or run.ladder_of(wire.contract)
+        self.checks = wire.awaited
+        if run.checks and not checked_later:
+            self.checks += tuple(check for check in run.checks if check not in wire.awaited)
+        self._judgements: dict[str, Judgement[Any]] = {}
 
     async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """The outcome of the run's own reply, through the ladder if needed."""
@@ -379,7 +382,6 @@ class Recovery:
 
 async def recover(
     run: Run,
-    ladder: Ladder,
     wire: Wire,
     text: str,
     validate: Validate | None = None,
@@ -393,7 +395,7 @@ async def recover(
     `output_function`: a user function turns the read value into the output, so the user's checks run after it.
     """
     exchange = run.exchange
-    recovery = Recovery(run, ladder, wire, validate, checked_later=output_function)
+    recovery = Recovery(run, wire, validate, checked_later=output_function)
     text = text if text.strip() else ""  # what pydantic-ai accepts as text if there is none
     run.texts.append(text)
     known = exchange.settled[1] if exchange.settled is not None and exchange.settled[0] == text else None
@@ -401,17 +403,15 @@ async def recover(
     settled, value, refusal = await recovery.validated(outcome)
     passed = (wire.wanted or wire.contract).checks if known is None else ()  # of a contract, only if all of it was read
     exchange.judged = () if output_function else (*passed, *recovery.checks)
-    as_written = isinstance(outcome, Accepted) and not is_repaired(outcome, text)
-    plain = as_written and wire.contract.mode == "json"
-    exchange.schema_ignored = not plain and _ignores_schema(run, text)
+    exchange.schema_ignored = _ignores_schema(run, text, outcome)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
         # The host knows more than the contract: what it rejects goes to the ladder like any rejection.
         outcome = await recovery.outcome(text, refusal)
         settled, value, refusal = await recovery.validated(outcome)
     if refusal and wire.contract.mode == "event":  # no further call is made: the verdict names no winner
         if all(issue.path in ("$", "$.winner") for issue in refusal):
-            silent = tuple(stage for stage in ladder.stages if not stage.asks)
-            recovery.ladder = ladder.model_copy(update={"stages": silent})
+            silent = tuple(stage for stage in recovery.ladder.stages if not stage.asks)
+            recovery.ladder = recovery.ladder.model_copy(update={"stages": silent})
             outcome = await recovery.outcome(outcome.text, refusal)
         settled, value, refusal = await recovery.validated(outcome, last=True)
     if refusal:
@@ -434,7 +434,8 @@ async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
     if not run.is_text_judged or not text.strip() or not (was_cut(run.finish) or ran_away(text)):
         return None
     run.texts.append(text)
-    outcome = await Recovery(run, run.ladder or _AS_WRITTEN, Wire(PLAIN_TEXT), checked_later=True).outcome(text)
+    recovery = Recovery(run, Wire(PLAIN_TEXT), checked_later=True, ladder=run.ladder or _AS_WRITTEN)
+    outcome = await recovery.outcome(text)
     if isinstance(outcome, Accepted):  # quoted text is not JSON here
         outcome = replace(outcome, value=outcome.text)
     run.exchange.outcome = outcome
@@ -479,11 +480,12 @@ def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
     return replace(rejected, issues=(*issues, Issue("$", "prompt_cut", cut)) if cut else issues)
 
 
-def _ignores_schema(run: Run, text: str) -> bool:
+def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
     """Whether a grammar would have prevented this reply: it is not JSON at all, although it was not cut."""
-    if run.exchange.parameters.output_mode != "native" or run.exchange.schema_refused:
+    if run.exchange.parameters.output_mode != "native" or run.exchange.schema_refused or not text.strip():
         return False
-    return was_cut(run.finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
+    written = isinstance(outcome, Accepted) and not is_repaired(outcome, text)
+    return not written and was_cut(run.finish) is not True and parse_json(text) is NOT_JSON
 
 
 def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:

@@ -361,28 +361,31 @@ class PartsWatched:
     doomed: bool
     wanted: Contract[Any] | None
     form: ModelRequestParameters
-    _parts: dict[int, tuple[Runaway, StreamReader[Any] | None]] = field(
-        default_factory=dict[int, "tuple[Runaway, StreamReader[Any] | None]"]
-    )
+    _parts: dict[int, Runaway | StreamReader[Any]] = field(default_factory=dict[int, "Runaway | StreamReader[Any]"])
+    """What reads each open part."""
 
     def worthless(self, event: ModelResponseStreamEvent) -> int | None:
         """The index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             contract = self._contract(event.part) if self.doomed else None
-            self._parts[event.index] = Runaway(), None if contract is None else StreamReader(contract)
+            self._parts[event.index] = Runaway() if contract is None else StreamReader(contract)
             words = words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
             words = words_of(event.delta)
         else:
+            if isinstance(event, PartEndEvent):
+                self._parts.pop(event.index, None)
             return None
-        if event.index not in self._parts or not words:
+        watched = self._parts.get(event.index)
+        if watched is None or not words:
             return None
-        part, answer = self._parts[event.index]
-        part.watch(words)
-        if answer is not None:
-            answer.feed(words)
-        is_worthless = (self.runaway and part.issue is not None) or (answer is not None and answer.doomed is not None)
-        return event.index if is_worthless else None
+        if isinstance(watched, Runaway):
+            watched.watch(words)
+            repeats, doomed = watched.issue, None
+        else:
+            watched.feed(words)
+            repeats, doomed = watched.runaway, watched.doomed
+        return event.index if (self.runaway and repeats) or doomed else None
 
     def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
         """The contract of the answer that a part holds, or None if it holds none or nothing is known of it."""

@@ -251,11 +251,12 @@ class Recovery:
         run, exchange, finish = self.run, self.run.exchange, self.run.finish
         if exchange.unknown_tool is not None and not objections:
             objections = (exchange.unknown_tool,)
+        known: dict[str, Any] = {"objections": objections, "model": run.model.model_name, "finish_reason": finish}
         if exchange.fault is None:
-            reply = Reply(text, was_cut(finish), refused=finish == "content_filter", thought=exchange.thought)
+            refused = finish == "content_filter"
+            reply = Reply(text, was_cut(finish), refused=refused, thought=exchange.thought, **known)
         else:
-            reply = reply_of(exchange.fault, text)
-        reply = replace(reply, objections=objections, model=run.model.model_name, finish_reason=finish)
+            reply = replace(reply_of(exchange.fault, text), **known)
         if self.checks:
             reply = await self._objected(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))

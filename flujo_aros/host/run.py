@@ -39,7 +39,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros.contract import Check, Contract, TaggedContract
 from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, Event, StageFinished, is_heard, span
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.models import is_form_sent, wants_output
+from flujo_aros.host.models import Once, is_form_sent, wants_output
 from flujo_aros.host.output import PartialOutput, allows_nothing
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
@@ -283,7 +283,7 @@ class Run:
 
     def ladder_of(self, contract: Contract[Any]) -> Ladder:
         """The ladder for a contract."""
-        return self.own_ladder or self.ladder or ladder_for(contract, current_settings())
+        return self.own_ladder or self.ladder or _ladders.get(ladder_for, contract, current_settings())
 
     def count_own(self, calls: int = 1) -> None:
         """Count a call that the agent is about to make; -1 takes back a call that was not allowed."""
@@ -434,6 +434,9 @@ class Run:
             self.raised.__cause__ = self.exchange.fault.error
         return self.raised
 
+
+_ladders: Final = Once(256)
+"""The default ladders: to make one, or to find it by its settings, takes as long as to read a reply."""
 
 awaited_run: Final[ContextVar[Run | None]] = ContextVar("flujo_aros_awaited_run", default=None)
 """The run that a caller waits for, whether or not an agent has claimed it."""

@@ -262,8 +262,9 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     names = shape.named
+    if "```" in behind or "~~~" in behind:
+        behind = _FENCE_END.sub("", behind)
     fenced = "```" in behind or "~~~" in behind
-    behind = _FENCE_END.sub("", behind) if fenced else behind
     behind = _QUOTED_LINE.sub("", behind) if ">" in behind else behind
     if (begun := phrases.LABEL_AT_END.search(_OPEN_FENCE.sub("", behind) if fenced else behind)) is not None:
         return f"the text after it announces an answer that never comes: {begun[0].strip()[:40]!r}"

@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, cast
 
@@ -57,6 +57,9 @@ ANNOTATING: Final = frozenset(
 )
 """Keywords of a JSON Schema that constrain nothing, with those of OpenAPI."""
 
+_LITERAL: Final = ("const", "default", "enum", "examples", "required", "x-aros")
+"""The keywords of JSON Schema whose value is data, not a schema."""
+
 _MAX_REFS: Final = 64
 """A chain of `$ref`s longer than this leads in a circle."""
 
@@ -103,6 +106,25 @@ def follow_refs(schema: object, root: object) -> dict[str, Any]:
             return schema
         schema = references.resolve(ref)
     return {}
+
+
+def with_schemas_changed(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """The schema after `change`, which is then applied to each schema in it.
+
+    >>> with_schemas_changed({"items": {"title": "A", "const": {"title": 1}}}, lambda node: node | {"title": "B"})
+    {'items': {'title': 'B', 'const': {'title': 1}}, 'title': 'B'}
+    """
+    if is_list(schema):
+        return [with_schemas_changed(each, change) for each in schema]
+    if not is_dict(schema):
+        return schema
+    found: dict[str, Any] = {}
+    for word, value in change(schema).items():
+        if word in SCHEMAS_BY_NAME and is_dict(value):
+            found[word] = {name: with_schemas_changed(each, change) for name, each in value.items()}
+        else:
+            found[word] = value if word in _LITERAL else with_schemas_changed(value, change)
+    return found
 
 
 def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -351,10 +351,7 @@ class Rejected:
 
         Known kinds of secrets are masked, and so are values that the reply itself calls a password, a key or a token.
         """
-        contested = any(issue.code == "contested" for issue in self.issues)
-        disagreement = "the readings do not agree, too few gave a value, or the input does not state it"
-        why = disagreement if contested else _REASON_WORDS[self.reason]
-        lines = [f"rejected, {self.reason.value}: {why}"]
+        lines = [f"rejected, {reason_words(self)}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
         repeated = len(self.seen) == 1 and self.issues and self.seen[0].endswith(self.issues[0].message)
         lines += [] if repeated else [f"  candidate {words}" for words in self.seen]
@@ -405,6 +402,20 @@ class Degraded:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: outcome, text and the rejection that caused it."""
         return {"outcome": self.kind, "text": self.text, "trust": self.trust.value, "because": self.because.to_dict()}
+
+
+def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
+    """The reason why a rejected or degraded outcome has no value; None for any other."""
+    if isinstance(outcome, Degraded):
+        return outcome.because
+    return outcome if isinstance(outcome, Rejected) else None
+
+
+def reason_words(rejected: Rejected) -> str:
+    """The reason of a rejection and what it means, in one line that quotes nothing from the reply."""
+    contested = any(issue.code == "contested" for issue in rejected.issues)
+    disagreement = "the readings do not agree, too few gave a value, or the input does not state it"
+    return f"{rejected.reason.value}: {disagreement if contested else _REASON_WORDS[rejected.reason]}"
 
 
 def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -48,6 +48,12 @@ class Usage:
         if not self.unmeasured_requests:
             del plain["unmeasured_requests"]
         return plain
+
+
+def usage_from(plain: Mapping[str, Any]) -> Usage:
+    """The usage that `to_dict` wrote, among anything else in the mapping."""
+    counts = {each.name: plain.get(each.name, 0) for each in fields(Usage)}
+    return Usage(**{**counts, "cost": None if plain["cost"] is None else Decimal(str(plain["cost"]))})
 
 
 class Allowance(Protocol):

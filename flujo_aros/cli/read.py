@@ -13,7 +13,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Read
 from flujo_aros.cli.render import reply_parts
 from flujo_aros.cli.screen import Text, complain, print_json, say, stdout_console, worded
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Risk, reason_words, rejection_of
 from flujo_aros.reading.read import read
 from flujo_aros.telemetry.formatting import NEXT, counted, next_words
 from flujo_aros.telemetry.reply import ShownReply
@@ -39,14 +39,13 @@ def read_command(options: Read) -> None:
 
 def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None) -> None:
     """Print the verdict, the marked reply, and the value or advice."""
-    reply = ShownReply.of_outcome(outcome)
+    reply, rejected = ShownReply.of_outcome(outcome), rejection_of(outcome)
     if isinstance(outcome, Accepted):
         worth = worded(outcome.trust.value), f", {counted(len(reply.edits), 'repair')}"
         console.print(Text.assemble(worded(outcome.kind), ", ", *worth))
-    else:
-        verdict, _, why = _rejection(outcome).explain().partition("\n")[0].partition(",")
-        console.print(Text.assemble(worded(verdict), f",{why}"), soft_wrap=True)
-    if reply.edits or not isinstance(outcome, Accepted):
+    if rejected is not None:
+        console.print(Text.assemble(worded(rejected.kind), f", {reason_words(rejected)}"), soft_wrap=True)
+    if reply.edits or rejected is not None:
         for part in reply_parts(reply, console.width):
             console.print()
             console.print(part)
@@ -54,8 +53,8 @@ def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None)
     if isinstance(outcome, Accepted):
         value = to_jsonable_python(outcome.value, by_alias=True)
         console.print(json.dumps(value, indent=2, ensure_ascii=not console.encoding.startswith("utf")), soft_wrap=True)
-    else:
-        console.print(_advice(_rejection(outcome), truncated=truncated), style="dim", soft_wrap=True)
+    if rejected is not None:
+        console.print(_advice(rejected, truncated=truncated), style="dim", soft_wrap=True)
 
 
 def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
@@ -64,14 +63,9 @@ def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
         if outcome.repairs:
             note = f"{outcome.trust.value}, {counted(len(outcome.repairs), 'repair')} (--explain shows them)"
             say(note, style="dim")
-        return
-    rejected = _rejection(outcome)
-    lines = [line.strip() for line in rejected.explain().splitlines()]
-    complain("\n".join([*lines, _advice(rejected, truncated=truncated)]))
-
-
-def _rejection(outcome: Degraded | Rejected) -> Rejected:
-    return outcome.because if isinstance(outcome, Degraded) else outcome
+    if (rejected := rejection_of(outcome)) is not None:
+        lines = [line.strip() for line in rejected.explain().splitlines()]
+        complain("\n".join([*lines, _advice(rejected, truncated=truncated)]))
 
 
 def _advice(rejected: Rejected, *, truncated: bool | None) -> str:

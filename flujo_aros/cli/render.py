@@ -23,7 +23,7 @@ from rich.table import Table
 from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.shown import place_of, without_secrets
 from flujo_aros.errors import ArosError
-from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
+from flujo_aros.outcome import Accepted, Repair, Trust, reason_words, rejection_of
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, next_words, time_words, token_words
 from flujo_aros.telemetry.reply import Edit, ShownReply, numbered, repair_words
@@ -359,9 +359,8 @@ def _excused_line(step: StepResult[object]) -> Text:
 
 def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
     """The reason why a step returned no value, and advice."""
-    if isinstance(step.outcome, (Rejected, Degraded)):
-        rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
-        yield Text(without_secrets(rejected.explain().partition("\n")[0]))
+    if (rejected := rejection_of(step.outcome)) is not None:
+        yield Text(f"{rejected.kind}, {reason_words(rejected)}")
         yield from reply_parts(ShownReply.of_outcome(rejected).masked(without_secrets), width, with_text=False)
         passing = may_pass(rejected) and step.attempts < 2
         yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")

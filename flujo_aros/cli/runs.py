@@ -26,7 +26,7 @@ from flujo_aros.cli.screen import STYLES, Text, print_json, say, stderr_console,
 from flujo_aros.configured import option_errors
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import place_of, value_at
-from flujo_aros.outcome import Degraded, Rejected, Trust
+from flujo_aros.outcome import Trust, reason_words, rejection_of
 from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.step import REFERENCE
@@ -549,10 +549,10 @@ def _print(found: list[Replayed]) -> None:
     ]
     console.print(fitted_table(rows, console.width, dropped_first=("replies",), folded={"step": 20, "now": 40}))
     for each in found:
-        if isinstance(each.outcome, (Rejected, Degraded)):
+        if (rejected := rejection_of(each.outcome)) is not None:
             console.print()
-            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}".partition("\n")[0]))
-            for part in reply_parts(ShownReply.of_outcome(each.outcome), console.width - 2):
+            console.print(Text(f"{each.step or '-'}: {rejected.kind}, {reason_words(rejected)}"))
+            for part in reply_parts(ShownReply.of_outcome(rejected), console.width - 2):
                 console.print(Padding(part, (0, 0, 0, 2), expand=False))
     notes = stderr_console()
     if any(each.masked for each in found):

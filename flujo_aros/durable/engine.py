@@ -630,20 +630,22 @@ class Durable:
             return None
         if local is not None:
             return local.runner
+        runner = self._suited(row)
+        if isinstance(runner, Runner):
+            return runner
+        self.store.mark(row, "parked", runner)
+        if self.on_parked is not None:
+            self.on_parked(row, runner)
+        return None
+
+    def _suited(self, row: RunRow) -> Runner | str:
+        """The runner that executes a run here, or the reason why this process cannot execute it."""
         runner = self.runners.get(row.version) or self._loaded(row)
         if isinstance(runner, str):
-            self._park(row, runner)
-            return None
+            return runner
         self.runners[row.version] = runner
-        without = self._step_without_deps(row.version)
-        if without is not None:
-            self._park(row, no_deps(without))
-        return runner if without is None else None
-
-    def _park(self, row: RunRow, why: str) -> None:
-        self.store.mark(row, "parked", why)
-        if self.on_parked is not None:
-            self.on_parked(row, why)
+        without = None if row.version in self._deps else step_with_deps(runner.pipeline)
+        return runner if without is None else no_deps(without)
 
     def _loaded(self, row: RunRow) -> Runner | str:
         """A runner from the blueprint of a run, or the reason why there is none."""
@@ -655,10 +657,6 @@ class Durable:
         except ArosError as error:
             return f"this worker cannot load its blueprint: {error}"
         return runner if version_of(runner.pipeline) == row.version else _other_version(row)
-
-    def _step_without_deps(self, version: str) -> str | None:
-        """The step of a registered pipeline whose agent needs `deps` that this process does not have."""
-        return None if version in self._deps else step_with_deps(self.runners[version].pipeline)
 
     async def _execute(self, runner: Runner, row: RunRow, local: _Local | None) -> RunResult:
         store = self.store
@@ -763,15 +761,8 @@ class Durable:
     def _unpark(self) -> None:
         """Continue parked runs of the versions that this process has."""
         for row in self.store.runs(statuses=["parked"], limit=1000):
-            runner = self.runners.get(row.version) or self._loaded(row)
-            if isinstance(runner, str):
-                continue
-            self.runners[row.version] = runner
-            if self._step_without_deps(row.version) is not None:
-                continue
-            if self._continue(
-                row, here=True, note=None
-            ):  # not by a queue, from which a worker without that version might take it
+            # not by a queue, from which a worker without that version might take it
+            if isinstance(self._suited(row), Runner) and self._continue(row, here=True, note=None):
                 with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
                     DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
 

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
@@ -52,7 +51,7 @@ from flujo_aros.pipeline.template import InputLike
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.spelling import nearest
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Usage, usage_from
 
 if TYPE_CHECKING:
     from flujo_aros.host import CallMade, CallRecorder, PendingCall, Record
@@ -399,12 +398,6 @@ class _PausedTurn(BaseModel):
     events: list[dict[str, Any]]
 
 
-def _usage_in(meta: Mapping[str, Any]) -> Usage:
-    cost = None if meta["cost"] is None else Decimal(str(meta["cost"]))
-    counts = {key: meta.get(key, 0) for key in ("requests", "input_tokens", "output_tokens", "unmeasured_requests")}
-    return Usage(cost=cost, **counts)
-
-
 class _Run:
     """One run over one log."""
 
@@ -486,7 +479,7 @@ class _Run:
         for event in self.log.events(after=before):
             if "requests" in event.meta:
                 self.calls += event.meta["reasks"] + 1
-                self.context.spend(_usage_in(event.meta))
+                self.context.spend(usage_from(event.meta))
 
     async def _next(self) -> None:
         """Play the next turn; if no agent is due, it passes."""
@@ -637,7 +630,7 @@ class _Run:
         calls = 0 if earlier is None else earlier.calls
         spent = [] if earlier is None else [earlier.usage]
         if paused is not None:
-            calls, spent = paused.calls, [_usage_in(paused.usage)]
+            calls, spent = paused.calls, [usage_from(paused.usage)]
 
         def spend(usage: Usage) -> None:
             spent.append(usage)

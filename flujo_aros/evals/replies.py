@@ -6,17 +6,15 @@ import json
 import sqlite3
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host import CallMade, CallsPerMinute, PendingCall, Record
 from flujo_aros.pipeline.execution import current_step
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Usage, usage_from
 
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS replies (
@@ -73,7 +71,10 @@ class ReplyCache:
         with closing(self._connection.cursor()) as cursor:
             query = "SELECT record, usage FROM replies WHERE question = ? AND number = ?"
             row = cursor.execute(query, (question, number)).fetchone()
-        return None if row is None else CallMade(json.loads(row[0]), _usage(json.loads(row[1])))
+        if row is None:
+            return None
+        record, usage = map(json.loads, row)
+        return CallMade(record, usage_from(usage) if usage else None)
 
     def put(self, question: str, number: int, model: str, made: CallMade) -> None:
         """Store a reply."""
@@ -81,14 +82,6 @@ class ReplyCache:
         row = (question, number, model, json.dumps(made.record), usage, time.time())
         with closing(self._connection.cursor()) as cursor:
             cursor.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
-
-
-def _usage(plain: Mapping[str, Any]) -> Usage | None:
-    if not plain:
-        return None
-    known: dict[str, Any] = dict(plain)
-    cost = known.pop("cost")
-    return Usage(**known, cost=None if cost is None else Decimal(str(cost)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.host import ENVELOPE, object_schema
-from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list, value_at
+from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list, value_at, with_schemas_changed
 
 if TYPE_CHECKING:  # pydantic-ai takes a second to import, and only the profiles of its providers need it
     from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
@@ -352,7 +352,7 @@ def _transformed_losses(
         yield from _hindrances(schema, compatible)
         return
     for path, word, node in _words(schema):
-        kept = value_at(sent, (*path, word)) == _bare(node[word])
+        kept = value_at(sent, (*path, word)) == _bare({word: node[word]})[word]
         if not kept and _walk(transformer, _without(schema, path, word), strict=strict)[0] == sent:
             yield Loss(path, word, "dropped")
 
@@ -405,25 +405,15 @@ def _schemas(node: object, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]
             yield from _schemas(inner, (*path, *place))
 
 
-def _skeleton(node: Any) -> Any:
+def _skeleton(schema: JsonSchema) -> JsonSchema:
     """The same structure with nothing optional and no constraint except types."""
-    if is_list(node):
-        return [_skeleton(each) for each in node]
-    if not is_dict(node):
-        return node
-    bare: JsonSchema = {}
-    for word, value in node.items():
-        if word in ("properties", "$defs", "definitions") and is_dict(value):
-            bare[word] = {name: _skeleton(each) for name, each in value.items()}
-        elif word in ("items", "anyOf", "allOf"):
-            bare[word] = _skeleton(value)
-        elif word == "oneOf":
-            bare["anyOf"] = _skeleton(value)
-        elif word in _STRUCTURAL and word != "required":
-            bare[word] = value
-    if "properties" in bare:
-        bare["required"] = list(bare["properties"])
-    return bare
+
+    def bare(node: JsonSchema) -> JsonSchema:
+        kept = {word: value for word, value in node.items() if word in _STRUCTURAL and word != "required"}
+        kept |= {"anyOf": node["oneOf"]} if "oneOf" in node else {}
+        return kept | ({"required": list(kept["properties"])} if "properties" in kept else {})
+
+    return with_schemas_changed(schema, bare)
 
 
 def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
@@ -443,16 +433,8 @@ def _without(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
     return changed
 
 
-def _bare(node: Any) -> Any:
+def _bare(schema: JsonSchema) -> JsonSchema:
     """A schema without annotation keywords; properties with these names are kept."""
-    if is_list(node):
-        return [_bare(each) for each in node]
-    if not is_dict(node):
-        return node
-    bare: JsonSchema = {}
-    for word, value in node.items():
-        if word in SCHEMAS_BY_NAME and is_dict(value):
-            bare[word] = {name: _bare(each) for name, each in value.items()}
-        elif word not in ANNOTATIONS:
-            bare[word] = _bare(value)
-    return bare
+    return with_schemas_changed(
+        schema, lambda node: {word: value for word, value in node.items() if word not in ANNOTATIONS}
+    )

@@ -20,7 +20,7 @@ from uuid import UUID, uuid5
 
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import LiveEvent, PartialValue, TextReplaced
-from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Trust, rejection_of
 from flujo_aros.pipeline.control import Cached
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, emit_step_finished, sentence_of, step_span
@@ -34,7 +34,6 @@ from flujo_aros.pipeline.results import (
     StepResult,
     StepStatus,
     may_pass,
-    rejection_of,
 )
 from flujo_aros.pipeline.step import Step, handed_on
 from flujo_aros.pipeline.values import SharedContext, Write, kind_of, members_of, path_of

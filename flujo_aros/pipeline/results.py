@@ -17,7 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Trust
+from flujo_aros.outcome import (
+    Accepted,
+    Degraded,
+    Issue,
+    Outcome,
+    OutputError,
+    Reason,
+    Rejected,
+    Repair,
+    Trust,
+    rejection_of,
+)
 from flujo_aros.pipeline.values import SharedContext, Write, as_plain
 from flujo_aros.redaction import Vault
 from flujo_aros.spelling import clip
@@ -620,13 +631,6 @@ def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
     """The status of a run, derived from its steps: completed only if every step that counts succeeded."""
     wrong = [step.status for step in steps if step.counts_against]
     return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
-
-
-def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
-    """The reason why a rejected or degraded outcome has no value; None for any other."""
-    if isinstance(outcome, Degraded):
-        return outcome.because
-    return outcome if isinstance(outcome, Rejected) else None
 
 
 def may_pass(rejected: Rejected) -> bool:

@@ -41,13 +41,13 @@ from flujo_aros.contract import (
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, unowned
-from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict
+from flujo_aros.json_data import is_dict, with_schemas_changed
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
-from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, refuse_wrong_options
 from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
@@ -84,7 +84,6 @@ STAGE_NAMES: Final[Mapping[str, str]] = {
 }
 """Other names for stages."""
 
-"""The maximum number of errors that are reported for one ladder."""
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
@@ -257,7 +256,7 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
             )
         if key == "enabled" and not isinstance(value, bool):
             raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")
-        if key != "enabled" and not _is_names(value):
+        if key != "enabled" and not list_of(str)(value):
             raise UsageError(f"reasoning_precheck.{key} must be a list of names, not {value!r}")
 
 
@@ -272,10 +271,6 @@ def _warnings(processing: Processing) -> list[tuple[str, str]]:
     if processing.enforcement == "validate" and processing.stages:
         found.append(("stages", "has no effect with `enforcement: validate`, which makes no further model calls"))
     return found
-
-
-def _is_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
 
 
 NO_PROCESSING: Final = Processing()
@@ -556,19 +551,6 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
     is allowed, the place itself allows it.
     """
 
-    def rewritten(node: Any) -> Any:
-        if isinstance(node, list):
-            return [rewritten(each) for each in cast("list[object]", node)]
-        if not isinstance(node, dict):
-            return node
-        members = cast("dict[str, Any]", node)
-        return {key: value if key in _LITERAL else inner(key, value) for key, value in typed(members).items()}
-
-    def inner(key: str, value: Any) -> Any:
-        if key in SCHEMAS_BY_NAME and isinstance(value, dict):
-            return {name: rewritten(each) for name, each in cast("dict[str, Any]", value).items()}
-        return rewritten(value)
-
     def typed(node: dict[str, Any]) -> dict[str, Any]:
         kinds = node.get("type")
         listed = cast("list[str]", kinds) if isinstance(kinds, list) else [kinds]
@@ -579,11 +561,7 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
             return {key: value for key, value in node.items() if key != "type"}
         return node
 
-    return cast("JsonSchema", rewritten(schema))
-
-
-# Keywords whose value is data, not a schema.
-_LITERAL = ("const", "default", "enum", "examples", "required", "x-aros")
+    return cast("JsonSchema", with_schemas_changed(schema, typed))
 
 
 def _needs_mapping(step: PipelineStep) -> bool:

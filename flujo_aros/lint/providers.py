@@ -405,7 +405,7 @@ def _schemas(node: object, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]
             yield from _schemas(inner, (*path, *place))
 
 
-def _skeleton(schema: JsonSchema) -> JsonSchema:
+def _skeleton(schema: Any) -> Any:
     """The same structure with nothing optional and no constraint except types."""
 
     def bare(node: JsonSchema) -> JsonSchema:
@@ -433,7 +433,7 @@ def _without(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
     return changed
 
 
-def _bare(schema: JsonSchema) -> JsonSchema:
+def _bare(schema: Any) -> Any:
     """A schema without annotation keywords; properties with these names are kept."""
     return with_schemas_changed(
         schema, lambda node: {word: value for word, value in node.items() if word not in ANNOTATIONS}

@@ -680,7 +680,7 @@ def test_a_closed_database_says_so_and_closing_it_again_closes_no_other(tmp_path
     closed = Durable(f"sqlite:///{tmp_path / 'first.sqlite'}")
     assert Runner(pipeline, engine=closed).run_sync("four").output == 4
     closed.close()
-    with pytest.raises(UsageError, match="was closed; make another"):
+    with pytest.raises(UsageError, match="was closed; create another"):
         Runner(pipeline, engine=closed).run_sync("four")
     with Durable(f"sqlite:///{tmp_path / 'second.sqlite'}") as durable:
         runner = Runner(pipeline, engine=durable)

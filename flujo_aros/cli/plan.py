@@ -313,14 +313,12 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path,
         console.print()
         _print_step(step, str(number), 0, console)
     if plan["modules"]:
-        console.print()
-        console.print("modules:")
-    width = max(map(len, plan["modules"]), default=0)
-    for module, file in plan["modules"].items():
-        where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
-        line = Text.assemble("   ", (module.ljust(width), "bold"), "  ", where)
-        console.print(line, soft_wrap=True)
-    if plan["modules"]:
+        console.print("\nmodules:")
+        width = max(map(len, plan["modules"]))
+        for module, file in plan["modules"].items():
+            where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
+            line = Text.assemble("   ", (module.ljust(width), "bold"), "  ", where)
+            console.print(line, soft_wrap=True)
         allowed = "".join(f" --allow {files.get(module, module)}" for module in plan["modules"])
         console.print(Text(f"   needs aros run{allowed}"), soft_wrap=True)
     if "deps" in plan:

@@ -495,8 +495,8 @@ def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTempl
         if given is None or located.step is None:
             continue
         compiled = {template.source: template for template in located.step.templates}
-        for node in _texts(given):
-            template = compiled.get(str(node.value))
+        for node in given.walk():
+            template = compiled.get(node.value) if isinstance(node.value, str) else None
             if template is not None:
                 yield located, node, template
 
@@ -594,13 +594,6 @@ def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: st
     if "allOf" in schema or "patternProperties" in schema or schema.get("additionalProperties") not in (None, False):
         return None
     return list(properties)
-
-
-def _texts(node: Node) -> Iterator[Node]:
-    if isinstance(node.value, str) and "{" in node.value:
-        yield node
-    for inner in (*node.members.values(), *node.elements):
-        yield from _texts(inner)
 
 
 _PREVIOUS: Final = ("previous_step", "output", "resume_input")

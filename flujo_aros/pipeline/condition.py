@@ -474,16 +474,12 @@ def _call_error(node: ast.Call) -> str | None:
     if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
         return "a call takes positional arguments only"
     if isinstance(node.func, ast.Name):
-        known = node.func.id in FUNCTIONS
-        return (
-            None if known else nearest(node.func.id, FUNCTIONS, closed=True).after(f"unknown function {node.func.id!r}")
-        )
-    if isinstance(node.func, ast.Attribute):
-        known = node.func.attr in METHODS
-        return (
-            None if known else nearest(node.func.attr, METHODS, closed=True).after(f"unknown method {node.func.attr!r}")
-        )
-    return "only built-in functions and methods can be called, by name"
+        kind, name, known = "function", node.func.id, tuple(FUNCTIONS)
+    elif isinstance(node.func, ast.Attribute):
+        kind, name, known = "method", node.func.attr, METHODS
+    else:
+        return "only built-in functions and methods can be called, by name"
+    return None if name in known else nearest(name, known, closed=True).after(f"unknown {kind} {name!r}")
 
 
 def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:

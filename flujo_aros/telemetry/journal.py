@@ -360,7 +360,7 @@ class Journal:
         self._engine: sa.Engine = open_database(url, create=create)
         self._engine_pid = os.getpid()
         self._mask = Mask.of_environment(secrets)
-        self._writer = Writer(self._engine_here, self._mask)
+        self._writer = Writer(lambda: self.engine, self._mask)
         self._ids = count(self._first_id() if create else time.time_ns())
         self._recorder = Recorder(partial(next, self._ids), content=content, max_text=max_text)
         if max_runs is not None and create:
@@ -496,23 +496,20 @@ class Journal:
     def _reading(self, *, change: bool = False) -> Generator[sa.Connection]:
         """A connection, after every event so far is written. Raises `UsageError` for errors of the database."""
         self.flush()
-        engine = self._engine_here()
+        engine = self.engine
         try:
             with engine.begin() if change else engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise UsageError(f"the journal {shown(engine.url)} cannot be read: {cause(error)}") from error
 
-    def _engine_here(self) -> sa.Engine:
+    @property
+    def engine(self) -> sa.Engine:
+        """The database, for queries of your own."""
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent
             self._engine.dispose(close=False)
             self._engine_pid = os.getpid()
         return self._engine
-
-    @property
-    def engine(self) -> sa.Engine:
-        """The database, for queries of your own."""
-        return self._engine_here()
 
     def _resume(self, event: RunStarted) -> None:
         """Close the rows that a run left open when it paused or its process ended.

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list, parts
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder
@@ -120,7 +120,7 @@ def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
 
 def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
     plain = to_jsonable_python(value, by_alias=True, fallback=str)
-    known = set(_places(plain, ()))
+    known = {path_of(place) for place, _ in parts(plain)}
     repairs: defaultdict[str, list[JournalRepair]] = defaultdict(list)
     for repair in final.repairs:
         path = repair.path
@@ -131,12 +131,6 @@ def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
     yield from _of_member(plain, (), repairs, whole)
 
 
-def _places(value: Any, place: tuple[str | int, ...]) -> Iterator[str]:
-    yield path_of(place)
-    for name, member in _members(value):
-        yield from _places(member, (*place, name))
-
-
 def _of_member(
     value: Any, place: tuple[str | int, ...], repairs: Mapping[str, list[JournalRepair]], whole: str | None
 ) -> Iterator[Field]:
@@ -144,8 +138,8 @@ def _of_member(
     key = place[-1] if place and isinstance(place[-1], str) else ""
     own = repairs.get(path, [])
     codes = tuple(dict.fromkeys(repair.code for repair in own))
-    members = list(_members(value))
-    if not members:
+    members = value.items() if is_dict(value) else enumerate(value) if is_list(value) else ()
+    if not value or not members:
         yield Field(depth, key, json.dumps(value, ensure_ascii=False), whole or _worst(own) or "clean", codes)
         return
     opens, closes = ("{", "}") if is_dict(value) else ("[", "]")
@@ -158,13 +152,6 @@ def _of_member(
 def _worst(repairs: list[JournalRepair]) -> str | None:
     risks = (Risk[repair.risk.upper()] for repair in repairs)
     return max(risks).name.lower() if repairs else None
-
-
-def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
-    if is_dict(value):
-        yield from value.items()
-    elif is_list(value):
-        yield from enumerate(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -496,7 +496,8 @@ def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTempl
             continue
         compiled = {template.source: template for template in located.step.templates}
         for node in given.walk():
-            template = compiled.get(node.value) if isinstance(node.value, str) else None
+            is_template = isinstance(node.value, str) and "{" in node.value
+            template = compiled.get(str(node.value)) if is_template else None
             if template is not None:
                 yield located, node, template
 

@@ -52,8 +52,8 @@ def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
 
 
 def violates(rejected: Rejected, schema: JsonSchema) -> bool:
-    """Whether a reply is complete and yet no instance of the schema, so nothing has enforced the schema on it."""
-    return rejected.reason in (Reason.INVALID, Reason.NO_JSON) and plain_value(rejected.text, schema) is None
+    """Whether a reply is a complete answer and yet no instance of the schema, which was therefore not enforced."""
+    return rejected.reason is Reason.INVALID and plain_value(rejected.text, schema) is None
 
 
 def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema, *, cut: bool) -> Iterator[Issue]:

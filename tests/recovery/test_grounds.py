@@ -232,8 +232,8 @@ class TestWhatPays:
         assert outcome.origin == "retry"
 
     def test_what_an_ignored_schema_did_not_shape_may_be_extracted_from(self):
-        prose = Reply("The Alma, for 7 days.")
-        asks, outcome = climbed((Retry(), Extract()), Reply("No idea."), prose, prose, MADE_UP, task=self.CAN)
+        other = Reply('{"boat": "Alma", "trip": "7 days"}')
+        asks, outcome = climbed((Retry(), Extract()), Reply("No idea."), other, other, MADE_UP, task=self.CAN)
         assert [ask.stage for ask in asks] == ["retry", "retry", "extract"]
         assert outcome.origin == "extract"
 

@@ -60,6 +60,8 @@ def written_options(step: PipelineStep) -> Plain:
         found |= {"profiles": {name: _spec(spec) for name, spec in writing.agents.items()}} if writing.agents else {}
     elif isinstance(step, Loop):
         found = _loop(writing, step)["loop"]
+    elif isinstance(step, Call):
+        found = _if_agent(writing, step)
     elif isinstance(step, Import) and step.outputs is not None:
         found = _import(writing, step)["config"]
     for each in (kind, COMMON) if kind is not None else ():
@@ -174,7 +176,12 @@ class _Writing:
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
-    plain: Plain = {"uses": f"agents.{writing.agent(step)}"}
+    return {"uses": f"agents.{writing.agent(step)}", **_asked(step)}
+
+
+def _asked(step: Step) -> Plain:
+    """How an agent is asked, and how its reply is read."""
+    plain = Plain()
     if step.model_settings:
         plain["model_settings"] = dict(step.model_settings)
     if isinstance(step.contract, WrittenContract):
@@ -193,9 +200,17 @@ def _extraction(step: Extraction) -> Plain:
     return {"uses": f"flujo.builtins.{EXTRACT}", **_shape(step), **given, "params": params}
 
 
-def _call(_writing: _Writing, step: Call) -> Plain:
-    plain: Plain = {"uses": _function(step, step.function), **_shape(step)}
+def _call(writing: _Writing, step: Call) -> Plain:
+    plain: Plain = {"uses": _function(step, step.function), **_if_agent(writing, step), **_shape(step)}
     return {**plain, "params": dict(step.params)} if step.params else plain
+
+
+def _if_agent(writing: _Writing, step: Call) -> Plain:
+    """The options of a step that apply if its function is the name of an agent."""
+    if not step.agent_options:
+        return {}
+    agent = Step(step.name, AgentSpec(model="local:any"), **step.agent_options)
+    return writing.options(KINDS["step"], agent, _asked(agent))
 
 
 def _shape(step: PipelineStep) -> Plain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -452,6 +452,15 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
     if block.params is not None:
         why = "`params` are for callable steps; an agent has `model_settings`"
         making.loading.note(making.node.keys["params"], why)
+    step = cast("Step", _made(making, "step", block, {"agent": agent, **_asked(making, block)}))
+    for key, message in warnings_of(step) if block.processing is not None else ():
+        place = (making.member("processing", *key.split(".")) or making.node).place
+        making.loading.warn(place, f"processing.{key} {message}")
+    return step
+
+
+def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
+    """How an agent is asked, and how its reply is read: the options of `Step` with a special form."""
     sound = making.loading.settings(making.member("model_settings"))
     stages = None if block.processing is None else making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else ())):
@@ -465,18 +474,12 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
     elif block.output_schema is not None:
         place = making.node.keys["output_schema"]
         making.loading.warn(place, "'output_schema' is ignored: `processing.schema` defines the value")
-    special = {
-        "agent": agent,
+    return {
         "contract": contract,
         "processing": processing,
         "model_settings": sound if block.config is None else {**said(block.config, *_SETTINGS), **sound},
         "use_history": making.where.conversation,
     }
-    step = cast("Step", _made(making, "step", block, special))
-    for key, message in warnings_of(step) if block.processing is not None else ():
-        place = (making.member("processing", *key.split(".")) or making.node).place
-        making.loading.warn(place, f"processing.{key} {message}")
-    return step
 
 
 def _contract(making: Making) -> WrittenContract | None:
@@ -507,7 +510,20 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if target.builtin is not None:
         return built_in_step(block.name, target.builtin, params, **said(block, "input"), **common)
     making = replace(making, common=common)
-    return _made(making, "call", block, {"function": target.function, "params": params})
+    special = {"function": target.function, "params": params, "agent_options": _if_agent(making, block)}
+    return _made(making, "call", block, special)
+
+
+def _if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
+    """The options of `Step` that a step with `uses: package.module:name` sets, in case the name is that of an agent."""
+    if making.loading.lenient:
+        return {}
+    given = {**_asked(making, block), **(options_of(making, blocks.KINDS["step"], block) or {})}
+    if given["contract"] is None:  # an agent with an output type of its own ignores it
+        given["contract"] = given["processing"].schema
+        given["processing"] = replace(given["processing"], schema=None)
+    defaults = {each.name: each.default for each in fields(Step)}
+    return {key: value for key, value in given.items() if key != "input" and value and value != defaults[key]}
 
 
 def _context_step(
@@ -560,6 +576,9 @@ def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
 
 def _check_keys(making: Making, target: Target) -> None:
     """Warn about keys that this kind of target does not use."""
+    if target.function is not None and not making.loading.lenient:  # it may be an agent
+        _check_config(making, "step")
+        return
     word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"
     used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS.get(word, ())}
     for other in ("step", "call"):

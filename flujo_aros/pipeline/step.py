@@ -851,10 +851,10 @@ class Call(TakesInput[T_co]):
     """A step that calls `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also refer
-    to a pydantic-ai `Agent`, which then runs as it would in a `Step`. The input is the value of a single `{{ expression
-    }}`, else the rendered text; an object or list of templates becomes an object or list of their values. A sync
-    function runs in its own thread. It may return an `Outcome` (as `read` does): a rejection then fails the step. An
-    exception fails the step and is stored on the result.
+    to a pydantic-ai `Agent`, which then runs as it would in a `Step` with `agent_options`. The input is the value of a
+    single `{{ expression }}`, else the rendered text; an object or list of templates becomes an object or list of their
+    values. A sync function runs in its own thread. It may return an `Outcome` (as `read` does): a rejection then fails
+    the step. An exception fails the step and is stored on the result.
 
     >>> Call("count", function=len).name
     'count'
@@ -865,6 +865,11 @@ class Call(TakesInput[T_co]):
     ]
     params: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
+    agent_options: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(
+        default_factory=dict[str, Any], kw_only=True
+    )
+    """Options of `Step`, such as `processing`, for an agent that `function` names. A schema as `contract` is that of an
+    agent without an output type of its own."""
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -904,10 +909,15 @@ class Call(TakesInput[T_co]):
             return None
         found = cast("Any", imported(self.function, step=self.name))
         if not isinstance(found, AgentSpec) and not _IS_AGENT[1](found):
+            for key in sorted(self.agent_options.keys() - _HARMLESS, reverse=True):
+                self.refuse(f"{self.function} is a function; `{key}` is for agents", key)
             return None
         if self.params:
             self.refuse(f"{self.function} is an agent, which takes no `params`", "params")
-        return Step(self.name, found, input=self.input, checks=self.checks, on_degraded=self.on_degraded)
+        options: dict[str, Any] = {**self.agent_options}
+        if getattr(found, "output_type", str) is not str and not isinstance(options.get("contract"), WrittenContract):
+            options.pop("contract", None)
+        return Step(self.name, found, input=self.input, checks=self.checks, on_degraded=self.on_degraded, **options)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the function and use its result as the value."""
@@ -928,6 +938,10 @@ class Call(TakesInput[T_co]):
 
     def _resolved(self) -> Callable[..., Any]:
         return resolved(self.function, step=self.name)
+
+
+_HARMLESS: Final = frozenset({"contract", "processing", "use_history"})
+"""Options of agents that a function may have: a schema is also checked on its value, and a conversation is not its."""
 
 
 def _shielded(call: Callable[[], Any]) -> Any:

@@ -40,6 +40,13 @@ def answer(messages, info):
     return ModelResponse(parts=[TextPart("Sure: {'said': 'there are %s',}" % messages[-1].parts[0].content)])
 
 clerk = Agent(FunctionModel(answer), output_type=PromptedOutput(Found), deps_type=dict, name="clerk", tools=[stock])
+seen = []
+
+def write(messages, info):
+    seen.append(info.model_settings)
+    return ModelResponse(parts=[TextPart("Sure: {'said': 'hello',}")])
+
+writer = Agent(FunctionModel(write))
 not_an_agent = 3
 """
 AGENT = """
@@ -134,6 +141,71 @@ def test_the_parameters_of_a_function_are_refused_for_an_agent() -> None:
     text = 'steps:\n  - {name: ask, agent: {id: "shop_of_tools:clerk", params: {n: 1}}}\n'
     with pytest.raises(UsageError, match="shop_of_tools:clerk is an agent, which takes no `params`"):
         Runner(load(text, "shop_of_tools")).run_sync("pens")
+
+
+def used(name: str, options: str) -> Pipeline:
+    return load(f'steps:\n  - {{name: ask, uses: "shop_of_tools:{name}", {options}}}\n', "shop_of_tools")
+
+
+def test_the_processing_of_a_step_applies_to_a_pydantic_ai_agent_of_its_own() -> None:
+    run = Runner(used("clerk", "processing: {risk: lossless}")).run_sync("pens", deps={"pen": 4})
+    assert run.trust is not None
+    assert run.trust.name == "LOSSLESS"
+    run = Runner(used("clerk", "processing: {enforcement: validate, max_calls: 1}, checks: ['false']")).run_sync(
+        "pens", deps={"pen": 4}
+    )
+    assert (run.status.value, run.usage.requests) == ("failed", 2)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "output_schema: {type: object, required: [said], properties: {said: {type: string}}}",
+        "processing: {schema: {type: object, required: [said], properties: {said: {type: string}}}}",
+    ],
+)
+def test_the_schema_of_a_step_is_the_contract_of_an_agent_that_writes_text(schema: str) -> None:
+    assert Runner(used("writer", schema)).run_sync("?").output == {"said": "hello"}
+    assert Runner(used("clerk", schema)).run_sync("?", deps={"pen": 4}).output.said == "there are 4"
+
+
+def test_the_settings_of_a_step_reach_a_pydantic_ai_agent() -> None:
+    Runner(used("writer", "config: {temperature: 0.5}, model_settings: {max_tokens: 9}")).run_sync("?")
+    assert sys.modules["shop_of_tools"].seen == [{"temperature": 0.5, "max_tokens": 9}]
+
+
+def test_a_conversation_includes_a_pydantic_ai_agent() -> None:
+    text = """
+steps:
+  - kind: loop
+    name: talk
+    loop:
+      max_loops: 1
+      exit_expression: "true"
+      conversation: true
+      body: [{name: ask, uses: "shop_of_tools:writer"}, {name: count, uses: "builtins:len"}]
+"""
+    pipeline = load(text, "shop_of_tools", "builtins")
+    assert pipeline.warnings == ()
+    assert Runner(pipeline).run_sync("?").status.value == "completed"
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ("model: 'local:any'", "model"),
+        ("config: {temperature: 0.5}", "model_settings"),
+        ("max_iterations: 2, completion_signal: DONE", "max_iterations"),
+    ],
+)
+def test_an_option_for_agents_is_refused_for_a_function_before_the_run(options: str, key: str) -> None:
+    with pytest.raises(UsageError, match=f"shop_of_tools:write is a function; `{key}` is for agents"):
+        Runner(used("write", options)).run_sync("?")
+
+
+def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
+    with pytest.raises(UsageError, match="`model` is for an AgentSpec; give the Agent its model instead"):
+        Runner(used("writer", "model: 'local:any'")).run_sync("?")
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,9 @@ def test_a_conversation_of_a_loop_is_the_history_of_its_agents() -> None:
 
 
 def test_history_is_for_agents() -> None:
-    steps = (
-        '{ name: n, uses: "builtins:len", use_history: true }, { kind: hitl, name: h, message: m, use_history: true }'
-    )
-    text = f"steps: [{steps}]"
-    warnings = parse_blueprint(text, allow=["builtins"]).warnings
+    echo = "{ name: n, uses: flujo.builtins.echo, use_history: true }"
+    text = f"steps: [{echo}, {{ kind: hitl, name: h, message: m, use_history: true }}]"
+    warnings = parse_blueprint(text).warnings
     assert [warning.partition(": ")[2] for warning in warnings] == [
         "'use_history' is ignored: it is for steps with an agent",
         "'use_history' is ignored: it is for steps with an agent",

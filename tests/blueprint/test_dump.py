@@ -129,7 +129,11 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
     branches = st.dictionaries(st.sampled_from(["a", "true", "no"]), part, min_size=1, max_size=2)
     outputs = st.sampled_from([None, (), (OutputMapping("a", "b.c"),)])
     return {
-        Call: {"params": st.dictionaries(PLAIN_WORDS, JSON, max_size=2), "input": INPUT},
+        Call: {
+            "params": st.dictionaries(PLAIN_WORDS, JSON, max_size=2),
+            "input": INPUT,
+            "agent_options": st.sampled_from([{}, {"processing": Processing(max_calls=1), "use_history": True}]),
+        },
         Step: {
             "input": INPUT,
             "contract": st.none() | SCHEMA | st.sampled_from(CONTRACTS),
@@ -275,6 +279,7 @@ def _made(kind: type[Any], given: dict[str, Any]) -> Any:
     """The step; None for options that exclude each other, which the step itself refuses."""
     if given.get("function") is stringify:  # which takes none
         given.pop("params", None)
+        given.pop("agent_options", None)
     try:
         return kind(**given)
     except (UsageError, ContractError):

@@ -233,7 +233,7 @@ def test_keys_of_flujo_without_effect_are_warnings_and_unknown_ones_errors():
     [
         "kind: parallel, branches: {a: [{name: t, uses: 'shop:make'}]}",
         "kind: hitl, message: Well?",
-        "uses: 'shop:make'",
+        "uses: flujo.builtins.echo",
     ],
 )
 def test_a_member_of_config_that_a_kind_does_not_use_is_a_warning(body: str):

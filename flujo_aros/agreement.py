@@ -238,7 +238,7 @@ def agree(
 
 
 def _enough(need: object, total: int) -> Callable[[int], int]:
-    """How many votes are needed, by how many readings vote. Raises `UsageError` for an invalid `need`."""
+    """The required number of votes for each number of voting readings. Raises `UsageError` for an invalid `need`."""
     if isinstance(need, bool) or not isinstance(need, (int, float)):
         raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
     if isinstance(need, int):
@@ -510,7 +510,7 @@ def text_key(text: str) -> str:
 # The alignment of lists
 
 _ALIKE: Final = 0.5
-"""How similar two items must be, from 0 to 1, to count as the same one."""
+"""The minimum similarity, from 0 to 1, of two items that count as the same one."""
 _MOST_PAIRS: Final = 40_000
 """The maximum number of pairs to compare; longer lists are aligned by equal items, and by position."""
 

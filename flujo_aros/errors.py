@@ -158,7 +158,7 @@ class BlueprintError(UsageError):
     """A blueprint that cannot be loaded. `findings` has one `Problem` per error; `text` is the text of the file."""
 
     MOST_SHOWN = 50
-    """How many problems of a blueprint are shown at once."""
+    """The maximum number of problems of a blueprint shown at once."""
 
     def __init__(self, source: str, findings: Sequence[Problem], text: str = "") -> None:
         self.source = source

@@ -26,7 +26,7 @@ from flujo_aros.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where an event was emitted: the enclosing operations, by ids that are unique in this process; 0 means none.
+    """The origin of an event: the enclosing operations, by ids that are unique in this process; 0 means none.
 
     The two events of a pair have the same scope: the scope of the run, step, stage, agent run or model call itself.
     """
@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def seconds(self) -> float:
-        """How long the innermost operation has been running."""
+        """The time for which the innermost operation has been running."""
         return time.perf_counter() - self.began
 
 
@@ -205,7 +205,7 @@ class ReadFinished(_Emitted):
     model: str = ""
     """The model that wrote the reply."""
     finish_reason: str | None = None
-    """Why the reply ended, as the provider reports it."""
+    """The finish reason reported by the provider."""
     text: str = field(default="", repr=False)
     capture: bool = False
 

@@ -175,7 +175,7 @@ SUSPECT_ESCAPE: Final = re.compile(
 
 
 def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
-    """Where the backslashes of a string are meant literally although they form a JSON escape; None: everywhere.
+    """The positions of literal backslashes in a string although they form a JSON escape; None: everywhere.
 
     `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
     backspace, and also either an escape that JSON does not define, or a schema that expects a string.

@@ -16,7 +16,7 @@ _EXTRAS: Final = (
 
 
 LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
-"""What the `__init__.py` of such a package defines: `__getattr__` and `__dir__`."""
+"""The functions that the `__init__.py` of such a package defines: `__getattr__` and `__dir__`."""
 
 
 def lazy_names(package: str, init: str) -> LazyNames:

@@ -57,7 +57,7 @@ _TRUST_OF_RISK = (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)
 
 
 class Reason(StrEnum):
-    """Why there is no value."""
+    """The reason why there is no value."""
 
     NO_JSON = "no_json"
     MALFORMED = "malformed"

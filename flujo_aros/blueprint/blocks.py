@@ -130,7 +130,7 @@ class Agent(Block):
     timeout: float | None = Field(default=None, gt=0)
     """The timeout for one run of the agent, in seconds, including repairs."""
     max_retries: int = Field(default=0, ge=0, le=100)
-    """How many times the stage `retry` asks again after a rejected reply."""
+    """The number of times that the stage `retry` asks again after a rejected reply."""
     ignored: ClassVar[Mapping[str, str]] = {
         "id": "an agent is identified by its key",
         "description": "it has no effect",

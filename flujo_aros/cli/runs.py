@@ -124,7 +124,7 @@ def run_row(run: JournalRun, size: int) -> dict[str, Text]:
 
 
 def distinct_length(ids: list[str]) -> int:
-    """How many characters of each id distinguish it from the others: eight or more, and the whole id of a row."""
+    """The number of characters that distinguish each id from the others: at least eight, and the full id of a row."""
     size = max([8, *(len(each) - 28 for each in ids if _OF_A_ROW.search(each))])
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):
         size += 2

@@ -1,4 +1,4 @@
-"""What may be shown: text without secrets, without commands to a terminal or a build log, and tracebacks if wanted."""
+"""Makes text safe to show: without secrets and without commands to a terminal or a build log. Prints tracebacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def forget_secrets() -> None:
 
 def new_mask() -> Mask:
     """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
-    from flujo_aros.telemetry.masking import Mask  # here: a command that prints only its help needs none
+    from flujo_aros.telemetry.masking import Mask  # imported here: help needs no mask
 
     mask = Mask.of_environment()
     _mask.set(mask)
@@ -88,6 +88,6 @@ def place_of(trace: TracebackType | None) -> str:
 
 
 def show_traceback(error: BaseException) -> None:
-    """The traceback of an error on stderr, if tracebacks are wanted."""
+    """Print the traceback of an error on stderr, if tracebacks are on."""
     if tracebacks_wanted():
         sys.stderr.write(for_people(without_secrets("".join(traceback.format_exception(error)))))

@@ -181,7 +181,7 @@ Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 
 OF_CONTRACT: Final = "__aros_contract__"
-"""Where the strict model of an event contract refers to its contract."""
+"""The attribute of an event contract's strict model that refers to the contract."""
 
 
 class Counts(NamedTuple):

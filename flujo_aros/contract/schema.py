@@ -532,7 +532,7 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
 
 
 def spellings(choice: object) -> tuple[str, str]:
-    """How a hint names a choice, as keys of JSON are strings: the choice as a string, and as JSON.
+    """The names of a choice in a hint, since keys of JSON are strings: the choice as a string, and as JSON.
 
     >>> spellings("HIGH"), spellings(True)
     (('HIGH', '"HIGH"'), ('True', 'true'))

@@ -34,7 +34,7 @@ class Keeper(Protocol):
 
     @property
     def store(self) -> Store:
-        """Where runs are stored."""
+        """The store of the runs."""
         ...
 
     @property

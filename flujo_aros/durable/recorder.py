@@ -49,7 +49,7 @@ another worker has the run."""
 
 
 class Rows(Protocol):
-    """Where the rows of a run are stored: a `Store`, or an engine's substitute."""
+    """The storage for the rows of a run: a `Store`, or an engine's substitute."""
 
     def write(self, run_id: str, epoch: int, starts: Table, settled: Table = (), texts: Table = ()) -> None:
         """Record that steps start, again for steps that had not settled, how steps have settled, and chunks of replies:

@@ -383,7 +383,7 @@ class _Turn:
 
 
 class _PausedTurn(BaseModel):
-    """What a turn needs to continue after a decision on its tool calls, besides the conversation of its agent.
+    """The state that a turn needs to continue after a decision on its tool calls, besides its agent's conversation.
 
     `calls` and `usage` are those of the turn so far. `events` is the log if it is only in memory.
     """

@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"
     """The run ended without a value: it failed, degraded, or is waiting for a person."""
     UNJUDGED = "unjudged"
-    """The case does not say what is expected, its check cannot be evaluated, or the judge gave no verdict."""
+    """The case has no expected output, its check cannot be evaluated, or the judge returned no verdict."""
     UNRECORDED = "unrecorded"
     """The run would need a reply that was not recorded."""
 
@@ -455,7 +455,7 @@ class _Evaluating:
         trusted = result.trust not in (Trust.SYNTHESIZED, Trust.DEGRADED)
         if not is_dict(said) or not isinstance(said.get("right"), bool) or not trusted:
             error = result.error or {}
-            return Verdict.UNJUDGED, f"the judge gave no verdict: {error.get('message') or said}", (), spent
+            return Verdict.UNJUDGED, f"the judge returned no verdict: {error.get('message') or said}", (), spent
         verdict = Verdict.RIGHT if said["right"] else Verdict.WRONG
         return verdict, str(said.get("why") or "the judge says so"), scored, spent
 

@@ -508,7 +508,7 @@ class DirectRun(Generic[T]):
         self.run.messages.append(message)
 
     def _wire(self, contract: Contract[Any], text: str) -> Wire:
-        """What the text contains: the contract, in the envelope around a non-object value if the reply has one."""
+        """The contract of the text, inside the envelope around a non-object value if the reply has one."""
         key = self.agent.key
         if key is not None and f'"{key}"' not in text and isinstance(read(text, contract.at_once), Accepted):
             key = None

@@ -206,7 +206,7 @@ class Run:
     evidence: Evidence | None = None
     """The history that an adaptive ladder uses."""
     refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """Which models rejected which schemas, and why: shared by the runs of a pipeline, and extended."""
+    """The schemas that models have rejected, with the reasons: shared by the runs of a pipeline, and extended."""
     is_text_judged: bool = False
     """Whether truncated plain text is rejected. It is for steps, which do not check how a reply ended."""
 
@@ -221,7 +221,7 @@ class Run:
 
     # Where it runs, set by the path that runs it: by `DirectRun` once, by `Aros` from the context of each hook.
     usage: RunUsage = field(default_factory=RunUsage)
-    """What pydantic-ai has counted."""
+    """The usage counted by pydantic-ai."""
     run_id: str = ""
     name: str = ""
     """The name of the agent."""
@@ -325,7 +325,7 @@ class Run:
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why that reply ended."""
+        """The finish reason of that reply."""
         reply = self.reply
         return None if reply is None else reply.finish_reason
 
@@ -340,7 +340,7 @@ class Run:
 
     @property
     def usage_so_far(self) -> RunUsage:
-        """What pydantic-ai has counted, with the reply whose stream is still open, which it counts at its end."""
+        """The usage counted by pydantic-ai, plus the reply whose stream is still open, which it counts later."""
         usage, stream = copy(self.usage), self.exchange.stream
         if stream is not None and not (self.messages and isinstance(self.messages[-1], ModelResponse)):
             usage.incr(stream.usage)

@@ -162,7 +162,7 @@ def key_of(path: str, finding: Finding) -> Key:
 
 
 def read_baseline(file: Path) -> Mapping[Key, int]:
-    """How often each finding of a baseline file may occur. Raises `UsageError` if it is not a baseline."""
+    """The number of times that each finding of a baseline file may occur. Raises `UsageError` for any other file."""
     try:
         data: Any = json.loads(file.read_text(encoding="utf-8"))
         entries = cast("list[dict[str, Any]]", data["findings"])

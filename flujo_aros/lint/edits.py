@@ -95,15 +95,15 @@ class Editor:
         return self.positions.text
 
     def start(self, node: Node) -> int:
-        """Where a value begins, its anchor and tag included."""
+        """The start of a value, including its anchor and tag."""
         return self.positions.offset(node.place)
 
     def end(self, node: Node) -> int:
-        """Where a value ends."""
+        """The end of a value."""
         return self.positions.offset(node.end)
 
     def key(self, mapping: Node, name: str) -> int:
-        """Where a key begins."""
+        """The start of a key."""
         return self.positions.offset(mapping.keys[name])
 
     def is_flow(self, node: Node) -> bool:
@@ -266,7 +266,7 @@ class Editor:
         return self.text[self._inside(node) : self._inside(node) + 1] not in ("|", ">")
 
     def _inside(self, node: Node) -> int:
-        """Where a value begins after its anchor and tag."""
+        """The start of a value after its anchor and tag."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found.end() if found else self.start(node)
 

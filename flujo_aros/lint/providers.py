@@ -1,5 +1,4 @@
-"""How providers change a JSON Schema before they enforce it: the keywords that they drop, and the limits beyond which
-they reject it.
+"""How providers treat a JSON Schema: the keywords that they drop, and the limits beyond which they reject it.
 
 Where possible this is computed instead of kept in a table: the transformer of the model's installed profile is run with
 and without a keyword, and the keyword is lost if that makes no difference. The grammar compiler of llama.cpp runs

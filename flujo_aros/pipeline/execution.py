@@ -311,7 +311,7 @@ class Execution:
     answer: Answer | None = None
     deferred: Mapping[str, DeferredWork] = field(default_factory=dict[str, DeferredWork])
     refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """The schemas that models refused in this run, and why, so that no step sends them again."""
+    """The schemas that models have rejected in this run, with the reasons, so that no step sends them again."""
     recording: Recording | None = None
     """Records the run, if it is durable."""
 

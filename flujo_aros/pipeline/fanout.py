@@ -168,7 +168,7 @@ def _union(values: Mapping[str, Any]) -> dict[str, Any]:
     by_branch: dict[str, list[Write]] = {}
     for name, value in values.items():
         if (members := members_of(value)) is None:
-            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave {kind_of(value)}")
+            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} returned {kind_of(value)}")
         by_branch[name] = members
     return {path[0]: member for path, member in merged_writes(by_branch, "error_on_conflict")}
 
@@ -330,7 +330,7 @@ class Parallel(TakesInput):
         by_branch: dict[str, list[Write]] = {}
         for name, value in values.items():
             if (members := members_of(value)) is None:
-                raise UsageError(f"branch {name!r} gave {kind_of(value)}, which cannot be merged into the context")
+                raise UsageError(f"branch {name!r} returned {kind_of(value)}, which cannot be merged into the context")
             by_branch[name] = members
         return merged_writes(by_branch, self.merge_strategy)
 

@@ -78,7 +78,7 @@ class PauseRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settlement(Generic[T]):
-    """What a step reports at its end: the outcome, the number of attempts, and the stages that ran.
+    """The report of a step at its end: the outcome, the number of attempts, and the stages that ran.
 
     For steps with steps inside: `cause` is the nested step responsible for how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is

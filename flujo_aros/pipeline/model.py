@@ -273,7 +273,7 @@ class PipelineStep(Generic[T_co]):
 
     @property
     def after_body(self) -> Mapping[str, tuple[Read, ...]]:
-        """What the step refers to after its bodies have run, by option."""
+        """The references of the step after its bodies have run, by option."""
         return {}
 
     @property

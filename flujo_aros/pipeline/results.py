@@ -261,7 +261,7 @@ class RecordedStage(RecordedUsage):
 
 
 class RecordedStep(RecordedUsage):
-    """How one step settled before the run paused, and its writes to the context."""
+    """The settlement of one step before the run paused, and its writes to the context."""
 
     name: str
     kind: str

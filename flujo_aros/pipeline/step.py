@@ -614,7 +614,7 @@ def _is_mapping(annotation: Any) -> bool | None:
 PREVIOUS: Final = "{{ previous_step }}"
 
 REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
-"""How a blueprint names a callable: a name in a module, without leading double underscores."""
+"""The name of a callable in a blueprint: a name in a module, without leading double underscores."""
 
 
 _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))

@@ -249,7 +249,7 @@ class Candidate(Generic[T]):
         )
 
     def words(self) -> str:
-        """Why it was rejected, in one line."""
+        """The reason for its rejection, in one line."""
         why = self.reason.value if self.reason else "fits"
         first = f", {self.issues[0].path}: {self.issues[0].message}" if self.issues else ""
         return f"at {self.start}-{self.end}: {why}{first}"
@@ -441,7 +441,7 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
 
 
 def _one_a_line(text: str, start: int, end: int) -> bool:
-    """Whether the items of the enclosing list are on lines of their own."""
+    """Whether each item of the enclosing list is on its own line."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 

@@ -180,7 +180,7 @@ class Parser:
         self.comma: int = 0
         """Position of the last comma between items."""
         self.looked = 0
-        """How many characters were scanned to count brackets."""
+        """The number of characters scanned to count brackets."""
         self.balanced = False
         """Whether as many closing brackets remain as containers are open, so that none is missing from here on."""
         self.around: list[Frame] = []

@@ -827,7 +827,7 @@ _PERHAPS: Final = re.compile(
 _WORDS_SAID: Final = 3
 """The minimum number of words of a quotation; shorter ones only mention a word."""
 _ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
-"""An object that was announced, or is on lines of its own, with nothing after it."""
+"""An object that was announced, or is on its own lines, with nothing after it."""
 _NULL: Final = expression(r"[\s\"'`]*null[\s\"'`.]*", re.I)
 """Complete replies that say nothing. `None` is not included, because people also say it."""
 _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
@@ -873,7 +873,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_alone(before: str, quoted: str) -> bool:
-    """Whether a quotation is on a line of its own and not inside a longer sentence."""
+    """Whether a quotation is on its own line and not inside a longer sentence."""
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
 
 

@@ -428,7 +428,7 @@ def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted:
 
 
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
-    """What a sentence says about the boolean whose name is at `at` (`is not vegan`), or None if it says nothing."""
+    """The value that a sentence gives to the boolean named at `at` (`is not vegan`), or None."""
     if not shape.allows("boolean") or shape.allows("string"):
         return None
     before = sentence[max(0, at - _NEAR_WORDS) : at]

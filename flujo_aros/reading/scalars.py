@@ -114,7 +114,7 @@ class Amount(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """What a contract says about the place of a scalar. A reply may repeat these words next to the value."""
+    """The facts from a contract about the place of a scalar. A reply may repeat its words next to the value."""
 
     names: tuple[str, ...] = ()
     """The words of the field's name, in order."""

@@ -145,7 +145,7 @@ class Search(Generic[T]):
     flooded = False
     """Whether there are more candidates than the limit allows, so that the last one is unknown."""
     in_rows = 0
-    """How many candidates directly follow another one, like rows of JSON Lines. They do not count towards the limit."""
+    """The number of candidates directly after another one, like JSON Lines. They do not count towards the limit."""
     at = 0
     """The position from which the next candidate may begin."""
     before = 0
@@ -554,7 +554,7 @@ class Search(Generic[T]):
 
     @property
     def waits_at(self) -> int:
-        """Where the part that may still change begins."""
+        """The start of the part that may still change."""
         following = self.current.following if self.current is not None else None
         return self.scanner.seen if following is None else following.waits_at()
 

@@ -1,4 +1,4 @@
-"""What to do when a reply cannot be read: the ladder, as plans that do no I/O.
+"""Recovery of replies that cannot be read: the ladder, as plans that do no I/O.
 
 The input is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`. The
 output is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for each try.
@@ -11,10 +11,10 @@ output is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for ea
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
 
-Laws, and where they hold:
+Invariants, and where each is kept:
 
 - a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
-- a repair neither changes a value that was right nor invents one that the output does not hold (`fidelity`);
+- a repair neither changes a correct value nor invents one that the output does not contain (`fidelity`);
 - a value that repeats the example of the prompt does not count as an answer (`fidelity`);
 - stages and calls stay within the limits, and usage of every call is counted (`ladder`);
 - no prompt contains a secret, and secrets are restored unchanged (`flujo_aros.redaction`).

@@ -108,7 +108,7 @@ _SHORT: Final = 4
 _MANY: Final = 4
 """A string with at least this many words may be paraphrased."""
 _LOOK_AHEAD: Final = 12
-"""How far after a number its unit begins."""
+"""The maximum distance from a number to its unit."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _COUNTS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -188,7 +188,7 @@ class Source:
     whole: bool = False
 
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
-        """How far a value at a place departs from the text, or None if the text states it."""
+        """The risk of a value at a place, compared with the text; None if the text states it."""
         here = schema_at(self.schema, place) or {}
         if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
             return None
@@ -239,7 +239,7 @@ class Source:
         return month is not None and any(word.startswith(month) for word in self._words)
 
     def _times(self, leaf: str) -> int:
-        """How often the text contains these words."""
+        """The number of times that the text contains these words."""
         words = folded(leaf.replace("\\", ""))
         if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
             return self._said.count(words)
@@ -247,7 +247,7 @@ class Source:
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
-        """How often it is the complete value of another known field, where it means something else."""
+        """The number of times it is the complete value of another known field, where it means something else."""
         return self._known[folded(leaf) if isinstance(leaf, str) else leaf]
 
     @cached_property
@@ -403,7 +403,7 @@ class Examples:
         return all(self._is_example(start) for start, _ in places)
 
     def show_dots(self, value: Any, dots: str) -> Literal["form", "data"] | None:
-        """How the prompt shows dots: in an example that equals this value, or as quoted text.
+        """The form in which the prompt shows dots: in an example that equals this value, or as quoted text.
 
         >>> asked = Examples(lambda: 'Which sign is used here: "a ... b"? Quote it, such as "---" or "...".')
         >>> asked.show_dots({"found": "..."}, "..."), asked.show_dots({"found": "___"}, "___")
@@ -441,7 +441,7 @@ def _plain(value: Any) -> Any:
 
 
 def _weight(leaf: Any) -> int:
-    """How distinctive a value is: two for a sentence or a blank to fill in, one for a name, a code or a number."""
+    """The distinctiveness of a value: 2 for a sentence or a blank to fill in, 1 for a name, a code or a number."""
     if isinstance(leaf, bool) or leaf is None:
         return 0
     if isinstance(leaf, (int, float)):

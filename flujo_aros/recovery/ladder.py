@@ -192,7 +192,7 @@ class Climb(Generic[T]):
         self._evidence = task.evidence if ladder.adaptive else None
         self._calls, self._cost, self._fallbacks = task.spent.requests, task.spent.cost or Decimal(0), 0
         self._refusal: str | None = None
-        """Why the caller allows no further call."""
+        """The reason why the caller allows no further call."""
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False
@@ -237,7 +237,7 @@ class Climb(Generic[T]):
         return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
     def _why_skipped(self, stage: AnyStage, past: Past) -> str | None:
-        """Why a stage is skipped: it could do nothing, the limits leave it no room, or it never produced a value."""
+        """The reason why a stage is skipped: nothing to do, no room in the limits, or never a value so far."""
         why = stage.passes(self._task, past)
         if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
             why = f"max_stages is {self._ladder.max_stages}, and that many fallback stages have run"
@@ -246,7 +246,7 @@ class Climb(Generic[T]):
         return why
 
     def _against_call(self) -> str | None:
-        """Why no further call may be made now, or None."""
+        """The reason why no further call may be made now, or None."""
         limits = self._ladder
         if self._refusal is not None:
             return self._refusal

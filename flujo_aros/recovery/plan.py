@@ -21,7 +21,7 @@ _ENOUGH: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """How often a stage was tried for a model and a schema, how often it produced a value, and at what cost."""
+    """The record of a stage for a model and a schema: its tries, its successes, and their cost."""
 
     tries: int
     successes: int
@@ -57,7 +57,7 @@ class Evidence:
         return cls(tuple(((model, schema, stage), achieved) for model, schema, stage, achieved in rows))
 
     def about(self, model: str, schema_hash: str, stage: str) -> Achieved:
-        """What is known of a stage. An unknown stage has no tries."""
+        """The record of a stage. An unknown stage has no tries."""
         return dict(self.table).get((model, schema_hash, stage), Achieved(0, 0))
 
 
@@ -129,11 +129,11 @@ class Reply:
     unmade: str | None = None
     used_up: bool = False
     seconds: float = field(default=0.0, compare=False)
-    """How long the call took."""
+    """The duration of the call."""
     model: str = field(default="", compare=False)
     """The model that wrote it."""
     finish_reason: str | None = field(default=None, compare=False)
-    """Why it ended, as reported by the provider."""
+    """The finish reason reported by the provider."""
 
 
 _FORMS: Final = frozenset({"enum", "const", "pattern", "format"})
@@ -187,7 +187,7 @@ class Task(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a stage knows of the recovery so far.
+    """A stage's view of the recovery so far.
 
     `first` is the rejection of the model's own reply, and `latest` the rejection of the latest reply to any stage.
     `current` is the rejection that the stages handle: the first one, or the rejection of the same reply after it was
@@ -234,7 +234,7 @@ _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
 Judge: TypeAlias = Callable[[Outcome[T]], Outcome[T]]
-"""A stage's judgement on an outcome, such as rejecting a value that changes what was right."""
+"""A stage's judgement on an outcome, such as rejecting a value that changes a correct part."""
 
 
 class ReadReply(Protocol[T]):
@@ -273,7 +273,8 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
             return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
-        outcome = replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+        # the missing part was never written, so there is nothing to repair
+        outcome = replace(outcome, reason=Reason.TRUNCATED)
     if not isinstance(outcome, Rejected) or outcome.reason is not Reason.TRUNCATED:
         return outcome
     if reply.truncated and reply.fault is not None:  # then the text itself is not at fault
@@ -343,7 +344,7 @@ class Rung(Configured):
     """Whether it asks the question of the run again; other stages see only the reply."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
-        """Why the stage could do nothing here although it handles the reason, or None."""
+        """The reason why the stage could do nothing here although it handles this kind of rejection, or None."""
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (for stages to say more)

@@ -145,7 +145,7 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
 
 
 def _form(contract: Contract[Any]) -> tuple[str, str]:
-    """What is requested, in words, and the details."""
+    """The requested output in words, and its details."""
     if contract.mode != "json":
         return "the SCHEMA says", contract.instruction()
     schema = contract.json_schema

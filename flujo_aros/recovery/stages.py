@@ -210,7 +210,7 @@ class Escalate(Rung):
 
 
 _SEAM: Final = 24
-"""How many characters before the cut a continuation has to repeat, to prove that both parts belong together."""
+"""The number of characters before the cut that a continuation must repeat, to prove that both parts belong together."""
 _MIN_SEAM: Final = 12
 
 
@@ -558,7 +558,7 @@ class LlmRepair(Rung):
 
 
 def _judged(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task[T]) -> Outcome[T]:
-    """What was right must stay, and nothing may be made up."""
+    """Reject a repair that changes a correct part or makes something up."""
     return grounded(keeping(outcome, failing, task.contract), source.text, task.contract, draft=source.draft)
 
 

@@ -1,4 +1,4 @@
-"""The names of others that our spans use, pinned, and what flujo calls the stages of a ladder.
+"""Standard names used in our spans, pinned to one version, and flujo's names for the stages of a ladder.
 
 OpenTelemetry's names for generative AI are in development and have moved to a separate repository, so the official
 package marks all of them as deprecated. They are therefore listed here, as of `VERSION`, instead of being imported, and

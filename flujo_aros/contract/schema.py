@@ -607,6 +607,8 @@ _NO_OFFSET: Final = "12:00"
 _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
 """Offsets in use west of Greenwich; anything else after a time is a later time: `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
+_TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")
+"""A duration in hours and minutes, or in minutes and seconds."""
 _BEGIN: Final = "0123456789Pp+. -"
 """The beginning of such a string."""
 
@@ -614,13 +616,13 @@ _BEGIN: Final = "0123456789Pp+. -"
 def is_misread(text: str, form: str) -> bool:
     """Return whether pydantic would misread a string as a date, time or duration.
 
-    Digits alone are not a date or a duration, `10:30-11:00` is a time span, not a time with a zone, and a month or a
-    year is not a number of days.
+    Digits alone are not a date or a duration, `10:30-11:00` is a time span, not a time with a zone, a month or a
+    year is not a number of days, and `03:45` may be minutes and seconds as well as hours and minutes.
     """
     if _DIGITS.match(text):
         return not (form == "date" and "." in text.strip(" .") and text.count(".") > 1)
     if form == "duration":
-        return _CALENDAR.match(text) is not None
+        return _CALENDAR.match(text) is not None or _TWO_UNITS.match(text) is not None
     if form == "time":
         return _RANGE.match(text) is not None
     if form != "date-time":
@@ -649,6 +651,8 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
     what, wanted = _TIME_FORMS[form]
     either = form.startswith("date") and (parts := _EITHER_ORDER.match(found)) is not None and parts[1] != parts[3]
     why = ": it does not say which number is the day and which the month" if either else ""
+    if form == "duration" and _TWO_UNITS.match(found):
+        why = ": it could be hours and minutes, or minutes and seconds"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"
 
 
@@ -658,4 +662,5 @@ def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
     This check must cost valid JSON next to nothing: it recognizes ISO forms by the positions of their separators.
     """
     names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
-    return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?![^"]{{4}}-(?![^"]{{11}}-))(?![^"]{{2}}:(?![^"]{{2}}-))')
+    iso = r'[^"]{4}-(?![^"]{11}-)|[^"]{2}:(?![^"]{2}[-"])'
+    return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?!{iso})')

@@ -37,6 +37,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.models import made_model
 from flujo_aros.host.request import Call, calls_made_by, request_once, size_of, usage_of
 from flujo_aros.host.response import PROVIDER_FAULTS, retry_after_of, sentence
+from flujo_aros.host.spec import meant_provider
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 
@@ -399,17 +400,23 @@ class PerMinute(Configured):
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, PerMinute]:
-        """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
+        """Parse a provider and its limits from `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`, also for
+        a misspelt provider, whose calls would not be limited.
+        """
         provider, _, rest = text.partition(":")
         halves = [part.partition("=") for part in rest.split(",") if part]
         given = {name: value for name, _, value in halves}
         try:
             if not provider or not given or "reply_tokens" in given:
                 raise ValueError(text)
-            return provider, cls.model_validate(given)
+            limits = cls.model_validate(given)
         except ValueError as error:  # of which pydantic's is one
             message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
             raise UsageError(message) from error
+        meant = meant_provider(provider)
+        if meant is not None:
+            raise UsageError(f"the limit {text!r} is for an unknown provider, {provider!r}; did you mean {meant!r}?")
+        return provider, limits
 
     def tokens_for(self, size: int) -> int:
         """The amount to reserve for a call with a prompt of this many characters."""

@@ -207,10 +207,8 @@ def mistaken(name: str) -> Hint | None:
     if colon and provider in _MODULES:
         return None
     if colon:
-        nearest = [] if provider in _providers() else get_close_matches(provider.lower(), _providers(), 1, cutoff=0.8)
-        known = nearest and not any(provider.startswith(f"{other}-") for other in _providers())
-        words = f"no model provider is known for {name!r}"
-        return _instead(words, name, f"{nearest[0]}:{model}") if known else None
+        meant = meant_provider(provider)
+        return _instead(f"no model provider is known for {name!r}", name, f"{meant}:{model}") if meant else None
     maker, slash, rest = provider.partition("/")
     if slash and maker in _providers():
         return _instead(f"the model {name!r} names no provider", name, f"{maker}:{rest}")
@@ -218,6 +216,18 @@ def mistaken(name: str) -> Hint | None:
     if owner is None:
         return None
     return _instead(f"the model {name!r} names no provider", name, f"{owner}:{provider}")
+
+
+def meant_provider(name: str) -> str | None:
+    """The provider that a misspelt name means, or None: the name may be that of a model class of your own.
+
+    >>> meant_provider("opnai"), meant_provider("openai"), meant_provider("acme")
+    ('openai', None, None)
+    """
+    known = _providers()
+    if name in known or any(name.startswith(f"{other}-") for other in known):
+        return None
+    return next(iter(get_close_matches(name.lower(), known, 1, cutoff=0.8)), None)
 
 
 def _instead(words: str, name: str, meant: str) -> Hint:

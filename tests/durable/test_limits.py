@@ -99,6 +99,12 @@ def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
         PerMinute.parse(text)
 
 
+def test_a_limit_for_a_misspelt_provider_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown provider, 'opnai'; did you mean 'openai'"):
+        PerMinute.parse("opnai:requests=5")
+    assert PerMinute.parse("acme:requests=5") == ("acme", PerMinute(requests=5))
+
+
 def test_a_limit_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="requests should be greater than 0"):
         PerMinute(requests=0)

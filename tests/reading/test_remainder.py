@@ -249,6 +249,8 @@ class Owner(BaseModel):
         ("{'kind': 'job', 'name': 'x', 'level': True}", Job),
         ('{"kind": "job", "name": "x", "lasts": "P1M"}', Job),
         ("{'kind': 'job', 'name': 'x', 'lasts': 'P1Y'}", Job),
+        ('{"kind": "job", "name": "x", "lasts": "03:45"}', Job),
+        ("{'kind': 'job', 'name': 'x', 'lasts': '03:45'}", Job),
         ('{"kind": "job", "name": "x", "env": [{"name": "color", "value": "red"}]}', Job),
         ('{"kind": "job", "name": "x", "note": "The name is wrong, it should be y."}', Job),
         ('{"kind": "job", "name": "x", "minutes": 5}', Job | Pause),
@@ -266,6 +268,12 @@ def test_what_says_the_same_of_a_value_is_read() -> None:
     assert value('{"kind": "job", "name": "x", "note": "as given"}', Job)["name"] == "x"
     period = {"type": "object", "properties": {"period": {"type": "string", "format": "duration"}}}
     assert read("{'period': 'P1M'}", period).value == {"period": "P1M"}
+
+
+def test_a_duration_of_two_numbers_says_neither_hours_nor_minutes() -> None:
+    outcome = read('{"kind": "job", "name": "x", "lasts": "03:45"}', Job)
+    assert "it could be hours and minutes, or minutes and seconds; write PT1H30M" in outcome.explain()
+    assert value('{"kind": "job", "name": "x", "lasts": "0:03:45"}', Job)["lasts"] == "PT3M45S"
 
 
 def test_a_group_of_fields_is_not_taken_for_a_field_of_objects() -> None:

@@ -79,6 +79,8 @@ from flujo_aros.contract.schema import (
 )
 from flujo_aros.contract.validators import (
     NOT_JSON as NOT_JSON,
+    UNDECLARED as UNDECLARED,
+    UNKNOWN_TAG as UNKNOWN_TAG,
     Effort as Effort,
     Invalid as Invalid,
     SchemaValues as SchemaValues,

@@ -45,7 +45,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json, to_jsonable_python
-from pydantic_core.core_schema import DecimalSchema, EnumSchema
+from pydantic_core.core_schema import DecimalSchema, EnumSchema, WithDefaultSchema
 
 from flujo_aros.contract.schema import (
     DECIMAL,
@@ -59,7 +59,7 @@ from flujo_aros.contract.schema import (
     not_a_time,
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import ANNOTATING, CONSTRAINING, References, is_dict, is_list, objects_in, parts
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, References, is_dict, is_list, objects_in, parts, value_at
 from flujo_aros.outcome import Issue
 from flujo_aros.spelling import clip, only_near
 
@@ -477,7 +477,7 @@ class TypeValues(Generic[T]):
         try:
             bent = self.adapter.validate_json(data)
         except ValidationError as error:
-            return Invalid(tuple(_from_pydantic(error)))
+            return Invalid(tuple(_from_pydantic(error, value)))
         if _overflows(bent, data):
             return _TOO_LARGE_A_NUMBER
         known = tuple(_from_pydantic(strict)) if kept is None else kept.issues
@@ -486,7 +486,7 @@ class TypeValues(Generic[T]):
         if lost is not None and (twice := _given_twice(lost)):
             return Invalid(twice)
         if kept is None or lost is None:
-            return Valid(bent, tuple(_from_pydantic(strict)))
+            return Valid(bent, tuple(_from_pydantic(strict, value)))
         return Valid(bent, (*known, *lost[:_MAX_ISSUES]))
 
     def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
@@ -494,7 +494,7 @@ class TypeValues(Generic[T]):
         try:
             valid = self.adapter.validate_json(data, strict=True)
         except ValidationError as error:
-            return Invalid(tuple(_from_pydantic(error)))
+            return Invalid(tuple(_from_pydantic(error, value)))
         lost = lost_keys(value, valid)
         if lost is not None and (twice := _given_twice(lost)):
             return Invalid(twice)
@@ -502,9 +502,15 @@ class TypeValues(Generic[T]):
 
 
 class _Guide(GenerateJsonSchema):
-    """The schema, extended by the names of an enumeration's members (`LOW = 1`) and a mark on numbers that become a
-    `Decimal`.
+    """The schema, extended by the names of an enumeration's members (`LOW = 1`), a mark on numbers that become a
+    `Decimal`, and the defaults that `default_factory=list` and `dict` create.
     """
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """The schema with its default, also if that is made anew for each value."""
+        out = super().default_schema(schema)
+        factory = schema.get("default_factory")
+        return {**out, "default": factory()} if factory is list or factory is dict else out
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
         """The alternatives for a number and a string; the number has a format."""
@@ -525,9 +531,17 @@ class _Guide(GenerateJsonSchema):
 
 def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:
     """The schema for the reader, which is not shown to a model."""
-    if not any("enum" in node or _takes_number_or_string(node) for node in objects_in(schema)):
+    if not any("enum" in node or _takes_number_or_string(node) or _has_factory(node) for node in objects_in(schema)):
         return schema
     return adapter.json_schema(schema_generator=_Guide)
+
+
+def _has_factory(node: dict[str, Any]) -> bool:
+    """Whether a field may be omitted without a default in the schema."""
+    parts, required = node.get("properties"), node.get("required", ())
+    return is_dict(parts) and any(
+        is_dict(part) and "default" not in part and key not in required for key, part in parts.items()
+    )
 
 
 def _takes_number_or_string(node: dict[str, Any]) -> bool:
@@ -541,16 +555,43 @@ def _given_twice(lost: list[Issue]) -> tuple[Issue, ...]:
     return tuple(issue for issue in lost if issue.code == "duplicate_key")
 
 
-def _from_pydantic(error: ValidationError) -> list[Issue]:
-    details = error.errors(include_url=False, include_context=False)[:_MAX_ISSUES]
-    return [Issue(path_of(detail["loc"]), detail["type"], _words(detail)) for detail in details]
+def _from_pydantic(error: ValidationError, value: object) -> list[Issue]:
+    """The errors of pydantic at their places in the value."""
+    issues: list[Issue] = []
+    for detail in error.errors(include_url=False)[:_MAX_ISSUES]:
+        place, kind, words = _place_in(value, detail), detail["type"], _words(detail)
+        more = detail.get("ctx", {})
+        tag = str(more.get("discriminator", "")).strip("'")
+        if kind == UNKNOWN_TAG and tag.isidentifier():
+            place = (*place, tag)
+            words = f"expected one of {more['expected_tags']}, found {clip(repr(more['tag']), 40)}"
+        elif kind == "union_tag_not_found" and tag.isidentifier():
+            place, kind, words = (*place, tag), "missing", f"the required key {tag!r} is missing"
+        issues.append(Issue(path_of(place), kind, words))
+    return issues
+
+
+def _place_in(value: object, detail: ErrorDetails) -> tuple[str | int, ...]:
+    """The keys and indexes of an error, without the names of the union members and validators that pydantic adds."""
+    place: list[str | int] = []
+    here = value
+    for step in detail["loc"]:
+        inner = value_at(here, (step,), NOT_JSON)
+        if inner is not NOT_JSON:
+            place.append(step)
+            here = inner
+    last = detail["loc"][-1:]
+    return (*place, *last) if detail["type"] == "missing" else tuple(place)
 
 
 def _words(detail: ErrorDetails) -> str:
     """The message of pydantic with the value that was found, for a person or a model."""
     kind, found, words = detail["type"], detail["input"], detail["msg"]
     if kind == "missing":
-        return f"the required key {detail['loc'][-1]!r} is missing"
+        last = detail["loc"][-1]
+        return f"item {last + 1} is missing" if isinstance(last, int) else f"the required key {last!r} is missing"
+    if kind in ("too_short", "too_long"):
+        return _SIZE.sub("must have", words).replace(" after validation", "")
     if kind in ("value_error", "assertion_error") or not isinstance(found, (str, int, float)):
         return words
     if kind in _TIME_ERRORS and isinstance(found, str):
@@ -561,6 +602,11 @@ def _words(detail: ErrorDetails) -> str:
     return f"{words.replace('Input should be', 'must be', 1)}, found {shown}"
 
 
+_SIZE: Final = re.compile(r"\A\w+ should have")
+UNKNOWN_TAG: Final = "union_tag_invalid"
+"""The code for a discriminator that no member of a union has."""
+UNDECLARED: Final = ("extra_forbidden", "unexpected_keyword_argument")
+"""The codes for a key that a model, or a dataclass, does not have."""
 _TIME_ERRORS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("datetime_parsing", "datetime_from_date_parsing"), "date-time"),
     **dict.fromkeys(("date_parsing", "date_from_datetime_parsing", "date_from_datetime_inexact"), "date"),

@@ -31,6 +31,8 @@ import jiter
 from pydantic_core import to_json
 
 from flujo_aros.contract import (
+    UNDECLARED,
+    UNKNOWN_TAG,
     Contract,
     Invalid,
     SchemaValues,
@@ -341,12 +343,14 @@ def judge(
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
-        return candidate.lose(
-            reason, *coercion.issues, *_other_issues(coercion.value, coercion.issues, candidate, contract)
-        )
+        others = _other_issues(coercion.value, coercion.issues, candidate, text, contract)
+        unions = tuple(issue.path.rpartition(".")[0] for issue in others if issue.code == UNKNOWN_TAG)
+        # Coercion names what the first member of such a union lacks, but none of its members is meant.
+        own = [issue for issue in coercion.issues if not (unions and issue.path.startswith(unions))]
+        return candidate.lose(reason, *own, *others)
     if over:
         return over_the_ceiling(candidate, over)
-    _validate(candidate, coercion.value, contract, ceiling)
+    _validate(candidate, coercion.value, text, contract, ceiling)
     if candidate.valid is not None and (other := _other_currency(candidate, text)) is not None:
         candidate.valid = None
         return candidate.lose(Reason.AMBIGUOUS, other)
@@ -450,14 +454,17 @@ _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
 """Missing keys: the validator reports them at the object, and our own issues at the key."""
 
 
-def _other_issues(value: Any, known: list[Issue], candidate: Candidate[Any], contract: Contract[Any]) -> list[Issue]:
+def _other_issues(
+    value: Any, known: list[Issue], candidate: Candidate[Any], text: str, contract: Contract[Any]
+) -> list[Issue]:
     """The validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
-    if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate):
+    if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate, text):
         verdict = contract.validate(value)  # amounts that could be read must not be corrected
     paths = {issue.path for issue in known}
     keys = {(issue.code, issue.path[: issue.path.rfind("[" if issue.path.endswith("]") else ".")]) for issue in known}
-    other = [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
+    found = verdict.issues if isinstance(verdict, Invalid) else ()
+    other = [issue for issue in found if issue.path not in paths or issue.code == UNKNOWN_TAG]
     return [issue for issue in other if (_OF_A_KEY.get(issue.code), issue.path) not in keys]
 
 
@@ -523,9 +530,9 @@ def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate
     )
 
 
-def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
+def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
     verdict = contract.validate(value)
-    edits = _decimals(value, verdict.issues, candidate) if isinstance(verdict, Invalid) else []
+    edits = _decimals(value, verdict.issues, candidate, text) if isinstance(verdict, Invalid) else []
     if edits:
         candidate.edits += edits
         verdict = contract.validate(value)
@@ -533,7 +540,7 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         twice = any(issue.code == "duplicate_key" for issue in verdict.issues)
         return candidate.lose(Reason.AMBIGUOUS if twice else Reason.INVALID, *verdict.issues)
     for bent in verdict.conversions:
-        code = "ignored_key" if bent.code == "extra_forbidden" else "lax-conversion"
+        code = "ignored_key" if bent.code in UNDECLARED else "lax-conversion"
         after = "" if code == "ignored_key" else bent.message
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
     late = len(edits) + len(verdict.conversions)
@@ -559,7 +566,7 @@ def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
     return None
 
 
-def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) -> list[Edit]:
+def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any], text: str) -> list[Edit]:
     """Rewrite strings that `Decimal` cannot parse as plain digits, if each of them is one amount.
 
     The schema of a `Decimal` accepts any string, so only the validator knows that a number is expected.
@@ -582,9 +589,15 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) ->
                     holder[key] = amount.digits
                     codes = amount.codes or ("string-to-number",)
                     node = node_at(candidate.node, place, candidate.names)
-                    start, end = (node.start, node.end) if node is not None else (candidate.start, candidate.end)
+                    start, end = (node.start, node.end) if node is not None else _span_of(part, candidate, text)
                     edits += [Edit(code, Risk.INFERRED, start, end, amount.digits, path_of(place)) for code in codes]
     return edits
+
+
+def _span_of(part: str, candidate: Candidate[Any], text: str) -> tuple[int, int]:
+    """The characters of a string that repairs have moved; those of the candidate if it was written in another way."""
+    at = text.find(part, candidate.start, candidate.end)
+    return (at, at + len(part)) if at >= 0 else (candidate.start, candidate.end)
 
 
 # --- the fast paths ---------------------------------------------------------------------------------------------------

@@ -542,7 +542,7 @@ class Coercion:
         ):
             return self._issue(path, "ambiguous", "a list of lists is expected, and nothing shows where each one ends")
         if made and not deeper and 0 < sum(item.kind == ARRAY for item in items) < len(items):
-            return self._issue(path, "ambiguous", "a list among the items of a list that may not hold any", node)
+            return self._issue(path, "ambiguous", "a list inside a list whose items must not be lists", node)
         if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
             return self._issue(path, "ambiguous", _BENT)
         return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
@@ -604,6 +605,38 @@ def test_null_is_the_empty_default_of_a_list_or_an_object() -> None:
     assert codes(outcome) == ["null-to-empty", "null-to-empty"]
     assert isinstance(read('{"seats": null, "codes": [1]}', Cart), Rejected)
     assert isinstance(read('{"codes": null}', Cart), Rejected)
+
+
+def test_null_is_the_empty_list_that_a_default_factory_makes() -> None:
+    class Cart(BaseModel):
+        items: list[str] = Field(default_factory=list)
+        prices: dict[str, float] = Field(default_factory=dict)
+
+    outcome = read('{"items": null, "prices": null}', Cart)
+    assert outcome.value == Cart()
+    assert codes(outcome) == ["null-to-empty", "null-to-empty"]
+
+
+def test_the_currency_of_an_amount_is_that_of_its_own_string_wherever_the_amount_was_moved() -> None:
+    class Sum(BaseModel):
+        number: str
+        total: Decimal
+        currency: Literal["EUR", "USD"] = "EUR"
+
+    class Sums(BaseModel):
+        sums: list[Sum]
+
+    assert read('{"sums": {"number": "USD", "total": "2,20 €"}}', Sums).value.sums[0].total == Decimal("2.20")
+    refused = read('{"sum": {"number": "x", "total": "2,20 $"}}', Sum)
+    assert "the amount 2,20 $ is in another currency than 'currency' says" in refused.explain()
+
+
+def test_a_key_that_a_dataclass_does_not_have_is_ignored_and_reported_as_such() -> None:
+    @dataclass
+    class Point:
+        x: float
+
+    assert codes(read('{"x": 1.5, "z": 3}', Point)) == ["ignored_key"]
 
 
 def test_a_choice_that_is_such_a_word_is_chosen() -> None:

@@ -480,8 +480,8 @@ class TypeValues(Generic[T]):
             return Invalid(tuple(_from_pydantic(error, value)))
         if _overflows(bent, data):
             return _TOO_LARGE_A_NUMBER
-        known = tuple(_from_pydantic(strict)) if kept is None else kept.issues
-        loses = kept is not None or any(issue.code == _IGNORED for issue in known)
+        known = tuple(_from_pydantic(strict, value)) if kept is None else kept.issues
+        loses = kept is not None or any(issue.code in UNDECLARED for issue in known)
         lost = lost_keys(value, bent) if loses else None
         if lost is not None and (twice := _given_twice(lost)):
             return Invalid(twice)

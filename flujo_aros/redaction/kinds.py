@@ -60,7 +60,8 @@ def _key(begin: str) -> re.Pattern[str]:
     """A key that begins a word. Its fixed prefix comes first, which makes the search as fast as possible."""
     rest = _KEYS[begin]
     begin = re.escape(begin)
-    escapes = rf"(?<=\\[nrtbf]{begin})|(?<=\\u[0-9A-Fa-f]{{4}}{begin})"
+    # After an escape of JSON, of a URL (`%20`) or of a terminal (`[1m`), a letter or digit is not part of a word.
+    escapes = rf"(?<=\\[nrtbf]{begin})|(?<=\\u[0-9A-Fa-f]{{4}}{begin})|(?<=%[0-9A-Fa-f]{{2}}{begin})|(?<=\[\dm{begin})"
     return re.compile(rf"{begin}(?:(?<![A-Za-z0-9_]{begin})|{escapes}){rest}")
 
 
@@ -72,7 +73,7 @@ _COOKIE: Final = rf"(?=[^\n\"'\\,]{{0,400}}\d)(?P<secret>{_CRUMB}(?:;\s?{_CRUMB}
 _OTHERS: Final = (
     # A private key, also one whose end was cut off.
     ("-----begin", r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
-    ("bearer", rf"(?i:bearer)\s+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
+    ("bearer", rf"(?i:bearer)(?:\s|%20)+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
     ("basic", r"(?i:\bbasic)\s+(?=[A-Za-z+/]{0,300}[0-9=])(?P<secret>[A-Za-z0-9+/]{12,}={0,2})"),
     ("cookie", rf"(?i:cookie)\\?[\"']?\s{{0,3}}:\s{{0,3}}\\?[\"']?{_COOKIE}"),
     # A password may contain anything: it ends at the last `@` before a host name. A port is not a password.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Ladder, LlmRepair, read
 from flujo_aros.recovery import Ask, Extract, Patch, Reply, advance
-from flujo_aros.redaction import Matcher, Quotes, Vault, escaped, labelled_values, unescaped
+from flujo_aros.redaction import Matcher, Quotes, Vault, escaped, labelled_values, unescaped, without_secrets
 
 from .given import TASK
 
@@ -260,3 +260,20 @@ def test_a_long_value_is_hidden_as_one_also_where_it_is_cut(size: int) -> None:
     assert Vault("", [value]).hide(f"so {value} it is") == "so [secret-1] it is"
     for cut in (16, 900, size // 2, size - 1):
         assert Vault("", [value]).hide(f"so {value[:cut]}") == "so [secret-1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("/search?q=%20{}", "/search?q=%20[secret-1]"),
+        ("k%3D%22{}%22", "k%3D%22[secret-1]%22"),
+        ("\x1b[1m{}\x1b[0m", "\x1b[1m[secret-1]\x1b[0m"),
+    ],
+)
+@pytest.mark.parametrize("key", ["sk-" + "a1B2c3D4" * 5, "AKIA" + "A1B2C3D4" * 2, "ghp_" + "a1B2c3D4e" * 4])
+def test_a_key_behind_an_escape_of_a_url_or_a_terminal_is_hidden(text: str, hidden: str, key: str) -> None:
+    assert without_secrets(text.format(key)) == hidden
+
+
+def test_a_bearer_token_in_a_url_is_hidden() -> None:
+    assert without_secrets("/?a=Bearer%20abcdEFGH1234ijkl&x=1") == "/?a=Bearer%20[secret-1]&x=1"

@@ -191,7 +191,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
         return frozenset()
     # If one is meant literally, all are.
     found = [m.start() for pattern in (_LATEX, _LATEX_WEAK, _CONTROLS) for m in pattern.finditer(raw)]
-    return frozenset(at for at in found if not _preceded_by_backslash(raw, at))
+    return frozenset(at for at in found if not is_escaped(raw, at))
 
 
 def may_mean_backslash(text: str, start: int, end: int) -> bool:
@@ -202,9 +202,10 @@ def may_mean_backslash(text: str, start: int, end: int) -> bool:
     return any(pattern.search(text, start, end) for pattern in (_WINDOWS, _MAY_BE_LATEX, _HALF_PAIR))
 
 
-def _preceded_by_backslash(raw: str, at: int) -> bool:
+def is_escaped(text: str, at: int) -> bool:
+    """Whether the character at a position is escaped: an odd number of backslashes precedes it."""
     run = 0
-    while at - run > 0 and raw[at - run - 1] == "\\":
+    while at - run > 0 and text[at - run - 1] == "\\":
         run += 1
     return run % 2 == 1
 

@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape
+from flujo_aros.json_data import is_escaped
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import (
     KEY_BEHIND,
@@ -152,7 +153,7 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
         first, last = _doubled(text, start, stop)
         if first or last:
             start, stop = start + first, stop - last
-            inner = any(not _is_escaped(text, at) for at in _places(QUOTES[text[pos]], text, start, stop))
+            inner = bool(_places(QUOTES[text[pos]], text, start, stop))
             edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
     if text[pos] == "«" and text[stop] == "»" and stop - start > 2 and {text[start], text[stop - 1]} <= _FRENCH_BLANKS:
         start, stop = start + 1, stop - 1
@@ -168,23 +169,17 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
 def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
     """Whether the opening and the closing quote are doubled; pairs of inner quotes look different."""
     closers = QUOTES[text[start - 1]]
-    first, last = text[start] in closers, text[stop - 1] in closers and not _is_escaped(text, stop - 1)
+    first, last = text[start] in closers, text[stop - 1] in closers and not is_escaped(text, stop - 1)
     if first and last and stop - start > 1:
         return True, True
-    if not (first or last) or sum(not _is_escaped(text, at) for at in _places(closers, text, start, stop)) != 1:
+    if not (first or last) or len(_places(closers, text, start, stop)) != 1:
         return False, False
     return first, last and _INCH.search(text, start, stop - 1) is None
 
 
 def _places(closers: str, text: str, start: int, stop: int) -> list[int]:
-    return [at for at in range(start, stop) if text[at] in closers]
-
-
-def _is_escaped(text: str, at: int) -> bool:
-    before = at
-    while text[before - 1] == "\\":
-        before -= 1
-    return (at - before) % 2 == 1
+    """The quotes in a part of a text that are not escaped."""
+    return [at for at in range(start, stop) if text[at] in closers and not is_escaped(text, at)]
 
 
 def open_at(text: str, role: str, start: int) -> OpenString:

@@ -38,6 +38,7 @@ from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import doomed_in
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.reading.runaway import before_runaway, ran_away
+from flujo_aros.recovery import prompts
 from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value, violates
 from flujo_aros.recovery.plan import (
     BROKEN_OFF,
@@ -54,16 +55,6 @@ from flujo_aros.recovery.plan import (
     Task,
     Way,
     has_issue,
-)
-from flujo_aros.recovery.prompts import (
-    continue_prompt,
-    extract_prompt,
-    form_prompt,
-    patch_prompt,
-    plain_prompt,
-    repair_prompt,
-    retry_prompt,
-    unmasked,
 )
 from flujo_aros.redaction import Vault
 
@@ -128,9 +119,9 @@ class Retry(Rung):
         for attempt in range(1, self.attempts + 2):
             echoes = failing.reason is Reason.ECHOED_SCHEMA or has_issue(failing, SAYS_NOTHING)
             plainly = way == "conversation" and echoes
-            prompt = plain_prompt(task.contract) if plainly else form_prompt(task.contract)
+            prompt = prompts.plain_prompt(task.contract) if plainly else prompts.form_prompt(task.contract)
             if not plainly and failing.reason is not Reason.PROVIDER:
-                prompt = retry_prompt(task.contract, failing)
+                prompt = prompts.retry_prompt(task.contract, failing)
             # An echo would only be echoed again, and an empty reply is not worth showing.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
@@ -201,7 +192,7 @@ class Escalate(Rung):
         """Ask until a reply is accepted or the attempts are used up."""
         outcome: Outcome[T] = past.latest
         for attempt in range(1, self.attempts + 1):
-            prompt = form_prompt(task.contract)
+            prompt = prompts.form_prompt(task.contract)
             reply = yield Ask(prompt, self.stage, attempt, task.contract, way="conversation", model=self.model)
             outcome = read(reply)
             if not isinstance(outcome, Rejected):
@@ -255,7 +246,7 @@ class Resume(Rung):
             return read(reply)
         cut = past.first.text
         begin = cut[-_SEAM:].lstrip() if len(cut) > _SEAM else cut
-        ask = Ask(continue_prompt(begin), self.stage, 1, task.contract, way="conversation", said=(cut,))
+        ask = Ask(prompts.continue_prompt(begin), self.stage, 1, task.contract, way="conversation", said=(cut,))
         reply = yield replace(ask, max_tokens=self.max_tokens)
         if reply.fault is not None:
             return read(reply)
@@ -357,7 +348,7 @@ class Simplify(Rung):
             return past.latest
         flat = _contract_of(fields)
         way: Literal["constrained", "conversation"] = "constrained" if task.native in ("can", "on") else "conversation"
-        reply = yield Ask(form_prompt(flat), self.stage, 1, flat, way=way)
+        reply = yield Ask(prompts.form_prompt(flat), self.stage, 1, flat, way=way)
         if reply.fault is not None:
             return read(reply)
         answer = read_text(reply.text, flat, truncated=reply.truncated)
@@ -460,19 +451,21 @@ class Extract(Rung):
         source, attempt = past.spoken, 1
         text = source.text
         if source.reason not in _HOLDS_AN_ANSWER or not text.strip():
-            reply = yield Ask(plain_prompt(task.contract), self.stage, attempt, task.contract, way="conversation")
+            reply = yield Ask(
+                prompts.plain_prompt(task.contract), self.stage, attempt, task.contract, way="conversation"
+            )
             thought = read(reply)
             if not isinstance(thought, Rejected) or thought.reason not in _HOLDS_AN_ANSWER or not reply.text.strip():
                 return thought
             text, attempt = reply.text, 2
         vault = Vault(text, task.secrets, labelled=True)
         enforced = task.enforces and self.model is None
-        prompt = extract_prompt(task.contract, text, vault, enforced=enforced)
+        prompt = prompts.extract_prompt(task.contract, text, vault, enforced=enforced)
         if len(prompt) > self.max_chars:
             return Rejected(Reason.TOO_LARGE, (), text)
         way: Way = "bare_constrained" if enforced else "bare"
         ask = Ask(prompt, self.stage, attempt, task.contract, way=way, model=self.model)
-        answer = unmasked((yield ask), vault)
+        answer = prompts.unmasked((yield ask), vault)
         if isinstance(answer, Rejected):
             return answer
         return read(answer, partial(grounded, source=text, contract=task.contract))
@@ -530,7 +523,7 @@ class LlmRepair(Rung):
                 return outcome
             before = prompt
             ask = Ask(prompt, self.stage, attempt, task.contract, way=way, model=self.model)
-            answer = unmasked((yield ask), vault)
+            answer = prompts.unmasked((yield ask), vault)
             if isinstance(answer, Rejected):
                 return answer
             outcome = read(answer, partial(_judged, failing=failing, source=past.current, task=task))
@@ -554,7 +547,7 @@ class LlmRepair(Rung):
         return task.enforces and self.model is None
 
     def _prompt(self, task: Task[Any], failing: Rejected, vault: Vault) -> str:
-        return repair_prompt(task.contract, failing, vault, enforced=self._is_enforced(task))
+        return prompts.repair_prompt(task.contract, failing, vault, enforced=self._is_enforced(task))
 
 
 def _judged(outcome: Outcome[T], failing: Rejected, source: Rejected, task: Task[T]) -> Outcome[T]:
@@ -608,10 +601,10 @@ class Patch(Rung):
                 return outcome
             vault = Vault(failing.text, task.secrets, labelled=True)
             wrong = tuple(issue for issue in failing.issues if issue.path in places)
-            prompt = patch_prompt(form, replace(failing, issues=wrong), vault)
+            prompt = prompts.patch_prompt(form, replace(failing, issues=wrong), vault)
             if len(prompt) > self.max_chars:
                 return outcome
-            answer = unmasked((yield Ask(prompt, self.stage, attempt, form, model=self.model)), vault)
+            answer = prompts.unmasked((yield Ask(prompt, self.stage, attempt, form, model=self.model)), vault)
             if isinstance(answer, Rejected):
                 return answer
             judge = partial(grounded, source=source.text, contract=task.contract, draft=source.draft)

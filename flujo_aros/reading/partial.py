@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
 
 from flujo_aros.contract import ANY, SCALARS, TIMES, Shape, TypeValues, Values, fold, path_of
-from flujo_aros.json_data import is_dict, is_list, unescape
+from flujo_aros.json_data import is_dict, is_list, parts, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.fit import WRAPPING
@@ -86,7 +86,9 @@ class Finals:
             step = self._steps[index]
             self._texts.append(path_of(() if step is None else (*unlink(self._outer[index]), step)))
             if index in self._insides:
-                self._texts.extend(_paths_in(self._insides[index], self._texts[-1]))
+                outer = self._texts[-1]
+                inside = (place for place, _ in parts(self._insides[index]) if place)
+                self._texts.extend(f"{outer}{path_of(place)[1:]}" for place in inside)
             self._counts.append(len(self._texts))
         wanted = self._counts[count]
         if wanted < self._reach:
@@ -95,17 +97,6 @@ class Finals:
             self._latest = self._latest.union(self._texts[self._reach : wanted])
             self._reach = wanted
         return self._latest
-
-
-def _paths_in(value: Any, path: str) -> Iterator[str]:
-    pending = [(value, path)]
-    while pending:
-        here, at = pending.pop()
-        steps = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
-        for step, inner in steps:
-            inner_path = at + path_of((step,))[1:]
-            yield inner_path
-            pending.append((inner, inner_path))
 
 
 class Slice(NamedTuple):
@@ -850,10 +841,5 @@ def _is_field(part: object) -> TypeIs[dict[str, Any]]:
 
 def _aliases(field: dict[str, Any]) -> Iterator[str]:
     """The aliases of a member: each step of each path, which may be too many but is harmless."""
-    pending: list[object] = [field.get("validation_alias")]
-    while pending:
-        alias = pending.pop()
-        if isinstance(alias, list):
-            pending += cast("list[object]", alias)
-        elif alias is not None:
-            yield str(alias)
+    steps = (step for _, step in parts(field.get("validation_alias")))
+    return (str(step) for step in steps if step is not None and not is_list(step))

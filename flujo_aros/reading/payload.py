@@ -51,7 +51,7 @@ from flujo_aros.contract import (
     path_of,
     without_reasoning,
 )
-from flujo_aros.json_data import Unescaped, is_dict, is_list
+from flujo_aros.json_data import Unescaped, is_dict, is_list, parts, value_at
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
 from flujo_aros.reading.grammar import Ahead, NeedMoreInput, brackets, expression
@@ -975,19 +975,11 @@ class _Cleaning:
 
     def _clean_numbers(self) -> None:
         """Null in place of a non-finite number, which JSON cannot express."""
-        pending: list[tuple[Any, str | int, tuple[str | int, ...]]] = [
-            (self.event, name, (name,)) for name in self.event if name not in ("text", "winner", "scores")
-        ]
-        while pending:
-            holder, key, steps = pending.pop()
-            value = holder[key]
-            if is_dict(value):
-                pending += [(value, inner, (*steps, inner)) for inner in value]
-            elif is_list(value):
-                pending += [(value, index, (*steps, index)) for index in range(len(value))]
-            elif isinstance(value, float) and not isfinite(value):
-                holder[key] = None
-                self._log(CLEANED, Risk.LOSSY, path_of(steps), value, _shown(None))
+        optional = {name: value for name, value in self.event.items() if name not in ("text", "winner", "scores")}
+        for place, value in reversed([*parts(optional)]):
+            if isinstance(value, float) and not isfinite(value):
+                value_at(self.event, place[:-1])[place[-1]] = None
+                self._log(CLEANED, Risk.LOSSY, path_of(place), value, _shown(None))
 
     def _drop(self, name: str) -> None:
         self._log(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")

@@ -418,9 +418,7 @@ class Parser:
             return False
         del self.edits[mark:]
         frame.key = ""
-        self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
-        self.pos = self.comma
-        self._pop()
+        self._close_at(self.comma)
         return True
 
     def _brace_for_key(self, frame: Frame) -> bool:
@@ -435,9 +433,7 @@ class Parser:
         if found is not None and frame.items and in_list and found[1] == frame.items[0].key:
             last = frame.items[-1].node.end
             self.comma = max(self.comma, last)
-            self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
-            self.pos = self.comma
-            self._pop()
+            self._close_at(self.comma)
             return False
         if found is not None and not frame.items and self._surplus(self.pos + 1) == len(self.stack):
             self._log("extra-opener", INFERRED, self.pos, self.pos + 1, "")
@@ -520,9 +516,7 @@ class Parser:
             self.comma = last.end
             if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
                 self.edits.pop()
-        self._log("missing-closer", INFERRED, self.comma, self.comma, "]")
-        self.pos = self.comma
-        self._pop()
+        self._close_at(self.comma)
         return False
 
     # --- keys ---------------------------------------------------------------------------------------------------------
@@ -1052,6 +1046,12 @@ class Parser:
             self.pos += 1
         self._pop()
 
+    def _close_at(self, pos: int) -> None:
+        """Close the innermost container at a position where its closing bracket is missing."""
+        self._log("missing-closer", INFERRED, pos, pos, self.stack[-1].closer)
+        self.pos = pos
+        self._pop()
+
     def _pop(self) -> None:
         frame = self.stack.pop()
         plain = frame.plain
@@ -1134,8 +1134,7 @@ class Parser:
             self._close()
             return False
         if depth > 1 and self.stack[-2].closer == char and left == depth - 2:
-            self._log("missing-closer", INFERRED, self.pos, self.pos, self.stack[-1].closer)
-            self._pop()
+            self._close_at(self.pos)
             return False
         if left == depth:
             self._log("extra-closer", INFERRED, self.pos, self.pos + 1, "")

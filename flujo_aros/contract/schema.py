@@ -524,9 +524,10 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
         raise ContractError(f"x-aros: descriptions must be strings by choice, not {said!r}")
     if not isinstance(hints.get("only_aliases", False), bool):
         raise ContractError(f"x-aros: only_aliases must be true or false, not {hints['only_aliases']!r}")
-    for name in (*(words if isinstance(words, dict) else ()), *said):
-        if choices is not None and not any(name in spellings(choice) for choice in choices):
-            raise ContractError(f"x-aros: {name!r} is not one of the choices: {', '.join(map(str, choices))}")
+    by_choice = cast("dict[object, object]", words if isinstance(words, dict) else {})
+    for key in (*by_choice, *cast("dict[object, object]", said)):
+        if choices is not None and not any(key in spellings(choice) for choice in choices):
+            raise ContractError(f"x-aros: {key!r} is not one of the choices: {', '.join(map(str, choices))}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
         raise ContractError(f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}")
 

@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
 
 # Built without the cost of a NamedTuple's own constructor: the parser makes thousands of each.
-_new: Final[Any] = tuple.__new__  # pyright: ignore[reportUnknownMemberType]
+_new = cast("Any", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 new_node: Final[Callable[[type[Node], tuple[str, Any, int, int]], Node]] = _new
 new_member: Final[Callable[[type[Member], tuple[str, int, Node]], Member]] = _new
 new_edit: Final[Callable[[type[Edit], tuple[str, Risk, int, int, str, str]], Edit]] = _new

@@ -813,6 +813,7 @@ def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -
     if isinstance(part, (list, tuple)):
         for inner in cast("Sequence[object]", part):
             yield from _names_in(inner, around, changed=changed)
+        return
     if not is_dict(part):
         return
     if not changed and _changes(part):

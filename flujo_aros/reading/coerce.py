@@ -57,6 +57,7 @@ from flujo_aros.reading.undeclared import Placement
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
+_NONE_OF: Final = word_set("no none not any of the keine kein sin sans aucun nessun")
 _LIST_MARKS: Final = (",", ";", "\n", "|", " and ", " & ")
 _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
@@ -624,6 +625,8 @@ class Coercion:
             return self._no_value(node, path)
         if shape.allows("string"):
             return self._time(node, shape, path)
+        if self._counts is None and shape.blank is not None and scalars.is_no_value(text):
+            return self._convert("no-value", node, type(shape.blank)(), path)
         if shape.allows("integer") and (amount := scalars.read_amount(word, self._hints(shape, path))) is not None:
             value = amount.value
             if isinstance(value, int) or shape.allows("number"):
@@ -665,6 +668,8 @@ class Coercion:
             text: str = node.value
             if scalars.is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
                 return None
+            if _NONE_OF.issuperset(set(scalars.name_words(text)).difference(_name_at(path))):
+                return None  # `no extras`
         return self._in_list(node, shape, path)
 
     def _in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:

@@ -140,7 +140,7 @@ CORRECTS: Final = Phrases(
     r"|\b(?:says?|states?|shows?|suggests?|implies|imply) otherwise\b",
     r",\s*(?:sorry|pardon|désolée?|perdón|entschuldigung|scusa(?:te)?|desculpe?|извини\w*)\s*(?:[.!]|$)",
     r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
-    r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b",
+    r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b|\bfound (?:an?|one) (?:mistake|error|typo)\b",
     r"\b(?:ignore|disregard|discard|do not use|don't use|please replace) (?:the|this|that|my|it|what|all|both)\b",
     r"\b(?:this|that|it|the above|which|answer|value|json|output|result)"
     r"(?:'s| is| was| are| were| seems| looks) (?:\w+ly )?"
@@ -385,14 +385,22 @@ OWNS: Final = Phrases(
 """Directly before a value: it is the answer."""
 
 ANNOUNCES: Final = Phrases(
-    r"\b(?:answer|result|output|json|response|reply|version|attempt|try|take|here|then|rather|better|therefore|thus"
-    r"|hence|so)\b|\A(?:a|no)\s*:\Z",
+    r"\b(?:answer|result|output|json|response|reply|version|attempt|try|take|here|then(?! there\b)|now|again|rather"
+    r"|better|therefore|thus|hence|so|once more|carefully|precise(?:ly)?|proper(?:ly)?"
+    r"|use (?:this|that)|one to use|v[2-9]|added|adding|apply\w*|validated"
+    r"|re-?(?:written|worked|done|checked|stated|phrased|computed|calculated|ordered|generated|vised|validated|format\w*)"
+    r"|cleaned|completed?|normali[sz]ed|formatted|polished|adjusted|improved|edited|modified|filled in)\b"
+    r"|\A(?:a|no)\s*:\Z",
     r"\b(?:antwort|ergebnis|ausgabe|hier|dann|réponse|résultat|sortie|voici|puis|donc|respuesta|resultado|salida|aquí|luego"
-    r"|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот)\b"
+    r"|risposta|risultato|ecco|resposta|antwoord|resultaat|odpowiedź|wynik|ответ|результат|вот"
+    r"|mejor|corrett\w|corrigid\w|gecorrigeerd\w*|poprawion\w+|исправлен\w*|definitiv\w*|nochmals?|neue?)\b"
     r"|答案|结果|結果|输出|出力|回答|因此|以下|답",
 )
 """Directly before the last of several answers: it is the answer."""
-DRAFTS: Final = Phrases(r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1)\b")
+DRAFTS: Final = Phrases(
+    r"\b(?:attempt|try|guess|thoughts?|think|tentative|sketch|candidate|version 1|v1|step 1|rough|raw|preliminary"
+    r"|provisional|unvalidated|unchecked|working|scratch|notes?|vorläufig\w*|provisoire|preliminar)\b",
+)
 """Directly before the first of several answers: another one is to come."""
 
 _ANSWER: Final = (

@@ -289,7 +289,7 @@ FORMS: Final = (
 _THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 _NO_CENTS: Final = expression(r"(?<=\d)[.,] ?[-–—](?!\d)")
 """A price without cents: `5,- €`."""
-_LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?) ?[:=] ?(.+)\Z")
+_LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?)(?: ?[:=：]| is| ist| est| es) ?(.+)\Z")
 
 
 def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
@@ -308,12 +308,18 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
             text, codes = text[len(mark) : -len(mark)].strip(), (*codes, "emphasis")
     label = _LABEL.match(text)
-    if label is not None and fold(label[1]) == "".join(hints.names):
+    if label is not None and (fold(label[1]) == "".join(hints.names) or (not hints.names and _announces_it(label[1]))):
         text, codes = label[2], (*codes, "emphasis")
     found = _fraction(text, hints) or _amount(_NO_CENTS.sub("", text), hints)
     if found is None or not _is_finite(found.digits):
         return None
     return Amount(found.digits, (*codes, *found.codes))
+
+
+def _announces_it(label: str) -> bool:
+    """Whether a label says only that an answer follows: `The answer`, `Result`."""
+    words = set(name_words(label)) - _GLUE
+    return bool(words) and words <= _ANSWER
 
 
 def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:

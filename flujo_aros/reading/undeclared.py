@@ -64,7 +64,7 @@ _NEUTRAL: Final = _stems(
 )
 """Words that do not distinguish fields."""
 _LINKING: Final = _stems("on at in of the a an")
-_ASKING: Final = _stems("is has are have had was with needs use enabled included ist hat est es tiene")
+_ASKING: Final = _stems("is has are have had was with needs use enable enabled included flag mode ist hat est es tiene")
 """Words around the name of a boolean that ask whether it is true."""
 _GENERIC: Final = _stems(
     "id name type date time value text number key code status data item list info title count kind"

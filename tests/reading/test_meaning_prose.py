@@ -446,6 +446,8 @@ def test_a_sentence_between_two_answers_that_may_disown_the_second_refuses(betwe
     "between",
     [
         "It could also be:",
+        "A related parcel:",
+        "Then there is:",
         "Second parcel:",
         "And:",
         "Next item:",
@@ -461,7 +463,20 @@ def test_the_last_answer_needs_words_that_say_it_is_the_answer(between: str, for
     assert isinstance(read(text, Parcel), Rejected)
 
 
-@pytest.mark.parametrize("text", ["Draft: {}\n\nParcel: {}", "// {}\n{}", "{}\n\nFinal:\n{}", "{} then {}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Draft: {}\n\nParcel: {}",
+        "Preliminary:\n{}\n\nParcel:\n{}",
+        "// {}\n{}",
+        "{}\n\nFinal:\n{}",
+        "{} then {}",
+        "{}\n\nWith the shelf added:\n{}",
+        "{}\n\nSorry, that should be:\n{}",
+        "{}\n\nUse this instead:\n{}",
+        "{}\n\nVersione corretta:\n{}",
+    ],
+)
 def test_the_last_answer_wins_where_words_say_so(text: str) -> None:
     """A line that is commented out is none."""
     assert read(text.format(SPOKEN.replace("sea", "air"), SPOKEN), Parcel).value == Parcel(**ANSWER)

@@ -673,6 +673,13 @@ def test_a_neutral_name_around_a_value_is_an_envelope() -> None:
     assert read('{"tags": ["a"]}', list[str]).value == ["a"]
 
 
+class Guest(BaseModel):
+    """Somebody who may want extras."""
+
+    name: str
+    extras: list[str] = []
+
+
 class Person(BaseModel):
     """Somebody with a name."""
 
@@ -726,6 +733,24 @@ def test_a_last_item_that_says_that_more_follow_refuses(last: str) -> None:
 def test_a_string_that_joins_two_words_is_not_a_list_of_one() -> None:
     assert given(reading("tea and milk", list[str])) == "refused"
     assert given(reading("tea", list[str])) == ["tea"]
+
+
+@pytest.mark.parametrize("said", ["none", "N/A", "-", "None", ""])
+def test_a_word_for_no_value_is_the_empty_default_of_a_list(said: str) -> None:
+    assert read(json.dumps({"name": "Ann", "extras": said}), Guest).value == Guest(name="Ann")
+    assert isinstance(read('{"name": "Ann", "extras": "no extras"}', Guest), Rejected)
+
+
+@pytest.mark.parametrize("said", ["Answer: 1,042", "The answer is 1042.", "Result: 1042", "答案：1042"])
+def test_a_number_may_be_announced(said: str) -> None:
+    assert read(said, int).value == 1042
+
+
+@pytest.mark.parametrize(
+    "said", ["Step 3: 4", "Answer 2: 7", "The answer is 42 or 43.", "Answer: not 5", "Answer: 42%"]
+)
+def test_other_words_before_a_number_are_not_passed_over(said: str) -> None:
+    assert isinstance(read(said, int), Rejected)
 
 
 class Activity(BaseModel):

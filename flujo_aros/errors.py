@@ -74,11 +74,11 @@ class Hint(str):
         return made
 
     def after(self, words: str) -> Hint:
-        """The same suggestion after another sentence."""
+        """This suggestion after another sentence."""
         return Hint(f"{words}{self}", self.suggestion)
 
     def of(self, written: str) -> Hint:
-        """The same suggestion for this wrong name."""
+        """This suggestion for the given wrong name."""
         return Hint(self, replace(self.suggestion, written=written) if self.suggestion else None)
 
 

@@ -414,7 +414,7 @@ def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
 def reason_words(rejected: Rejected) -> str:
     """The reason of a rejection and what it means, in one line that quotes nothing from the reply."""
     contested = any(issue.code == "contested" for issue in rejected.issues)
-    disagreement = "the readings do not agree, too few gave a value, or the input does not state it"
+    disagreement = "the readings do not agree, too few returned a value, or the input does not state it"
     return f"{rejected.reason.value}: {disagreement if contested else _REASON_WORDS[rejected.reason]}"
 
 

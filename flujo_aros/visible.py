@@ -41,7 +41,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""The same on one line: line breaks and tabs are also replaced by symbols.
+    r"""Like `visible`, but on one line: line breaks and tabs are also replaced by symbols.
 
     >>> visible_line("one\ttwo\nthree")
     'one␉two␊three'

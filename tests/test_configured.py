@@ -38,7 +38,7 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_name(kind: Any, opti
     ("kind", "options", "message"),
     [
         (Ladder, {"stages": ("retri",)}, "Ladder: unknown stage 'retri'; did you mean 'retry'?"),
-        (Ladder, {"stages": LlmRepair()}, "takes several stages, so one is written (LlmRepair(),)"),
+        (Ladder, {"stages": LlmRepair()}, "must be a sequence of stages; for a single one, write (LlmRepair(),)"),
         (Ladder, {"max_calls": -1}, "Ladder: max_calls should be greater than or equal to 0, not -1"),
         (
             Ladder,

@@ -77,14 +77,14 @@ AGENT_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("temperature", "top_p", "max_tokens", "seed"), Hint("; write it under `model_settings:`")),
     "provider": Hint("; write it in `model`, as in openai:gpt-4o-mini"),
 }
-"""The same for agents."""
+"""Keys of agents in other tools, with their counterparts here."""
 BODY_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(("steps", "do"), _key("body")),
     **dict.fromkeys(("until", "exit", "exit_when", "stop_when"), _key("exit_expression")),
     "while": Hint("; write `exit_expression`, which ends the loop when it is true"),
     **dict.fromkeys(("over", "items", "for_each", "foreach"), _key("iterable_input")),
 }
-"""The same under `loop:` and `map:`."""
+"""Keys under `loop:` and `map:` in other tools, with their counterparts here."""
 IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
     "branches": {"steps": Hint("; write `branches:` with a list of steps under each name")},
     "map": {"steps": Hint("; write `body` under `map:`")},
@@ -100,7 +100,7 @@ IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
         **dict.fromkeys(("template", "input"), _key("message", sure=False)),
     },
 }
-"""The same for a kind of step that has this key."""
+"""Such keys for the kinds of step that have a given key."""
 
 FLUJO_BUILTINS: Final = frozenset(
     {

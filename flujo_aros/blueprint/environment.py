@@ -250,7 +250,7 @@ class Chosen:
         return cls(profile, None, dict(models))
 
     def of_import(self) -> Chosen:
-        """The same for an imported blueprint, which may lack the profile."""
+        """The choice for an imported blueprint, which may lack the profile."""
         return replace(self, optional=True)
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
 """The state of loading one blueprint: the errors so far, what is allowed, and the validated mappings.
 
-It also words its errors: the known keys, the errors of pydantic in plain words, and the value that was probably
+It also formulates the errors: the known keys, the errors of pydantic in plain words, and the value that was probably
 meant.
 """
 

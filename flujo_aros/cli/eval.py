@@ -110,7 +110,7 @@ def _cases(rows: str, first: int | None) -> list[Case]:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
         forms = '{"input": …, "expected": …} or {"input": …, "check": "…"}'
-        raise UsageError(f"ROWS: no row says what is expected; write {forms}")
+        raise UsageError(f"ROWS: no row has an expected output; write {forms}")
     return cases
 
 

@@ -181,7 +181,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
 
 class JsonOrError(Json):
-    """The same, but a value that cannot be decoded becomes the `RefusedRow` itself: one damaged row hides no others."""
+    """Convert a value from the database; if it cannot be decoded, return the `RefusedRow`, so others still load."""
 
     cache_ok = True
 

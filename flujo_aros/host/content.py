@@ -186,7 +186,7 @@ def _named_file(name: str, folder: Path) -> object:
         raise UsageError(f"cannot read the file {name!r} in {str(folder)!r}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"the file {name!r} is not UTF-8 text, and its suffix is not one of an image, audio, video or document"
+            f"the file {name!r} is not UTF-8 text, and its suffix is not that of an image, audio, video or document"
         ) from error
 
 

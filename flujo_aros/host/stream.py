@@ -260,7 +260,7 @@ class WatchedStream(StreamedResponse):
         return self._given
 
     def so_far(self) -> ModelResponse:
-        """The same, without side effects."""
+        """The reply so far or the complete one, without side effects."""
         return self.live.get() if self.final is None else self.final
 
     def revise(self, **changes: Any) -> None:

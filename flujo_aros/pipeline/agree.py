@@ -284,7 +284,7 @@ class Agree(PipelineStep):
             return Accepted(verdict.value, Trust.DEGRADED, "agree", (), as_json(made.draft))
         issues = tuple(Issue(path, "contested", _votes_in_words(made.fields[path])) for path in made.contested)
         if made.voted < min(2, made.of):
-            few = f"only {made.voted} of {made.of} readings gave a value, so there is nothing to agree with"
+            few = f"only {made.voted} of {made.of} readings returned a value, too few for an agreement"
             issues = (Issue("$", "contested", few),)
         return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
 

@@ -338,7 +338,7 @@ class RunLedger:
         return self.result_with(None)
 
     def result_with(self, context: Any) -> RunResult:
-        """The same, with the final context of the steps."""
+        """The result of the run, with the final context of the steps."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)

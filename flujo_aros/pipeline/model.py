@@ -398,7 +398,7 @@ class Pipeline(Generic[T_co]):
             raise UsageError(f"{what} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, PipelineStep):
-                raise UsageError(f"{what} is made of steps; {step!r} is not a step")
+                raise UsageError(f"{what} must contain only steps; {step!r} is not a step")
         errors = find_errors(self.steps, outer=None) if body else _all_errors(self.steps, ())
         if messages := [error.message for error in errors]:
             raise UsageError("\n".join(messages))

@@ -216,7 +216,7 @@ class RecordedUsage(Strict):
 
     @property
     def usage(self) -> Usage:
-        """The same as a `Usage`, which can be summed."""
+        """This usage as a `Usage`, which can be summed."""
         return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
 
 
@@ -292,7 +292,7 @@ class RecordedWork(RecordedUsage):
 
     @property
     def work(self) -> Work:
-        """The same in the form that its slot uses."""
+        """This state in the form that its slot uses."""
         return Work(self.usage, self.seconds)
 
 

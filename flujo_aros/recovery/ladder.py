@@ -62,7 +62,7 @@ class Ladder(Configured):
         """Stages given by name only, also by their alternative names."""
         if isinstance(value, AnyStage):
             name = type(value).__name__
-            raise ValueError(f"takes several stages, so one is written ({name}(),)")
+            raise ValueError(f"must be a sequence of stages; for a single one, write ({name}(),)")
         if not isinstance(value, (list, tuple)):
             return value
         named = [_as_stage(part) for part in cast("list[object]", value)]

@@ -165,7 +165,7 @@ class Constrain(Rung):
         return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
-        """Yes, unless the stage is skipped."""
+        """True unless the stage is skipped."""
         return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
@@ -475,7 +475,7 @@ class LlmRepair(Rung):
     """Ask a model to correct the failing output: the prompt contains only that output, the issues and the schema.
 
     Secrets are masked before the prompt is sent and restored in the reply. If the prompt would exceed `max_chars`, the
-    stage is skipped: repairing half an output would lose the other half. A reply that changes what was right is
+    stage is skipped: repairing half an output would lose the other half. A reply that changes a correct part is
     rejected, and so is one that adds what the output does not state (`not-in-output`), because this model has never
     seen the question. If the question itself is shorter than the prompt, and a later stage asks it with the schema
     enforced, that is cheaper and more reliable, and this stage is skipped.
@@ -562,7 +562,7 @@ _WHOLE = frozenset({"required"})
 class Patch(Rung):
     """Ask for the failing fields of a readable answer and insert the replies; everything else stays unchanged.
 
-    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change, and values that
+    One call for each attempt, with a prompt like that of `llm_repair`. Correct parts cannot change, and values that
     the answer does not contain cannot be made up.
     """
 

@@ -295,7 +295,7 @@ def _close_left(connection: sa.Connection, left: Left) -> None:
 
 
 def _close_waiting(tables: Mapping[str, list[_Row]], left: Left) -> None:
-    """The same for the rows that have not been written yet: a run may be resumed a moment after it has paused."""
+    """Apply the change to queued rows: a run may be resumed a moment after it has paused."""
     for table, column, words in _CLOSED:
         for row in tables.get(table.name, ()):
             if row["run_id"] == left.run_id and row["id"] < left.before:

@@ -94,8 +94,10 @@ class JournalRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalStep:
-    """One step. `status` is the status of the `StepResult`; `running` while it has not settled, or `lost`: its process
-    ended before it did; or `resumed`: it had paused, and the run has continued since.
+    """One step. `status` is the status of the `StepResult`, or one of three others.
+
+    `running`: it has not settled. `lost`: its process ended before it settled. `resumed`: it paused, and the run has
+    continued since.
 
     `input` is the argument of a function, `output` the result of a step without a reading: JSON, or the string itself.
     """

@@ -218,7 +218,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ('"a"\n', "no row says what is expected"),
+        ('"a"\n', "no row has an expected output"),
         (
             '{"inpt": "a", "expected": 1}\n',
             "line 1: unknown key 'inpt'; did you mean 'input'?",

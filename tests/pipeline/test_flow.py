@@ -37,7 +37,7 @@ def test_steps_and_pipelines_chain_in_any_way():
             [call("a"), call("b", input="{{ steps.a.otput }}")],
             "`output` is the only attribute of a step: write steps.a.output",
         ),
-        ([len], "pipeline 'p' is made of steps; <built-in function len> is not a step"),
+        ([len], "pipeline 'p' must contain only steps; <built-in function len> is not a step"),
     ],
 )
 def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):

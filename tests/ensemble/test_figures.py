@@ -40,7 +40,9 @@ def fared(runs: list[dict[str, Any]]) -> list[str]:
         "events outside grants": [str(run["outside_grants"]) for run in runs],
         "raw fallbacks": [f"{100 * run['raw_fallback']:.1f} %" for run in runs],
         "thresholds crossed, beliefs formed": [f"{crossed}, {formed}" for crossed, formed in counts],
-        "repetition: how much of a line its speaker has said before": [f"{run['repetition']:.3f}" for run in runs],
+        "repetition: the share of a line that its speaker has said before": [
+            f"{run['repetition']:.3f}" for run in runs
+        ],
         "skipped turns, failed turns": [f"{run['skipped_turns']}, {run['failed_turns']}" for run in runs],
     }
     return [f"| {name} | {' | '.join(each)} |" for name, each in cells.items()]

@@ -128,7 +128,8 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     except UsageError as error:
         place = key_node(node, error.key or "name").place
         foreign = isinstance(error, FilterError) and block is not None
-        (loading.cannot_run if foreign else loading.doubt)(place, error)
+        if all(each.message != str(error) for each in loading.findings[known:]):  # not found at its own key already
+            (loading.cannot_run if foreign else loading.doubt)(place, error)
     if len(loading.findings) > known:
         del loading.doubts[doubts:]
         return None

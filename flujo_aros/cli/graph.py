@@ -31,7 +31,7 @@ def graph_command(options: Graph) -> None:
     output = options.output
     form = options.format or ("mermaid" if output is None else _FORMATS.get(output.suffix))
     if form is None:
-        raise UsageError(f"--output {str(output)!r}: give a name in {', '.join(_FORMATS)}, or say --format")
+        raise UsageError(f"--output {str(output)!r}: use a name that ends in {', '.join(_FORMATS)}, or pass --format")
     plan = plan_of(load(Blueprint(**vars(options) | {"allow": ["*", *options.allow]})).pipeline)
     drawn = svg(plan) if form == "svg" else mermaid(plan)
     if output is None:

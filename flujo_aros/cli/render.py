@@ -363,7 +363,8 @@ def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
         yield Text(f"{rejected.kind}, {reason_words(rejected)}")
         yield from reply_parts(ShownReply.of_outcome(rejected).masked(without_secrets), width, with_text=False)
         passing = may_pass(rejected) and step.attempts < 2
-        yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
+        words = next_words(rejected.reason, rejected.issues, asked=step.usage.requests > 0)
+        yield Text(_REPEATED if passing else words, style="dim")
         return
     place = "" if step.exception is None else place_of(step.exception.__traceback__)
     yield Text(without_secrets(f"{step.error or 'it ended without a message'}{place}"))

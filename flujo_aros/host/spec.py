@@ -284,7 +284,7 @@ def mistaken_local(name: str) -> str | None:
     A program may serve any name from its own source; the command line cannot.
 
     >>> print(mistaken_local("local:qwen"))
-    unknown local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf (see docs/local-models.md)
+    unknown local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf
     >>> mistaken_local("local:models/qwen.gguf"), mistaken_local("openai:gpt-4o")
     (None, None)
     """
@@ -293,7 +293,7 @@ def mistaken_local(name: str) -> str | None:
         return None
     near = nearest_local(name)
     meant = f"did you mean {near!r}?" if near else f"known: {', '.join(f'{PREFIX}{each}' for each in sorted(KNOWN))}."
-    return f"unknown local model {name!r}; {meant} A file is local:PATH.gguf (see docs/local-models.md)"
+    return f"unknown local model {name!r}; {meant} A file is local:PATH.gguf"
 
 
 def nearest_local(name: str) -> str | None:

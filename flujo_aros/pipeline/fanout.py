@@ -35,7 +35,7 @@ from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
 from flujo_aros.pipeline.options import Option, anything, function_option, known_options, put
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
-from flujo_aros.pipeline.template import InputLike, InputTemplate
+from flujo_aros.pipeline.template import InputLike, InputTemplate, unparsed
 from flujo_aros.pipeline.values import SharedContext, Write, as_json, kind_of, members_of
 from flujo_aros.spelling import nearest
 
@@ -448,7 +448,7 @@ class Map(PipelineStep):
         found = self._items.value(context.names(shared))
         if isinstance(found, (list, tuple)):
             return list(cast("list[Any]", found))
-        hint = "; let an earlier step parse the text" if isinstance(found, str) else ""
+        hint = unparsed(found) or ("; let an earlier step parse the text" if isinstance(found, str) else "")
         raise UsageError(
             f"iterable_input of step {self.name!r} must be a list; {self.iterable_input!r} is {kind_of(found)}{hint}"
         )

@@ -98,9 +98,14 @@ def missing_member(obj: Any, name: Any) -> str:
     if members is not None:
         return f"there is no {name!r}{nearest(str(name), map(str, members))}"
     hint = ": write the value itself, without `.output`" if name == "output" else ""
+    return f"there is no {name!r} in {kind_of(cast('object', obj))}{unparsed(obj) or hint}"
+
+
+def unparsed(obj: object) -> str:
+    """What to add to the error about a string if it is JSON."""
     if isinstance(obj, str) and obj.lstrip()[:1] in ("{", "["):
-        hint = " of JSON, which is not parsed: for JSON as the input of a run, use a line of a file with --inputs"
-    return f"there is no {name!r} in {kind_of(cast('object', obj))}{hint}"
+        return " of JSON, which is not parsed: for JSON as the input of a run, use a line of a file with --inputs"
+    return ""
 
 
 class _Fields(Mapping[str, Any]):

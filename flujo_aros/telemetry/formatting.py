@@ -47,14 +47,16 @@ _NEXT_OF: Final = {
 """Advice for issues that are more precise than their reason."""
 
 
-def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
-    """Advice for an output that was rejected for this reason.
+def next_words(reason: Reason, issues: Sequence[Issue], *, asked: bool = True) -> str:
+    """Advice for an output that was rejected for this reason. `asked`: a model wrote it, and not a function.
 
     >>> next_words(Reason.AMBIGUOUS, ())
     'Ask for exactly one answer in the prompt; the reply has several.'
     >>> next_words(Reason.PROVIDER, [Issue("$", "http_401", "the provider of m answered HTTP 401: wrong key")])
     'Check the API key of this provider, and which models it may use.'
     """
+    if reason is Reason.INVALID and not asked:
+        return "Correct the function or its input, or loosen the schema and the checks of the step."
     return next((_NEXT_OF[issue.code] for issue in issues if issue.code in _NEXT_OF), NEXT[reason])
 
 

@@ -248,7 +248,8 @@ def advice_for(chapter: Chapter) -> str:
     issues = chapter.readings[-1].issues if chapter.readings else ()
     if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:
         issues = (Issue("$", "contested", ""),)  # the readings are steps of their own
-    return next_words(Reason(reason), issues) if reason in set(Reason) else ""
+    asked = bool(chapter.asks or chapter.readings)
+    return next_words(Reason(reason), issues, asked=asked) if reason in set(Reason) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,11 @@ def test_all_errors_of_a_file_are_reported_at_once_in_order():
     assert [int(line.split(":")[1]) for line in found] == [2, 2, 4, 4, 5, 5, 6, 7, 8]
 
 
+def test_an_invalid_schema_of_an_answer_is_reported_once_and_at_the_schema():
+    found = mistakes("steps:\n  - kind: hitl\n    name: h\n    message: ok?\n    input_schema: {enum: yes}\n")
+    assert [line.split(": ", 1)[0] for line in found] == ["t.yaml:5:26"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

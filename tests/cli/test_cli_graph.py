@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_written_is_one_sentence(aros: Aros, claims: str, 
 def test_a_format_that_is_not_drawn_is_refused(aros: Aros, claims: str, tmp_path: Path, name: str) -> None:
     result = aros("graph", claims, "-o", str(tmp_path / name))
     assert (result.exit_code, (tmp_path / name).exists()) == (2, False)
-    assert "give a name in .svg, .mmd, .mermaid, .md, .txt, or say --format" in result.stderr
+    assert "use a name that ends in .svg, .mmd, .mermaid, .md, .txt, or pass --format" in result.stderr
     assert aros("graph", claims, "-o", str(tmp_path / name), "--format", "mermaid").exit_code == 0
 
 

@@ -128,6 +128,8 @@ def test_rejection_fails_the_run_with_its_issues(aros: Aros, shop: Path) -> None
     assert (result.exit_code, result.stdout) == (1, "")
     assert "$.text: not polite" in result.stderr
     assert "raw reply" not in result.stderr
+    assert "Correct the function or its input" in result.stderr  # no prompt is to blame
+    assert "Say in the prompt" not in result.stderr
 
 
 def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop: Path) -> None:

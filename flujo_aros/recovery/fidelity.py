@@ -18,6 +18,7 @@ from flujo_aros.json_data import Place, is_dict, is_list, leaves, parts, place_o
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
 from flujo_aros.reading.read import read
+from flujo_aros.reading.remainder import without
 from flujo_aros.spelling import clip
 
 T = TypeVar("T")
@@ -391,7 +392,7 @@ class Examples:
         places = [(start, end) for found, start, end in values_in(self.text) if found == plain]
         if not any(_is_introduced(self.text, start) for start, _ in places):
             return False
-        rest = _without(self.text, places)
+        rest = folded(without(self.text, places))
         return sum(_weight(leaf) for leaf in distinctive if folded(str(leaf)) not in rest) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
@@ -477,15 +478,6 @@ def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
 def _written(leaf: Any) -> str:
     """A value as a prompt contains it, up to the first character that JSON would escape."""
     return leaf.partition('"')[0].partition("\\")[0].partition("\n")[0] if isinstance(leaf, str) else str(leaf)
-
-
-def _without(text: str, places: list[tuple[int, int]]) -> str:
-    """The text without these places, lowercased and with single spaces."""
-    kept, done = list[str](), 0
-    for start, end in places:
-        kept.append(text[done:start])
-        done = end
-    return folded(" ".join([*kept, text[done:]]))
 
 
 def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = None) -> Blanks | None:

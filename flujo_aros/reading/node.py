@@ -117,18 +117,18 @@ class RepairLog(Sequence[Repair]):
     @cached_property
     def _all(self) -> tuple[Repair, ...]:
         root, unlogged = self._tree()
-        return tuple(self._repair(edit, root) for edit in (*unlogged, *self._edits))
-
-    def _repair(self, edit: Edit, root: Node | None) -> Repair:
-        code, risk, start, end, after, path = edit
-        if code in _OF_VALIDATOR and isinstance(path, str):
-            start, end = span_at(root, path) or (start, end)
-        before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
-        if not isinstance(path, str):
-            path = path_of(unlink(path))
-        return Repair(
-            code, risk, path or path_of(steps_to(root, start, self._names)), (start, end), _cut(before), _cut(after)
-        )
+        built: list[Repair] = []
+        for edit in (*unlogged, *self._edits):
+            code, risk, start, end, after, path = edit
+            if code in _OF_VALIDATOR and isinstance(path, str):
+                start, end = span_at(root, path) or (start, end)
+            before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
+            shown = [part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…" for part in (before, after)]
+            if not isinstance(path, str):
+                path = path_of(unlink(path))
+            path = path or path_of(steps_to(root, start, self._names))
+            built.append(Repair(code, risk, path, (start, end), *shown))
+        return tuple(built)
 
     @overload
     def __getitem__(self, index: int) -> Repair: ...
@@ -151,10 +151,6 @@ class RepairLog(Sequence[Repair]):
 
     def __repr__(self) -> str:
         return repr(self._all)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")

@@ -443,7 +443,7 @@ UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(lambda _: None)
 
 
 class _Span:
-    """A class and not a generator, because there are several for each step and usually no observers."""
+    """A span with observers. A class and not a generator, because there are several for each step."""
 
     __slots__ = ("_around", "_held", "_own", "_started")
 

@@ -174,7 +174,7 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
         dequeue = getattr(database, name, None)
         if not callable(dequeue):
             raise UsageError(
-                "this release of dbos gives no control over dequeuing; install a supported one: pip install "
+                "this release of dbos does not allow control of dequeuing; install a supported one: pip install "
                 "'dbos>=3.4,<4'"
             )
         setattr(database, name, _guarded(may, dequeue, nothing))

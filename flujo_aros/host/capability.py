@@ -325,7 +325,7 @@ class Aros(AbstractCapability[Any]):
         raise run.raised from error
 
     def _run(self, ctx: RunContext[Any]) -> Run:
-        """The run that a hook is called in, as the hook sees it."""
+        """The run in which a hook is called, with the hook's context."""
         run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
         if run.context is None:
             run.output_type = ctx.agent.output_type if ctx.agent else None

@@ -193,7 +193,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     near = max(0, chosen.start - _NEAR)
     is_list = text[chosen.start] == "["
     if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):
-        return Issue("$", "leftover", "an item stands outside the list")
+        return Issue("$", "leftover", "an item is outside the list")
     if others or not _NOTHING_BEHIND.match(text, chosen.end):
         behind = without(text, others, chosen.end)  # its reasoning stays: it may correct the answer
         found = _rest_behind(behind, shape, value) if has_words(behind) else None

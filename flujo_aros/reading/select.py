@@ -630,7 +630,7 @@ class Search(Generic[T]):
         return self.begun
 
     def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
-        """A candidate that may be incomplete, prepared for a preview. A complete one is read at once."""
+        """A candidate that may be incomplete, prepared for a preview. A complete one is read directly."""
         text, start = self.text, candidate.start
         preview = JsonPreview(text, self.shape, self._rules(candidate))
         quoted = start > 0 and text[start - 1] in _QUOTES

@@ -356,7 +356,8 @@ class Search(Generic[T]):
         self.scanner.cited = self.scanner.cited or cited
         counts = not is_prose and not scanner.is_quoted(self.text, candidate.start, candidate.end)
         if counts:
-            if fits and not self.growing and self.found and self._goes_on_from(self.found[-1], candidate):
+            is_row = fits and not self.growing and not (self._is_list() and self.text[candidate.start] == "[")
+            if is_row and self.found and self._goes_on_from(self.found[-1], candidate):
                 self.in_rows += 1
             self.found.append(candidate)
             self.scanner.answered = self.scanner.answered or fits

@@ -63,6 +63,11 @@ _WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)|(?!)){1,400}+\]")
 _CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+|(?!))*+\s*+\]")
 _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
+_TELLS: Final = expression(
+    r"(?:[^\w\s]|\b(?:is|are|be|was|were|returns?|list|answer|or|and|ist|sind|oder|und|est|sont|ou|et|es|son|o|y))\s*\Z",
+    re.I,
+)
+"""Before a list in a sentence: `The list is [4].`, but not `It was measured twice [4].`"""
 _NEAR: Final = 400
 _BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\"?\Z")
 """Text that may precede an answer on its line: a bullet, and the quotation mark of JSON in a string."""
@@ -267,7 +272,10 @@ class Scanner:
         is_index = start > 0 and (self.text[start - 1].isalnum() or self.text[start - 1] in "_)")
         may_be_list = not is_index and (self.numbered or (self.numbers and not self.growing))
         if citation is not None and may_be_list and _WORD_BEHIND.match(self.text, citation.end()) is None:
-            return False  # where a list of numbers is wanted, only a sentence that goes on after it makes it a source
+            # Where a list of numbers is wanted, only a sentence that goes on after it or ends there makes it a source.
+            ends = not self.growing and self.text.startswith(".", citation.end())
+            if not ends or _TELLS.search(self.text, max(0, start - _NEAR), start):
+                return False
         if (
             citation
             and self.lists

@@ -156,7 +156,7 @@ class StepNoted(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCalled(_Emitted):
-    """The function of a step is called with this input."""
+    """The function of a step is called with this input, or a person has answered this question."""
 
     input: Any = field(repr=False)
 

@@ -332,11 +332,12 @@ class Plan(Command, Blueprint, Deps, module="plan"):
 
     For each step: its models, its contract and where that comes from, its ladder, and its input template. For each
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
-    Nothing is called or imported. Exit code 4 if the blueprint is invalid.
+    Nothing is called or imported; --input has no effect. Exit code 4 if the blueprint is invalid.
 
     Example: aros plan triage.yaml
     """
 
+    sources: list[str] = INPUT
     as_json: bool = flag("--json", "Print the plan as one JSON document.")
 
 
@@ -514,13 +515,14 @@ class Replay(Command, Deps, module="runs"):
 
     Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
     recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
-    --deps has no effect. Exit code 0 if every reply gives a
-    value, and none of them was rejected by a check that could not be applied.
+    --deps and --input have no effect. Exit code 0 if every reply gives a value, and none of them was rejected by a
+    check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """
 
     run: str = RUN
+    sources: list[str] = INPUT
     step: str | None = option("--step STEP", "Only the replies to this step.")
     ladder: str | None = option("--ladder FILE", "A ladder as YAML or JSON: stages, max_calls, …")
     contract: str | None = option(

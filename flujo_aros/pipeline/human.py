@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_call
 from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options
@@ -83,6 +83,7 @@ class Human(PipelineStep):
             raise self._pause(message)
         outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
+            emit_call(message)  # so that the record of a run that went on has the question, too
             return Settlement(outcome)
         raise self._pause(refused_answer(message, outcome), refused=True)
 

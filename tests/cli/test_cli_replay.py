@@ -32,9 +32,9 @@ def test_the_same_contract_comes_to_the_same(aros: Aros) -> None:
     assert "accepted, inferred from llm_repair  accepted, inferred from llm_repair" in ended.stdout
 
 
-def test_it_takes_the_place_of_run_with_the_deps(aros: Aros) -> None:
-    """Nothing is run, so they are not imported."""
-    assert aros("replay", repaired(aros), "--deps", "shop:shop").exit_code == 0
+def test_it_takes_the_place_of_run_with_the_deps_and_the_input(aros: Aros) -> None:
+    """Nothing is run, so they are neither imported nor read."""
+    assert aros("replay", repaired(aros), "--deps", "shop:shop", "-i", "@absent.txt").exit_code == 0
 
 
 def test_another_ladder_is_read_from_a_file(aros: Aros, tmp_path: Path) -> None:

@@ -254,8 +254,9 @@ def test_plan_shows_tools_types_that_are_imported_later_and_modules_by_their_fil
     assert drawn.stderr == "wrote typed.svg\n"
 
 
-def test_plan_takes_the_place_of_run_with_the_deps(aros: Aros, triage: str) -> None:
+def test_plan_takes_the_place_of_run_with_the_deps_and_the_input(aros: Aros, triage: str) -> None:
     assert "deps: shop:shop\n" in aros("plan", triage, "--deps", "shop:shop").stdout
+    assert aros("plan", triage, "-i", "x").stdout == aros("plan", triage).stdout
 
 
 def test_plan_names_the_setting_that_turns_the_ladder_off(

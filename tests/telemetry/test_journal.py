@@ -405,6 +405,9 @@ def test_a_run_that_was_answered_no_longer_waits(journal: Journal) -> None:
     inside = [chapter.name for chapter in story.children(branch.step.id if branch.step else 0)]
     assert inside == ["both/a/before", "both/a/ask", "both/a/after"]
     assert not [chapter for chapter in story.chapters if chapter.step and "waits" in (chapter.step.error or "")]
+    ask = next(chapter for chapter in story.chapters if chapter.name == "both/a/ask")
+    assert ask.step is not None
+    assert (ask.step.input, ask.step.output) == ("Which boat?", "Alma")
     assert story.run.steps == 5
     assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).steps == {"success": 5, "resumed": 3}
 

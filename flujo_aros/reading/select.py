@@ -880,6 +880,9 @@ class Search(Generic[T]):
         ):
             return None
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
+        if "\\" in text and ("\f" in inner or "\b" in inner):  # nobody means them: `\frac` and `\beta` lost a backslash
+            words = "a backslash before f or b in JSON that was written as a string may be meant as a backslash"
+            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "control_escape", words),))
         if inner.lstrip()[:1] not in ("{", "[", '"'):
             return None
         outcome, start = self._again(inner), self.text.find(text)

@@ -664,6 +664,8 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
         return _other_number(rest, accepted)
     if phrases.CONDITION.search(sentence):
         return False
+    if not accepted and shape.allows("array") and shape.element(0).allows("string"):
+        return _ITEMS.match(sentence, at) is not None
     if any(part.format in TIMES for part in (shape, *shape.branches)):
         moment = _MOMENT.match(rest)
         return moment is not None and bool(accepted) and not _is_held(moment[0], set(map(str, accepted)))
@@ -678,6 +680,9 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
 
 
+_LISTED: Final = r"[\w'’&/+-]{1,40}(?: [\w'’&/+-]{1,40}){0,2}"
+_ITEMS: Final = expression(rf"[\"'`*_)]{{0,4}}\s?[:：][*_]{{0,2}}\s*{_LISTED}(?:, ?{_LISTED}){{1,20}}\s*\.?\s*\Z")
+"""The items of a list after its name, as in `Tags: screen, damage`."""
 _PLAIN: Final = expression(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
 """A name without quotes, up to the end of its sentence."""
 _WHOLE: Final = expression(

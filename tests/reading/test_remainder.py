@@ -276,6 +276,23 @@ def test_a_duration_of_two_numbers_says_neither_hours_nor_minutes() -> None:
     assert value('{"kind": "job", "name": "x", "lasts": "0:03:45"}', Job)["lasts"] == "PT3M45S"
 
 
+class Tagged(BaseModel):
+    title: str
+    tags: list[str] = []
+
+
+@pytest.mark.parametrize("line", ["Tags: screen, damage", "**Tags:** screen, water damage.", "- Suggested tags: a, b"])
+def test_the_items_of_a_list_that_is_empty_in_the_answer_are_not_lost_below_it(line: str) -> None:
+    refused(f'{{"title": "x"}}\n\n{line}', Tagged)
+    refused(f'{{"title": "x", "tags": []}}\n\n{line}', Tagged)
+
+
+@pytest.mark.parametrize("line", ["Tags: none", "Tags: a, b", "The tags are empty.", "No tags, I think."])
+def test_a_list_below_the_answer_that_adds_nothing_is_ignored(line: str) -> None:
+    filled = '["a", "b"]' if line == "Tags: a, b" else "[]"
+    assert value(f'{{"title": "x", "tags": {filled}}}\n\n{line}', Tagged)["title"] == "x"
+
+
 def test_a_group_of_fields_is_not_taken_for_a_field_of_objects() -> None:
     class Server(BaseModel):
         host: str

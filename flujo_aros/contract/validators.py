@@ -510,7 +510,7 @@ class _Guide(GenerateJsonSchema):
         """The schema with its default, also if that is made anew for each value."""
         out = super().default_schema(schema)
         factory = schema.get("default_factory")
-        return {**out, "default": factory()} if factory is list or factory is dict else out
+        return {**out, "default": [] if factory is list else {}} if factory is list or factory is dict else out
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
         """The alternatives for a number and a string; the number has a format."""

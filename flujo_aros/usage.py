@@ -52,8 +52,9 @@ class Usage:
 
 def usage_from(plain: Mapping[str, Any]) -> Usage:
     """The usage that `to_dict` wrote, among anything else in the mapping."""
-    counts = {each.name: plain.get(each.name, 0) for each in fields(Usage)}
-    return Usage(**{**counts, "cost": None if plain["cost"] is None else Decimal(str(plain["cost"]))})
+    known: dict[str, Any] = {each.name: plain[each.name] for each in fields(Usage) if each.name in plain}
+    known["cost"] = None if plain["cost"] is None else Decimal(str(plain["cost"]))
+    return Usage(**known)
 
 
 class Allowance(Protocol):

@@ -578,7 +578,8 @@ def write_document(value: Any, *, comment: str = "") -> str:
 
     Raises `UsageError` for a string or a number that YAML cannot represent.
     """
-    text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
+    # the stubs leave the type of `width` unknown
+    text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)  # pyright: ignore[reportUnknownMemberType]
     written = f"# {comment}\n{text}" if comment else text
     if not _same(parse_document(written, "what was written").plain(), value):
         raise UsageError("it contains a string or a number that cannot be written as YAML")

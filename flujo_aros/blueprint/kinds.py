@@ -291,8 +291,8 @@ def _condition(making: Making, name: str, holder: Node, key: str, option: Declar
 
 def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
     """The bodies by name; those for true and false may have any YAML spelling."""
-    found, spelt = making.member("branches"), dict.fromkeys(("True", "TRUE"), "true")
-    spelt |= dict.fromkeys(("False", "FALSE"), "false")
+    found = making.member("branches")
+    spelt = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
     names = spelt if kind.word == "conditional" else {}
     return {
         (scope := names.get(name, name)): _body(making, node, f"branches.{name}", scope)

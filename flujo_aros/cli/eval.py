@@ -196,7 +196,7 @@ def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, 
 
 
 def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
-    folded = dict.fromkeys(("blueprint", "field", "model"), 20)
+    folded: dict[str, int] = dict.fromkeys(("blueprint", "field", "model"), 20)
     return fitted_table(rows, console.width, dropped_first=("time", "tokens in + out", "calls"), folded=folded)
 
 

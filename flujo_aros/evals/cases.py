@@ -360,7 +360,7 @@ def write_dataset(cases: Iterable[Case], file: str | Path, *, name: str | None =
     text = (
         json.dumps(dataset, ensure_ascii=False, indent=2) + "\n"
         if as_json
-        else yaml.safe_dump(dataset, allow_unicode=True, sort_keys=False, width=120)
+        else yaml.safe_dump(dataset, allow_unicode=True, sort_keys=False, width=120)  # pyright: ignore[reportUnknownMemberType]
     )
     try:
         Path(file).write_text(text, encoding="utf-8")

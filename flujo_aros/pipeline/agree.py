@@ -200,7 +200,7 @@ class Agree(PipelineStep):
         return bodies
 
     @cached_property
-    def templates(self) -> tuple[InputTemplate, ...]:
+    def templates(self) -> tuple[InputTemplate, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The text that has to state the values, if one is given."""
         return () if self.evidence is None else (InputTemplate(self.evidence, where=Where("evidence", self.name)),)
 
@@ -378,7 +378,7 @@ class ByField(PipelineStep):
         return _worded(alone, _FIELD, self.name)
 
     @cached_property
-    def bodies(self) -> Mapping[str, Pipeline]:
+    def bodies(self) -> Mapping[str, Pipeline]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The question about each field."""
         return {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
 

@@ -96,9 +96,9 @@ def missing_member(obj: Any, name: Any) -> str:
         return f"index {name} is out of range: the list has {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
     if members is not None:
-        return f"there is no {name!r}{nearest(str(name), map(str, members))}"
+        return f"there is no {name!r}{nearest(str(name), (str(member) for member in members))}"
     hint = ": write the value itself, without `.output`" if name == "output" else ""
-    return f"there is no {name!r} in {kind_of(cast('object', obj))}{unparsed(obj) or hint}"
+    return f"there is no {name!r} in {kind_of(cast('object', obj))}{unparsed(cast('object', obj)) or hint}"
 
 
 def unparsed(obj: object) -> str:

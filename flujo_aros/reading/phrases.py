@@ -660,7 +660,8 @@ CONDITION: Final = Phrases(
 """Expresses a possibility, not a fact."""
 
 ALSO: Final = Phrases(
-    r"\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b",
+    r"\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b"
+    r"|\b(?:could|might|may) be [^.!?\n]{1,40}? instead\b(?! of)",
     r"\b(?:könnte|kann) (?:auch|ebenso) |\b(?:pourrait|peut) aussi être\b"
     r"|\bpodría ser también\b|\btambién podría ser\b",
 )

@@ -95,6 +95,7 @@ TAGS: Final = expression(r"\s*</([\w:-]{1,60})\s*>\s*<\1>\s*")
 FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
 CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
+_CONTAINERS: Final = (("object", "object"), ("array", "list"))
 _DECLINED: Final = expression(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
     r"|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|je (?:ne peux pas|suis désolé)"
@@ -1161,11 +1162,13 @@ class Search(Generic[T]):
                 issue = Issue("$", "reasoning", "the reasoning never ends, so there is no answer after it")
                 return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
             declined = _DECLINED.search(self.text[:2_000])
+            asked = [word for kind, word in _CONTAINERS if self.shape.allows(kind)]
+            wanted = "value" if self.shape.allows("number") or not asked else " or ".join(asked)
             reason = Reason.REFUSED if declined else Reason.NO_JSON
             words = (
                 f"it says {declined[0]!r}"
                 if declined
-                else "the text contains no JSON value"
+                else f"the text contains no JSON {wanted}"
                 if self.text.strip()
                 else "the reply is empty"
             )

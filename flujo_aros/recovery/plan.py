@@ -225,7 +225,7 @@ _CUT_BY_ERROR: Final = Issue("$", BROKEN_OFF, "the reply ended there because of 
 _ENDED_THERE: Final = Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it")
 FORM_FAILED: Final = "form_failed"
 """Issue code: there is no reply because of the output format, so instructions alone may do."""
-_FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error is about the requested output format")
+_FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error may be about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
 """Issue code: nothing in the reply to an event contract was part of the answer."""
 _ANSWERS: Final = ("resume", "retry", "constrain", "escalate", "simplify")

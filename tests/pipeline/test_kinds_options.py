@@ -296,7 +296,7 @@ def test_a_fallback_runs_for_text_in_place_of_a_value():
     step = Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=Call("spare", function=len))
     result = run(step, "four")
     assert (result.status, result.output) == (RunStatus.COMPLETED, 4)
-    assert result.steps[0].replaced == "no_json: the text contains no JSON value"
+    assert result.steps[0].replaced == "no_json: the text contains no JSON object"
 
 
 def test_text_that_is_accepted_needs_no_fallback():

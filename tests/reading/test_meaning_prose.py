@@ -296,6 +296,7 @@ def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None
         "Ich bin nicht sicher.",
         "The weight was not legible, so I assumed 3.5.",
         "The carrier could also be air.",
+        "The carrier might be air instead.",
         "P.S. make the shelf D1.",
         "The shelf was misspelled above.",
         "The slip says otherwise.",

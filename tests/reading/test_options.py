@@ -169,3 +169,20 @@ def test_a_payload_that_is_no_answer_says_why_whether_or_not_it_is_strict(payloa
         outcome = read(f"<result>{payload}</result>", Output.tagged("result", SCHEMA, strict=strict))
         assert isinstance(outcome, Rejected)
         assert outcome.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("text", "contract", "missing"),
+    [
+        ("null", {"type": "object"}, "object"),
+        ("null", list[int], "list"),
+        ("hello", list[int] | dict[str, int], "object or list"),
+        ("hello", {}, "value"),
+    ],
+)
+def test_a_reply_without_json_is_rejected_for_the_kind_of_json_that_was_asked_for(
+    text: str, contract: Any, missing: str
+) -> None:
+    rejected = read(text, contract)
+    assert isinstance(rejected, Rejected)
+    assert rejected.issues[0].message.endswith(f"no JSON {missing}")

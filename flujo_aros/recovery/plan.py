@@ -191,9 +191,10 @@ class Past:
 
     `first` is the rejection of the model's own reply, and `latest` the rejection of the latest reply to any stage.
     `current` is the rejection that the stages handle: the first one, or the rejection of the same reply after it was
-    completed. `spoken` is the rejection of the latest answer to the question of the run; repairs and extractions do not
-    count. `was_enforced` means that a stage has asked the question again with the schema enforced, and got a reply;
-    `asks_again` that a later stage will ask it again, and `asks_enforced` that it will do so with the schema enforced.
+    completed, or of the first reply there is, if the first call ended in an error. `spoken` is the rejection of the
+    latest answer to the question of the run; repairs and extractions do not count. `was_enforced` means that a stage
+    has asked the question again with the schema enforced, and got a reply; `asks_again` that a later stage will ask it
+    again, and `asks_enforced` that it will do so with the schema enforced.
     """
 
     first: Rejected
@@ -212,8 +213,10 @@ class Past:
     def then(self, stage: str, rejected: Rejected, *, enforced: bool = False) -> Past:
         """The history with one more rejection."""
         says = bool(rejected.text.strip())
-        current = rejected if says and stage == "resume" else self.current
-        spoken = rejected if says and stage in _ANSWERS else self.spoken
+        answers = says and stage in _ANSWERS
+        silent = self.current.reason is Reason.PROVIDER and not self.current.text.strip()
+        current = rejected if (answers and silent) or (says and stage == "resume") else self.current
+        spoken = rejected if answers else self.spoken
         return Past(self.first, rejected, current, spoken, self.was_enforced or enforced)
 
 

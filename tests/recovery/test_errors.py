@@ -7,7 +7,20 @@ import pickle
 import pytest
 from pydantic_ai import Agent
 
-from flujo_aros import Aros, Degraded, LlmRepair, Output, OutputError, Reason, Runner, Step, Usage, read
+from flujo_aros import (
+    Aros,
+    Degrade,
+    Degraded,
+    Extract,
+    LlmRepair,
+    Output,
+    OutputError,
+    Reason,
+    Runner,
+    Step,
+    Usage,
+    read,
+)
 from flujo_aros.recovery import Reply, Retry
 from flujo_aros.testing import ScriptedModel
 
@@ -36,6 +49,15 @@ def test_every_attempt_is_there_with_stage_reason_issues_text_and_usage():
     assert error.stages == ("llm_repair", "retry")
     assert error.texts == (BAD, "hunter2")
     assert (error.usage.requests, error.usage.input_tokens, error.usage.output_tokens) == (2, 24, 12)
+
+
+def test_the_reply_after_an_error_without_text_is_extracted_from_and_degraded_to_like_a_first_one():
+    error = Reply("", fault="no JSON", fault_code="provider", in_words=True)
+    stages = (Retry(), Extract(), Degrade())
+    asks, outcome = climbed(stages, error, Reply("a pen, 3 of them"), Reply("Sorry?"))
+    assert [ask.stage for ask in asks] == ["retry", "extract"]
+    assert isinstance(outcome, Degraded)
+    assert outcome.text == "a pen, 3 of them"
 
 
 def test_it_prints_short_and_quotes_no_model_but_explains_everything():

@@ -134,6 +134,8 @@ class Shape:
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
+    title: str = ""
+    """The name of the type, by which a reply may say which alternative it means."""
     """Title and description, whose words a reply may repeat next to its value."""
     blank: list[Any] | dict[str, Any] | None = None
     """The declared default, if it is an empty list or object: what null means where it is not allowed."""
@@ -506,6 +508,7 @@ def _fill_scale(shape: Shape, node: Mapping[str, Any]) -> None:
     if isinstance(most, (int, float)) and not isinstance(most, bool):
         shape.most = most
     shape.note = " ".join(part for part in (node.get("title"), node.get("description")) if isinstance(part, str))
+    shape.title = title if isinstance(title := node.get("title"), str) else ""
 
 
 _HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")
@@ -582,6 +585,7 @@ def _merge(into: Shape, other: Shape) -> None:
     into.format = into.format or other.format
     into.most = other.most if into.most is None else into.most
     into.note = f"{into.note} {other.note}".strip()
+    into.title = into.title or other.title
     into.blank = other.blank if into.blank is None else into.blank
     into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}

@@ -471,7 +471,7 @@ class TypeValues(Generic[T]):
             strict = error
         else:
             return _TOO_LARGE_A_NUMBER if _overflows(valid, data) else Valid(valid)
-        kept = self._by_its_own_rules(data, value) if self.is_open else None
+        kept = self._by_its_own_rules(data, value)
         if isinstance(kept, Valid):
             return _TOO_LARGE_A_NUMBER if _overflows(kept.value, data) else kept
         try:

@@ -736,7 +736,7 @@ class Coercion:
         best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str], list[Leftover]] | None = (
             None
         )
-        tied = False
+        chosen, tied = shape, False
         is_text = node.kind in (STRING, BARE)
         blank = is_text and shape.allows("null") and scalars.is_no_value(node.value)
         if blank and self._counts is None and not _is_text(shape, node.value):
@@ -754,7 +754,8 @@ class Coercion:
             risk = max((edit.risk for edit in edits), default=-1)
             score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
             if best is None or score < best[0]:
-                best, tied = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :]), False
+                best = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :])
+                chosen, tied = branch, False
             elif (
                 score == best[0]
                 and not issues
@@ -771,7 +772,12 @@ class Coercion:
         lost = {left.member.key for left in rest if left.path is path and left.member.node.value}
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
         moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative
-        if tied or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1))):
+        named = _names_another(node, edits, rest, chosen, shape)
+        if (
+            tied
+            or named
+            or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1)))
+        ):
             return self._issue(path, "ambiguous", "the value can be read as more than one of the alternatives", node)
         self.edits += edits
         self.issues += issues
@@ -824,6 +830,17 @@ def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
             return True
         here = here.value[0].node if here.kind == OBJECT else here.value[0]
     return False
+
+
+def _names_another(node: Node, edits: Iterable[Edit], rest: Iterable[Leftover], chosen: Shape, shape: Shape) -> bool:
+    """Whether an envelope or a key that no alternative declares names another one: `{"Dog": {"indoor": true}}`."""
+    names = {fold(branch.title) for branch in shape.branches if branch.title} - {fold(chosen.title)}
+    if not names:
+        return False
+    said = [left.member.node.value for left in rest if left.member.node.kind == STRING]
+    if node.kind == OBJECT and any(edit.code == "envelope" for edit in edits):
+        said += [member.key for member in node.value]
+    return any(fold(word) in names for word in said)
 
 
 _PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", "v"})

@@ -889,6 +889,18 @@ def test_an_envelope_that_names_nothing_leaves_the_choice_to_the_fields() -> Non
     assert read('{"pet": {"name": "Rex", "breed": "pug"}}', Cat | Dog).value == Dog(name="Rex", breed="pug")
 
 
+def test_fields_of_one_alternative_under_the_name_of_another_are_rejected() -> None:
+    for said in ('{"cat": {"name": "Rex", "breed": "pug"}}', '{"kind": "Cat", "name": "Rex", "breed": "pug"}'):
+        assert isinstance(read(said, Cat | Dog), Rejected), said
+    named = read('{"kind": "Dog", "name": "Rex", "breed": "pug"}', Cat | Dog)
+    assert named.value == Dog(name="Rex", breed="pug")
+
+
+def test_the_repairs_of_a_union_say_nothing_of_the_alternatives_that_do_not_fit() -> None:
+    outcome = read('{"name": "Rex", "breed": "pug", "age": 3}', Cat | Dog)
+    assert [(repair.code, repair.path) for repair in outcome.repairs] == [("ignored_key", "$.age")]
+
+
 class Contact(BaseModel):
     name: str
     email: str | None = None

@@ -931,10 +931,11 @@ _IN_BRACKETS: Final = expression(
     r"(?:<|\[|\$?\{{1,2})\s*([A-Za-z][\w -]{0,60}?)\s*(?:>|\]|\}{1,2})|((?:YOUR|INSERT|ENTER)_\w{1,60})"
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter"})
-_UNFILLED: Final = expression(r"[\"'](\w{1,60})[\"']\s{0,9}:\s{0,9}[\"'](string|\.\.\.|…)[\"']")
 _SLOT_VALUE: Final = expression(
-    r"([\w-]{1,60})[\"'`]?\s{0,9}[:=]\s{0,9}[\"'`]([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})[\"'`]"
+    r"[:=]\s{0,9}[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})|(string|\.\.\.|…))[\"'`]"
 )
+"""A value that may be a placeholder. It begins with its colon, since each word of a text would be tried as a name."""
+_NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
 def slot_in(text: str, fields: Container[str]) -> str | None:
@@ -945,14 +946,20 @@ def slot_in(text: str, fields: Container[str]) -> str | None:
     >>> [slot_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
     ['<name>', '[YOUR NAME]', None, None]
     """
-    value: str
-    for name, value in _SLOT_VALUE.findall(text):
-        names, words = tuple(name_words(name)), _IN_BRACKETS.fullmatch(value)
+    unfilled: dict[str, str] = {}
+    for found in _SLOT_VALUE.finditer(text):
+        before = _NAME_BEFORE.search(text, max(0, found.start() - 70), found.start())
+        if before is None or before[1] not in fields:
+            continue
+        name, value = before[1], found[1]
+        if value is None:
+            unfilled[name] = found[2]
+            continue
+        words = _IN_BRACKETS.fullmatch(value)
         said = (words[1] or words[2]) if words else ""
         asked = tuple(word for word in name_words(said) if word not in _ASKED_FOR)
-        if name in fields and said and (asked == names or (said in _TYPE_WORDS and not _names_type(name))):
+        if said and (asked == tuple(name_words(name)) or (said in _TYPE_WORDS and not _names_type(name))):
             return value
-    unfilled: dict[str, str] = {name: value for name, value in _UNFILLED.findall(text) if name in fields}
     if len(unfilled) > 1 and not any(map(_names_type, unfilled)):
         return next(iter(unfilled.values()))
     return None

@@ -134,9 +134,9 @@ class Shape:
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
+    """Title and description, whose words a reply may repeat next to its value."""
     title: str = ""
     """The name of the type, by which a reply may say which alternative it means."""
-    """Title and description, whose words a reply may repeat next to its value."""
     blank: list[Any] | dict[str, Any] | None = None
     """The declared default, if it is an empty list or object: what null means where it is not allowed."""
     unique: bool = False
@@ -229,11 +229,11 @@ class Shape:
         return {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
 
     def name_of(self, key: str) -> str | None:
-        """The declared name that a key stands for, in any case and with any punctuation."""
+        """The declared name that a key spells, in any case and with any punctuation."""
         return self.keys.get(key) or self.folded.get(fold(key))
 
     def knows(self, key: str) -> bool:
-        """Whether a key stands for a declared name, or for one of several."""
+        """Whether a key spells a declared name, or for one of several."""
         return key in self.keys or fold(key) in self.folded
 
     @cached_property
@@ -507,8 +507,8 @@ def _fill_scale(shape: Shape, node: Mapping[str, Any]) -> None:
     most = node.get("maximum", node.get("exclusiveMaximum"))
     if isinstance(most, (int, float)) and not isinstance(most, bool):
         shape.most = most
-    shape.note = " ".join(part for part in (node.get("title"), node.get("description")) if isinstance(part, str))
-    shape.title = title if isinstance(title := node.get("title"), str) else ""
+    title, described = (said if isinstance(said := node.get(key), str) else "" for key in ("title", "description"))
+    shape.note, shape.title = f"{title} {described}".strip(), title
 
 
 _HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")
@@ -573,7 +573,7 @@ def _fill_hints(shape: Shape, written: object) -> None:
 
 def _merge(into: Shape, other: Shape) -> None:
     """The combination of two shapes (`allOf`, `$ref` with siblings)."""
-    into.types = (into.types & other.types or other.types) if into.types else other.types
+    into.types = into.types & other.types or other.types or into.types  # none means any
     into.properties = {**other.properties, **into.properties}
     into.required |= other.required
     into.patterns += other.patterns

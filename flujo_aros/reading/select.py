@@ -1126,7 +1126,7 @@ class Search(Generic[T]):
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
         """Evidence in the surrounding text that the value is not the answer."""
         if self.scanner.cited and self.scanner.numbers and candidate.rank == INLINE:
-            words = "it stands in a sentence with other numbers in brackets, which could be the answer as well"
+            words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
             return Issue("$", "several", words)
         others: list[Span] = []
         if len(self.found) > 1:

@@ -518,7 +518,7 @@ def place(
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `written` the keys accepted for each. `fits` tells whether a value
+    `empty` are the declared fields without a value, `written` the keys accepted for each. `fits` says whether a value
     can be read as that of a field, and `own` are words for the object itself. The name decides first, then the contents
     of the value.
     """

@@ -139,3 +139,9 @@ def test_a_model_that_drops_keys_is_never_clean_with_one() -> None:
     assert outcome.value == Note(text="a", pages=3)
     assert [repair.code for repair in outcome.repairs] == ["near_miss_key"]
     assert read('{"text": "a", "colour": "red"}', Note).repairs
+
+
+def test_a_part_of_a_schema_without_a_type_leaves_the_type_of_the_whole() -> None:
+    pair = {"prefixItems": [{"type": "integer"}, {"type": "boolean"}]}
+    for schema in ({"type": "array", **pair, "allOf": [{"minItems": 2}]}, {"type": "array", "allOf": [pair]}):
+        assert read('["3", "true"]', schema).value == [3, True], schema

@@ -522,6 +522,18 @@ def test_a_date_that_could_be_another_is_refused(said: str) -> None:
     assert isinstance(read(json.dumps([said]), list[date]), Rejected)
 
 
+@pytest.mark.parametrize(("form", "said"), [("date-time", "2026-03-14T09:30:00"), ("time", "09:30:00")])
+def test_a_schema_takes_a_time_without_a_time_zone(form: str, said: str) -> None:
+    outcome = read(json.dumps({"v": said}), {"type": "object", "properties": {"v": {"format": form}}})
+    assert given(outcome) == said
+    assert codes(outcome) == []
+
+
+@pytest.mark.parametrize(("form", "said"), [("date-time", "2026-13-14T09:30:00"), ("time", "25:30:00")])
+def test_a_schema_takes_no_time_that_does_not_exist(form: str, said: str) -> None:
+    assert isinstance(read(json.dumps({"v": said}), {"properties": {"v": {"format": form}}}), Rejected)
+
+
 def test_a_day_above_twelve_settles_the_order() -> None:
     assert read('["13/04/2025", "04/13/2025", "04/04/2025"]', list[date]).value == [
         date(2025, 4, 13),

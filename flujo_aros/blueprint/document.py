@@ -383,7 +383,9 @@ class _Reading:
         start = f"{place.path}." if place.path else ""
         while not isinstance(inner := self.next(), yaml.MappingEndEvent):
             mark = inner.start_mark
-            name = self.key(inner, depth)
+            plain = inner.__class__ is yaml.ScalarEvent and inner.anchor is None and inner.tag is None
+            name = inner.value if plain and inner.value != "<<" else self.key(inner, depth)
+            self.count += 1
             here = Place(mark.line + 1, mark.column + 1, f"{start}{name}")
             if isinstance(name, _Merge):
                 merged.append(self.value(self.next(), place.path, depth + 1))
@@ -404,8 +406,7 @@ class _Reading:
     def key(self, event: Any, depth: int) -> str | None:
         """The text of a key as written, or the merge key; None if it is not a string."""
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
-            self.count += 1
-            return _MERGE if event.value == "<<" and event.implicit[0] else event.value
+            return _MERGE if event.implicit[0] else event.value
         node = self.value(event, "", depth + 1)
         tagged = type(event) is yaml.ScalarEvent and event.tag == f"{_TAG}merge"
         text = event.value if type(event) is yaml.ScalarEvent else node.value
@@ -463,7 +464,7 @@ class _Reading:
         mark = event.end_mark
         self.end = (mark.line + 1, mark.column + 1) if event.style not in _BLOCKS else self.block_end(event)
         value = event.value
-        if not event.implicit[0] or value[:1] in _BY_FIRST or not value or not value.isascii():
+        if event.tag or (event.implicit[0] and (value[:1] in _BY_FIRST or not value)) or not value.isascii():
             value = self.read(event, place)
         return Node(place, Place(*self.end, place.path), value, _NO_KEYS)
 

@@ -51,6 +51,7 @@ _SPECIAL_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "call": ("params",),
 }
 """The keys of options with a special form, for the kinds that share `kind: step`."""
+_WITH_TEMPLATES: Final = frozenset({"input", "message"})
 _WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": "`uses: imports.…`"}
 
 
@@ -102,14 +103,16 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if len(loading.located) >= MAX_STEPS:
         loading.note(node.place, too_many_steps())
         raise EnoughError
-    word = node.members.get("kind")
-    kind = "step" if word is None else word.plain()
+    members = node.members
+    word = members.get("kind")
+    kind: Any = "step" if word is None else word.value
     if word is not None and (not isinstance(kind, str) or kind not in _BUILDERS):  # a list or mapping is not a kind
-        loading.note(word.place, _no_such_kind("" if kind is None else str(kind)))
+        loading.note(word.place, _no_such_kind("" if kind is None else str(word.plain())))
         return None
-    node = _with_meta(loading, node, kind)
-    for key in ("input", "message"):
-        loading.single_braces(node.members.get(key))
+    if "meta" in members:
+        node = _with_meta(loading, node, kind)
+    for key in _WITH_TEMPLATES & members.keys():
+        loading.single_braces(members[key])
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     written, node = node, loading.with_schema_files(node)
     plain = _prepared(loading, node, kind)
@@ -465,7 +468,8 @@ def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     sound = making.loading.settings(making.member("model_settings"))
     stages = None if block.processing is None else making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else ())):
-        making.loading.model(node.members.get("model"))
+        if (model := node.members.get("model")) is not None:
+            making.loading.model(model)
     processing = block.processing or NO_PROCESSING
     contract: Any = None if block.contract is None else _contract(making)
     if block.output_schema is not None and block.contract is not None and processing.schema is None:
@@ -627,12 +631,10 @@ _NEXT_INPUT: Final = "auto"
 
 def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
     """A step with the keys that flujo accepts under `meta` moved into the step itself."""
-    if "meta" not in node.members:
-        return node
-    meta = member(node, "meta")
+    meta = node.members["meta"]
     for key in META_KEYS if kind == "step" else META_KEYS[1:]:
-        value = member(node, "meta", key)
-        if meta is None or value is None:
+        value = meta.members.get(key)
+        if value is None:
             continue
         if key in node.members:
             loading.warn(meta.keys[key], f"'meta.{key}' is ignored: the step has a `{key}` of its own")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node, parse_document
@@ -184,7 +184,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
     An imported blueprint shows them when it is loaded on its own.
     """
     found = list(loading.findings)
-    for _ in range(0 if files else _ROUNDS):
+    for _ in range(0 if files or not found else _ROUNDS):
         names = {
             (each.place.line, each.place.column): each.suggestion
             for each in found
@@ -211,10 +211,11 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     root = loading.chosen.put_into(root, loading.note)
     parts = root.members
     agents, imports, steps = parts.get("agents"), parts.get("imports"), parts.get("steps")
-    if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is checked
+    listed = steps.elements if steps is not None else []
+    if steps is not None and len(listed) > MAX_STEPS:  # before anything is checked
         loading.note(steps.place, too_many_steps())
         return None
-    said = {key: value for key, value in root.plain().items() if not key.startswith(SHARED)}
+    said = {key: _outline(each, key) for key, each in parts.items() if not key.startswith(SHARED)}
     top = loading.block(Top, root, said)
     version = parts.get("version")
     if version is not None and str(version.plain()) != VERSION:
@@ -226,7 +227,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         _check_profiles(loading, parts["profiles"])
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
-    nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]
+    nodes = [node for node in listed if isinstance(node.value, dict)]
     made = build_steps(loading, nodes, Where("steps", ""))
     if top is None or made is None or loading.findings:
         return None
@@ -238,6 +239,16 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     except UsageError as error:
         loading.note(root.place, str(error))
         return None
+
+
+def _outline(node: Node, key: str) -> Any:
+    """A part of a blueprint as plain JSON; of agents, imports and steps, which are checked one by one, only the kind of
+    each."""
+    if key not in ("agents", "imports", "steps"):
+        return node.plain()
+    if isinstance(node.value, list):
+        return [{} if isinstance(each.value, dict) else each.plain() for each in node.value]
+    return dict.fromkeys(node.value) if isinstance(node.value, dict) else node.value
 
 
 def _check_profiles(loading: Loading, profiles: Node) -> None:

@@ -490,7 +490,8 @@ class Loading:
             prompt = members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
-            self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
+            if prompt is not None:
+                self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         known = len(self.findings)
         block = self.block(blocks.Agent, node, plain)
         valid = len(self.findings) == known
@@ -681,19 +682,19 @@ class Loading:
             self.warn(place, f"{what}: the model sees it literally")
         return filled
 
-    def single_braces(self, node: Node | None) -> None:
+    def single_braces(self, node: Node) -> None:
         """Warn about `{input}`, which is not a template."""
-        for each in node.walk() if node is not None else ():
+        for each in node.walk():
             found = _SINGLE_BRACES.search(each.value) if isinstance(each.value, str) else None
             if found is not None:
                 meant = f"{{{{ {found[1]} }}}}"
                 said = f"{found[0]} is not a template: the model sees it literally; write {meant}"
                 self.warn(each.place, Hint(said, Suggestion(found[0], meant)), Code.INVALID_TEMPLATE)
 
-    def _literal(self, node: Node | None, prompt: object) -> None:
+    def _literal(self, node: Node, prompt: object) -> None:
         """Warn about a prompt that looks like a template, since prompts are not templates."""
         found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
-        if found is not None and node is not None:
+        if found is not None:
             shown = " ".join(found[0].split())
             cure = "put values that change into the `input` of the step"
             what = f"`system_prompt` is not a template: the model sees {short(shown)} literally"

@@ -391,8 +391,8 @@ class Pipeline(Generic[T_co]):
         refuse_wrong("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
             raise UsageError(f"Pipeline: name must be a string, not {name!r}")
-        put(self, steps=tuple(steps), name=name, description=description, warnings=tuple(warnings))
-        put(self, body=body, environment=dict(environment or {}))
+        more = {"warnings": tuple(warnings), "body": body, "environment": dict(environment or {})}
+        put(self, steps=tuple(steps), name=name, description=description, **more)
         what = f"{'the body' if body else 'pipeline'} {name!r}"
         if not self.steps:
             raise UsageError(f"{what} has no steps")
@@ -465,7 +465,7 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
             if message:
                 suggestion = getattr(message, "suggestion", None)
                 yield FoundError(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
-        if outer is not None:
+        if outer is not None and step.after_body:
             yield from _wrong_afterwards(step, index, before)
         before.add(step.name)
 

@@ -239,15 +239,18 @@ _REMARKS: Final = word_set("note notes comment comments remark remarks warning w
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
 _SUPERSEDING: Final = _CORRECTED | word_set("final new updated actual latest correct true real")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
-_STATES: Final = word_set("status state outcome result type kind verdict")
+_STATES: Final = word_set("status state outcome result type kind verdict message statuscode httpstatus code")
 _BAD_STATES: Final = word_set(
     "error failed failure fail invalid rejected incomplete partial cancelled canceled denied refused"
     " notfound unknown example"
     " sample draft template outdated"
 )
+_BAD_CODES: Final = range(400, 600)
 _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ninguna aucun aucune")
 """Values of a member that report no error."""
 _INCOMPLETE: Final = word_set("hasmore morefollows truncated istruncated incomplete isincomplete partial ispartial")
+_CONTINUED: Final = word_set("next nextpage nextcursor nextpagetoken nexttoken cursor continuation")
+_LENGTHS: Final = word_set("count itemcount totalcount numitems length")
 _MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
 _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
@@ -290,9 +293,11 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             reports_failure(member)
             or (name in _CORRECTIONS and value not in (None, False, "", []))
             or (name in _SUCCESSES and (value is False or word in ("false", "no")))
-            or (name in _STATES and word in _BAD_STATES)
+            or (name in _STATES and (word in _BAD_STATES or value in _BAD_CODES))
             or (name in _MARKED and value not in (None, False, ""))
             or (name in _INCOMPLETE and value is True)
+            or (name in _CONTINUED and value not in (None, False, ""))
+            or (name in _LENGTHS and inner.node.kind == ARRAY and value != len(inner.node.value))
         ):
             return f"{member.key!r} next to it says that this is not an answer"
         if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
@@ -321,7 +326,7 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     rest = [word for word in words if word not in _SUPERSEDING]
     if isinstance(value, str) and _REMARKS.issuperset(words) and CORRECTS.search(value):
         return True
-    if len(rest) == len(words) or isinstance(value, bool) or value in (None, "", []):
+    if len(rest) == len(words) or value in (None, "", []) or (isinstance(value, bool) and not rest):
         return False
     if not rest:
         parts: list[Member] = member.node.value if member.node.kind == OBJECT else []

@@ -69,6 +69,10 @@ _LOOK: Final = 20_000
 """The maximum distance ahead in which brackets are counted."""
 _MOST_IN_ONE_PLACE: Final = 12
 """The maximum number of edits at one damaged place: see `Parser.parse_from`."""
+_COMPUTES: Final = grammar.expression(
+    r"(?:[\w$]+\.)*(?:range|len|sum|max|min|round|sqrt|abs|getenv|env|eval|input|randint|choice)\s*\("
+)
+"""The begin of a call whose result is not its argument."""
 DEPTH: Final = 200
 """The default maximum depth of nested containers."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
@@ -631,6 +635,8 @@ class Parser:
     def _call(self, call: re.Match[str]) -> Node:
         """`ObjectId("…")`, `NumberLong(5)`: a call with one argument is read as the argument."""
         start = self.pos
+        if _COMPUTES.match(call[0]):
+            raise self._expected("a value", at=start)
         self.pos = call.end()
         if self.text[self.pos] in QUOTES:
             close = grammar.STRING_ARGUMENT.match(self.text, self.pos)

@@ -124,7 +124,8 @@ CORRECTS: Final = Phrases(
     r"|change my mind|changed my mind|copied the wrong|had the wrong|used the wrong|read the wrong"
     r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
     r"|it) back|retract)"
-    r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|re-?check|reconsider|try)|looking again|upon review"
+    r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|(?:re|double)-?check|verify|reconsider|try)"
+    r"|looking again|upon review|note to self"
     r"|(?:please |kindly )?disregard|i (?:hereby|now|must|have to) (?:retract|withdraw)|cancel that|to correct"
     r"|in fact, |ps?\.?s\.? (?:the|it))\b",
     _START + r"(?:one|an?|small|minor|eine|une|una)(?: small| minor| kleine| petite| pequeña)? (?:correction|korrektur"
@@ -169,7 +170,8 @@ CORRECTS: Final = Phrases(
     r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
     r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
-    r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
+    r"\b(?:belongs? to|is about|is that of|refers to|is for|came from|answers) (?:another|a different|the other"
+    r"|someone else|(?:your|the|an) (?:earlier|previous|prior|last) (?:question|request|message|prompt))\b",
     # the label of an answer that does not exist
     r"^[\s*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
     r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
@@ -318,6 +320,9 @@ INVENTS: Final = Phrases(
     r"(?:ed| (?:at|the|its|his|her|their)\b)",
     r"\bso (?:that )?i can (?:\w+ )?(?:extract|fill|provide|give|produce|generate|complete|replace)\b[^.!?\n]{0,40}"
     r"\b(?:real|actual|true|correct|accurate|proper)\b",
+    r"\b(?:i|we)(?:['’]ll| will| can) (?:\w+ )?(?:fill|replace|update|provide|supply|insert|put)\b[^.!?\n]{0,30}"
+    r"\b(?:real|actual|true|correct|accurate|proper|right|missing)\b[^.!?\n]{0,60}\b(?:once|when|after|as soon as)\b",
+    _START + r"(?:todo|fixme|tbd)\s?[:：][ \t]*\w",
     _START + r"please (?:provide|send|share|paste|upload|attach|supply)(?: me| us)? (?:the|your) (?:\w+ )?(?:document"
     r"|text|email|message|invoice|file|transcript|content|input|source|passage|article|image|photo)s?\b"
     r"(?![^.!?\n]*\b(?:if|when|further|more|next|another|other|again)\b)",
@@ -498,6 +503,7 @@ NEVER: Final = Phrases(
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
     r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|an?|my|it|this|that|right|correct|valid)\b)"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
+    r"|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
     r"|return|write|output|answer|respond|reply|produce|send)|instead of"
     r"|rather than|avoid)\b",
@@ -533,7 +539,8 @@ DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source, INVENTS
 """Before a value: any of these may say that it is not the answer."""
 
 FAILS: Final = Phrases(
-    r"^[\s{`*>]{0,8}[\"']?(?:error|fatal error|exception|traceback \(most recent call last\)|fehler|erreur|エラー|错误)"
+    r"^[\s{`*>]{0,8}[\"']?(?:\w{0,40}error|fatal error|\w{0,40}exception|traceback \(most recent call last\)"
+    r"|fehler|erreur|エラー|错误)"
     r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
     r"^[\s❌✗✘⚠*_>-]{0,10}(?:schema )?validation (?:failed|error)",
 )
@@ -559,13 +566,14 @@ ELIDES: Final = Phrases(
     r"^[\s#/*(\[-]*(?:only )?(?:the )?(?:first |top |last )?\d+ (?:out )?of \d+(?: \w+)?[\s)\].]*$",
     r"\b(?:only|first|last|some|few|fewer|more|others?|rest|items?|entries|rows|list|kept|left|removed|skipped)\b"
     r"[^.!?\n]{0,60}\b(?:for (?:the sake of )?(?:brevity|space|length)|to save (?:space|tokens|room))\b",
-    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?more|and so on"
+    r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?(?:more|others)|and so on"
     r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
     r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
     r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
     r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"
     r"(?: \w+)? (?:out )?of (?:the |over |about )?\d+",
     r"[(\[]\s{0,3}(?:and |plus |\+ ?)?\d+ (?:more|other|further|additional)\b",
+    r"[(\[]\s{0,3}(?:and|plus) (?:\w+ )?(?:more|others)\s*[)\]]|\b\d+ (?:\w+ )?(?:omitted|left out|not shown)\b",
     r"\b(?:and|plus) \d+ (?:more|others)\b",
     r"\b(?:more|other|others|remaining|rest|further|additional|entries|items|fields|rows|records|lines"
     r"|elements|values|list|array|output|response|json|results?)\b[^.!?\n]{0,60}"
@@ -646,8 +654,9 @@ CLAIMS: Final = Phrases(
 """A pronoun and a copula at the beginning of a sentence, which assert the choice that follows."""
 
 DENIES: Final = Phrases(
-    r"(?:(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de|plutôt que"
-    r"|en lugar de|en vez de)|n't|n’t)\b\s+|不是|而不是|而非)(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
+    r"(?:(?:\b(?:not|cannot|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de"
+    r"|plutôt que|en lugar de|en vez de)|n't|n’t)\b\s+|不是|而不是|而非)"
+    r"(?:be(?:en)?\s+)?(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
 )
 """Directly before a value: it is not that one."""
 CONDITION: Final = Phrases(
@@ -660,12 +669,19 @@ CONDITION: Final = Phrases(
 """Expresses a possibility, not a fact."""
 
 ALSO: Final = Phrases(
-    r"\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b"
+    r"\balternatively\b|\bor (?:maybe|perhaps|possibly)\b"
+    r"|\b(?:could|might|may) (?:just as well|equally|as well|also|instead|well) be\b"
     r"|\b(?:could|might|may) be [^.!?\n]{1,40}? instead\b(?! of)",
     r"\b(?:könnte|kann) (?:auch|ebenso) |\b(?:pourrait|peut) aussi être\b"
     r"|\bpodría ser también\b|\btambién podría ser\b",
 )
 """Between a name and a value: it is as likely as the one given."""
+
+WONDERS: Final = Phrases(
+    r"\bwhether\b[^!?\n]{1,80}\b(?:is|are|was|were|be)\b[^!?\n]{1,60}\bor\b(?! (?:not|no)\b)",
+    r"\bob\b[^!?\n]{1,80}\boder\b(?! nicht\b)[^!?\n]{1,60}\b(?:ist|sind|war|waren)\b",
+)
+"""Asks which of two values is right."""
 
 BOTH: Final = Phrases(
     r"\b(?:both|either|all|any)(?: (?:of )?(?:them|these|answers?|options?|versions?|ones?|two|are|is|seem|look|would"
@@ -716,8 +732,9 @@ CORRECTED: Final = Phrases(
     r"|probably|maybe|perhaps|likely"
     r"|make (?:it|that)|(?:changed?|corrected) to|(?:wrong|incorrect|typo|oops),? (?:it is|it's)?|eigentlich"
     r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
-    r")\W{1,3}(?:[\"'\d]|(?:true|false|null)\b)",  # // should be 4
+    r")\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
     r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
+    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|not sure|unsure|dummy)|todo|tbd|fixme\b.*)\W*\Z",
     r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
 )
 """A comment that gives another value, or says that the value next to it is made up."""
@@ -786,7 +803,7 @@ NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not
 """Says that something was not done, so no value is given."""
 
 BEARS: Final = Phrases(
-    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
+    r"[\"'`*_)\]]*\s*(?:[:：=→|]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
     r"|était|être|à|par|es|son|era|ser|a|por|como|von|into|is now|instead|gleich)\b"
     r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
     r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
@@ -803,18 +820,27 @@ OUGHT: Final = Phrases(
 REVISES: Final = Phrases(
     _START + r"(?:please |bitte |por favor |veuillez )?(?:change|fix|correct|replace|revise|amend|update"
     r"|make|set|put|drop|remove|delete|strike|scratch|swap|flip|ändern? sie|ändere|korrigiere?n?|ersetzen?|streiche?n?"
-    r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae])(?: \w+)?\s+"
+    r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae]"
+    r"|(?:or|oder|ou|o) (?:maybe|perhaps|possibly|vielleicht|peut-être|quizás?))(?: \w+)?\s+"
     r"(?:the |my |its |das |die |den |le |la |les |el |los )?[\"'`*]*\Z",
 )
 """Directly before the name of a field: it is to be changed."""
 
-UNTRUE: Final = Phrases(r"(?:\b(?:not|nicht|kein\w*|no longer|no|pas|non)\b|n['’]t\b|不是|不|非)\s*(?:\w+ )?\Z")
+UNTRUE: Final = Phrases(
+    r"(?:\b(?:not|nicht|kein\w*|no longer|yet to be|no|pas|non)\b|n['’]t\b|不是|不|非)\s*(?:\w+ )?\Z"
+)
 """Directly before the name of a boolean: it is false."""
 
 HOLDS: Final = Phrases(
     r"\b(?:is|are|was|were|ist|sind|est|es)\s+(?:actually |indeed |in fact |now |already |doch |jetzt |bien )?\Z"
 )
 """Directly before the name of a boolean: it is true."""
+
+COUNTS: Final = Phrases(
+    r"\b(?:has|have|had|there (?:is|are|were)|with|totals|contains?|hat|haben|sind|a|ont|tiene|tienen|hay)"
+    r" (?:only |just |exactly |actually |in fact )?(-?\d[\d.,]*)\s\Z",
+)
+"""Directly before the name of a field: the number of what it counts."""
 
 TRUE: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
 FALSE: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")

@@ -25,7 +25,8 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import expression
-from flujo_aros.reading.scalars import read_time
+from flujo_aros.reading.phrases import word_set
+from flujo_aros.reading.scalars import name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.undeclared import WORD
 
@@ -201,6 +202,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
             found = f"an error is reported after it: {_excerpt(text, failed.start())!r}"
     if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start) and has_words(text[: chosen.start]):
         found = _rest_before(text, chosen, others, behind, shape)
+    if found is None and not _NOTHING_BEFORE.match(text, 0, chosen.start):
+        found = _denied_before(text[: chosen.start], shape, value)
     return None if found is None else Issue("$", "leftover", found)
 
 
@@ -212,7 +215,7 @@ def has_words(text: str) -> bool:
 _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\.+|…)[ \t]*[\[{(])")
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
 _ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:true|false|null)\b)"
-_ITEM_BEHIND: Final = expression(rf"\s*[,;]\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
+_ITEM_BEHIND: Final = expression(rf"\s*(?:[,;]|(?:and|plus)\b)\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
 """A scalar and nothing else behind a list, or after a comma: the list was closed too early."""
 _ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
@@ -260,6 +263,21 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
     return None
 
 
+def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """The last statement about a boolean in the text before a value, if the value contradicts it: `It is not vegan.`"""
+    flags = {name: part for name, part in shape.named.items() if part.allows("boolean") and not part.allows("string")}
+    mentions = list(_naming(tuple(flags))[0].finditer(before)) if flags else []
+    if not mentions:
+        return None
+    found = mentions[-1]
+    start = max(before.rfind(end, 0, found.start()) for end in ".!?\n") + 1
+    name = shape.name_of(found[0]) or found[0]
+    said = _said_of(before[start : found.end()], found.start() - start, flags.get(name, shape))
+    if said is None or _leaves(value(), shape).get(fold(name)) != [not said]:
+        return None
+    return f"the text before it gives {name!r} another value: {_excerpt(before, start)!r}"
+
+
 def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     names = shape.named
     if "```" in behind or "~~~" in behind:
@@ -285,7 +303,49 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     if not names:
         return None
     asserts = objects and _may_assert(prose)
-    return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, asserts, shape, value)
+    return (
+        _other_lines(prose, shape)
+        or _other_form(prose, names)
+        or _other_text(prose, shape, value)
+        or _contradiction(prose, asserts, shape, value)
+    )
+
+
+_IN_UNIT: Final = expression(
+    r"\b(\w{1,60})(?: (?:is|are|was|were|given|stated|shown|listed|quoted)){0,2} in (\w{2,9}|[€$£¥])"
+)
+_AMOUNTS: Final = word_set("amounts prices values figures numbers totals costs sums money amount price value")
+
+
+_LABELLED: Final = expression(
+    r"[*_>-]{0,3}\s?([^\W\d][\w -]{0,60}?)[*_]{0,3}\s{0,3}[:：][*_]{0,3}\s{0,3}"
+    r"(\w+://\S+|(?=[A-Z\u00c0-\u00de])[\w'’.&-]{2,40}(?: [\w'’.&-]{1,40}){0,3})"
+)
+"""The name of a field and a short text or a link, and nothing else."""
+_NO_TEXTS: Final = expression(
+    r"(?:required|optional|string|text|none|null|empty|not|missing|unknown|taken|extracted|inferred|based|left|the|an?"
+    r"|this|from|see|yes|no|same|your|as|is|i)\b",
+    re.I,
+)
+"""The beginning of a remark about a field."""
+
+
+def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    """A line that gives a string another value (`Owner: Marko`), a link for an empty one, or another unit for amounts
+    (`All prices are in euros.`).
+    """
+    if (line := _LABELLED.fullmatch(prose.strip())) is not None and (name := shape.name_of(line[1])) is not None:
+        held = [_said(part) for part in _leaves(value(), shape).get(fold(name), ()) if part is not None]
+        said = line[2].casefold().rstrip(".")
+        is_text = shape.member(name).allows("string") and _NO_TEXTS.match(said) is None
+        if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
+            return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
+    for found in _IN_UNIT.finditer(prose):
+        if found[1].lower() in _AMOUNTS or shape.name_of(found[1]) is not None:
+            parts = (str(part) for parts in _leaves(value(), shape).values() for part in parts)
+            if other_unit((*(word for name in shape.named for word in name_words(name)), *parts), found[2]):
+                return f"the text after it gives another unit: {_excerpt(found[0], 0)!r}"
+    return None
 
 
 def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
@@ -394,7 +454,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
                 continue
             if asserts and phrases.ASSUMES.search(sentence):
                 return f"the text after it says that {key!r} was assumed: {_excerpt(sentence, 0)!r}"
-            if _revises(sentence, found.start()):
+            if _revises(sentence, found.start()) or phrases.WONDERS.search(sentence):
                 return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
             begin = max(0, found.start() - _NEAR_SENTENCE)
             near = sentence[begin : found.end() + _NEAR_SENTENCE]
@@ -423,7 +483,8 @@ def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted:
     said = _said_of(sentence, start, shape)
     if said is not None:
         return accepted() == [not said]
-    rest = _value_after(sentence, end)
+    counted = phrases.COUNTS.search(sentence[max(0, start - _NEAR_WORDS) : start]) if _is_number(shape) else None
+    rest = _value_after(sentence, end) if counted is None else counted[1]
     return bool(rest or _choices(shape)) and _differs(sentence, end, rest, shape, accepted())
 
 
@@ -440,7 +501,12 @@ def _value_after(sentence: str, at: int) -> str:
     """The value that a sentence assigns to the field whose name ends at `at`; empty if none."""
     bears = phrases.BEARS.search(sentence, at, at + 60)
     far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
-    return "" if bears is None or far else sentence[bears.end() :]
+    rest = "" if bears is None or far else sentence[bears.end() :]
+    return _ARROW.split(rest)[-1].lstrip(" \"'`*_([“‘")
+
+
+_ARROW: Final = expression(r"→|[-=]>")
+"""Between a value and the one that replaces it."""
 
 
 def _names_another_choice(
@@ -635,34 +701,24 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
 def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
     """Whether a sentence gives a field, named before `at`, a value other than the answer's."""
     choices = _choices(shape)
+    also, ought = phrases.ALSO.search(sentence) is not None, phrases.OUGHT.search(sentence) is not None
+    supposed = not also and phrases.CONDITION.search(sentence) is not None
     if choices and accepted:
-        named = {
-            choice
-            for choice in choices
-            if re.search(
-                rf"(?<![\w-]){re.escape(choice)}(?![\w-])",
-                sentence[at:] if rest or not phrases.OUGHT.search(sentence) else sentence,
-                re.I,
-            )
-        }
-        others = named - {str(part) for part in accepted}
-        supposed = phrases.CONDITION.search(sentence) and not phrases.ALSO.search(sentence)
         if supposed or phrases.NEGATES.search(sentence):
             return False
-        return (
-            bool(others)
-            and not named & {str(part) for part in accepted}
-            and bool(rest or phrases.OUGHT.search(sentence))
-        )
+        part = sentence[at:] if rest or not ought else sentence
+        named = {choice for choice in choices if _occurs_in(choice, part)}
+        return bool(named) and named.isdisjoint(map(str, accepted)) and (bool(rest) or ought)
     if not rest:
         return False
     if shape.allows("boolean") and not shape.allows("string"):
         word = (_TOKEN.match(rest) or [""])[0].lower()
         said = True if word in phrases.TRUE else False if word in phrases.FALSE else None
         return said is not None and bool(accepted) and said not in accepted
-    if shape.allows("integer") and not shape.allows("string"):
-        return _other_number(rest, accepted)
-    if phrases.CONDITION.search(sentence):
+    numbers = [_decimal(part) if isinstance(part, str) else part for part in accepted if part is not None]
+    if all(isinstance(part, (int, float)) for part in numbers) if numbers else _is_number(shape):
+        return _other_number(rest, numbers)
+    if supposed:
         return False
     if not accepted and shape.allows("array") and shape.element(0).allows("string"):
         return _ITEMS.match(sentence, at) is not None
@@ -672,7 +728,7 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     if accepted and (whole := _WHOLE.match(rest)) is not None:
         other = (whole[1] or whole[2]).strip()
         return all(other.casefold() not in str(part).casefold() for part in accepted)
-    if phrases.OUGHT.search(sentence) is None:
+    if not (ought or also):
         return False
     if accepted and (plain := _PLAIN.match(rest)) is not None:
         return all(plain[1].casefold() not in str(part).casefold() for part in accepted)
@@ -696,15 +752,17 @@ def _choices(shape: Shape) -> list[str]:
     return [choice for part in parts for choice in part.choices or () if isinstance(choice, str) and len(choice) > 1]
 
 
-def _other_number(rest: str, accepted: list[Any]) -> bool:
-    found = _NUMBER.match(rest)
-    if found is None:
+def _is_number(shape: Shape) -> bool:
+    return shape.allows("integer") and not shape.allows("string")
+
+
+def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
+    """Whether a text begins with a number and has none of the accepted ones."""
+    if (begin := _NUMBER.match(rest)) is None or _plain_number(begin[0]) is None:
         return False
-    if not found[0].rstrip(".,").replace(",", "").replace(".", "", 1).lstrip("-").isdigit():
-        return False
-    if not all(isinstance(part, (int, float)) for part in accepted):
-        return False
-    result = {found.rstrip(".,").replace(",", "") for found in _NUMBER.findall(rest)}
-    return not {float(part) for part in accepted} & {
-        float(part) for part in result if part.replace(".", "", 1).lstrip("-").isdigit()
-    }
+    return not set(accepted) & {_plain_number(found) for found in _NUMBER.findall(rest)}
+
+
+def _plain_number(written: str) -> float | None:
+    digits = written.rstrip(".,").replace(",", "")
+    return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None

@@ -476,6 +476,22 @@ def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
     return not units and (not named or sign in named)
 
 
+def other_unit(words: Iterable[str], unit: str) -> bool:
+    """Whether amounts in this unit contradict the names and values around them, which `words` are.
+
+    >>> [other_unit(("price", "usd"), unit) for unit in ("euros", "dollars", "cents")]
+    [True, False, True]
+    """
+    unit, known = unit.casefold(), {word.casefold() for word in words}
+    if unit in _SCALES:
+        return not known & {unit, unit[:-1]}
+    currencies = {_SIGNS[word] for word in known if word in _SIGNS}
+    return unit in _SIGNS and bool(currencies) and _SIGNS[unit] not in currencies
+
+
+_SCALES: Final = frozenset(("hundreds", "thousands", "millions", "billions", "cents"))
+
+
 def contradicts_currency(amount: str, key: str, said: object) -> bool:
     """Whether the value of a currency field contradicts the currency of an amount: `€12.50` and `USD`, or null.
 
@@ -821,7 +837,11 @@ _NO_VALUE_LINES: Final = """
 _NO_VALUE: Final = frozenset(word.strip() for word in _NO_VALUE_LINES.split(","))
 """Words for a missing value, where null is allowed (in the languages above)."""
 
-_SLOT: Final = expression(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)
+_SLOT: Final = expression(
+    r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]|_{3,}"
+    r"|(?i:x{3,}|todo|tbd|fixme|placeholder|(?:your|insert|enter) [\w ]{1,40} here|[\w ]{1,40} goes here)",
+    re.S,
+)
 _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boolean", "bool"})
 _OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype"})
 """Names of fields that may hold the name of a type."""

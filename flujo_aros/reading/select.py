@@ -1034,13 +1034,14 @@ class Search(Generic[T]):
             part = self.text[candidate.start : candidate.end]
             return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
         if is_list(value):
-            value, shape = (value[0] if value else None), shape.element(0)
+            value, shape = (value[0] if value else None), shape if shape.keys else shape.element(0)
         elif self._is_list():
             shape = shape.element(0)
         if not is_dict(value):
             return False
         inner = [part for part in value.values() if is_dict(part)]
-        return any(key in shape.keys for part in (value, *inner) for key in part)
+        edits = (part.strip("/$. ") for part in value.values() if isinstance(part, str))  # `{"op": …, "path": "/age"}`
+        return any(key in shape.keys for part in (value, *inner, edits) for key in part)
 
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything

@@ -73,7 +73,8 @@ _GENERIC: Final = _stems(
 _UNITS: Final = _stems(
     "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
     " percent pct cent eur usd gbp chf jpy cny kb mb gb tb bytes c f celsius fahrenheit kelvin w kw kwh mw hz khz mhz"
-    " ghz mph kmh psi bar px inch yd yard gal oz mmol mcg ug deg rad knots miles kilometer meter gram liter litre"
+    " ghz mph kmh psi bar px k thousand million billion"
+    " inch yd yard gal oz mmol mcg ug deg rad knots miles kilometer meter gram liter litre"
 )
 _ANTONYMS: Final = tuple(
     (_stem(one), _stem(two))
@@ -85,6 +86,7 @@ _ANTONYMS: Final = tuple(
             " latitude/longitude net/gross input/output origin/destination enable/disable enabled/disabled"
             " allow/deny include/exclude lower/upper debit/credit birth/death low/high home/work billing/shipping"
             " buyer/seller arrival/departure arrive/depart read/write in/out total/subtotal male/female"
+            " public/private online/offline indoor/outdoor"
             " parent/child create/delete created/updated success/failure systolic/diastolic"
         )
     )
@@ -324,11 +326,11 @@ def _spelled_like(key: str, name: str, mine: Sequence[str], its: Sequence[str]) 
     less, more = set(mine) - set(its), set(its) - set(mine)
     if _contrast(less, more):
         return Likeness.LIKE
-    if _is_typo(written, named, mine, its):
-        return Likeness.SURE
     shared = set(mine) & set(its)
     if shared and units[0] - shared and (units[1] - shared or not more):
         return Likeness.LIKE  # another unit
+    if _is_typo(written, named, mine, its):
+        return Likeness.SURE
     if _names_the_same(set(mine), set(its)) or (len(name) > 3 and _added(written, named) in _COMPOUNDS):
         return Likeness.SURE
     if shared and not less and more.isdisjoint(_LIMITING) and shared - (_GENERIC | _UNITS - {"hour", "minute"}):
@@ -373,8 +375,9 @@ def differs(one: object, two: object, key: str, name: str) -> bool:
         return True
     added = set(words_of(key)) ^ set(words_of(name))
     mine, its = one.casefold(), two.casefold()
-    is_free = added <= _NAMING or _added(fold(key), fold(name)) in _COMPOUNDS
-    return is_free and mine not in its and its not in mine
+    is_free = added <= _NAMING or _added(fold(key), fold(name)) in _COMPOUNDS or (_DATE.match(one) and _DATE.match(two))
+    typo = _is_typo(fold(key), fold(name), words_of(key), words_of(name))
+    return bool(is_free or typo) and mine not in its and its not in mine
 
 
 _COMPOUNDS: Final = word_set("name no num nr number")

@@ -2,6 +2,7 @@
 
 import json
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -111,6 +112,16 @@ def _keys(extra: dict[str, Any]) -> str:
         "Please disregard.",
         "The shelf above is no longer correct.",
         "I mistakenly used the wrong shelf.",
+        "The above answers your earlier question.",
+        "Let me double-check that:",
+        "Note to self: weigh it again.",
+        "TODO: fill in the shelf",
+        "I'll put in the right shelf once you send the label.",
+        "ValidationError: shelf: does not match the source",
+        "Could you confirm whether the carrier is sea or air?",
+        "(and others)",
+        "...and others",
+        "2 labels left out",
     ],
 )
 def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
@@ -162,6 +173,14 @@ def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> Non
         "~~sea~~ air",
         "Corrected version:\nPX-21",
         "Revised JSON: see the shelf list",
+        "| field | value |\n|---|---|\n| carrier | air |",
+        "| weight_kg | 4.5 |",
+        "The weight cannot be 3.5, says the label.",
+        "(or maybe the carrier is air)",
+        "Alternatively, carrier could be air.",
+        "carrier: sea → air",
+        "Shelf: https://example.org/d1",
+        "**Shelf**: Basement",
     ],
 )
 def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind: str) -> None:
@@ -224,6 +243,12 @@ def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind
         "I assumed UTC, as no zone was given.",
         "I'm not sure if you want the postage, too.",
         "This could also be useful for customs.",
+        "| field | value |\n|---|---|\n| carrier | sea |\n| weight_kg | 3.5 |",
+        "carrier: air → sea",
+        "Shelf: Required for every parcel that is stored.",
+        "Shelf: C7",
+        "Alternatively, I can write it as YAML.",
+        "Please tell me whether this is useful.",
     ],
 )
 def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
@@ -380,6 +405,7 @@ def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
         "Here is the JSON for your example:\n",
         "The weight is taken from the slip, not guessed:\n",
         "I am not sure if you want the postage, too. The parcel:\n",
+        "The parcel is not insured.\n",
     ],
 )
 def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
@@ -394,6 +420,7 @@ def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) 
         "I guess that is all you need.",
         "Please send the document again if anything is missing.",
         "Result: valid JSON, as requested.",
+        "There is no error: all fields were found.",
     ],
 )
 def test_words_after_an_answer_that_do_not_call_it_a_guess_leave_it_as_it_is(behind: str) -> None:
@@ -542,6 +569,7 @@ def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:
         {"weight_range": "3-4"},
         {"state": "insured"},
         {"insurance": True},
+        {"max_stack_k": 2},
         {"correlation": "t-1"},
     ],
 )
@@ -588,6 +616,7 @@ def test_a_field_beside_an_envelope_that_contradicts_it_refuses_however_it_is_wr
         ({"Corrections": {"stack": 3}}, False),
         ({"errata": ["stack"]}, False),
         ({"corrected_shelf": "D1"}, False),
+        ({"corrected_insured": True}, False),
         ({"shelfCorrection": "D1"}, False),
         ({"correction": None}, True),
         ({"corrections": []}, True),
@@ -639,3 +668,93 @@ def test_footnotes_and_their_numbers_are_prose() -> None:
     assert read(f"As [1] and [2, 3] say, the entry reads:\n{SPOKEN}\n[1] Register, p. 9", Parcel).value == Parcel(
         **ANSWER
     )
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        '[{"op": "replace", "path": "/carrier", "value": "air"}]',
+        '{"field": "carrier", "value": "air"}',
+        '[{"carrier": "air"}]',
+    ],
+)
+def test_json_below_the_answer_that_edits_a_field_refuses(behind: str) -> None:
+    """A patch names the field in a string or in a list."""
+    assert isinstance(read(f"```json\n{SPOKEN}\n```\n\n{behind}", Parcel), Rejected)
+
+
+def test_a_statement_before_the_answer_that_its_boolean_contradicts_refuses() -> None:
+    insured = json.dumps(ANSWER | {"insured": True})
+    assert isinstance(read(f"The parcel is not insured.\n{insured}", Parcel), Rejected)
+    assert isinstance(read(f"At first it was not insured. Now it is insured.\n{insured}", Parcel), Accepted)
+
+
+@pytest.mark.parametrize("before", ["Not final yet:", "This is not complete:"])
+def test_an_unfinished_answer_is_none(before: str) -> None:
+    assert isinstance(read(f"{before}\n{SPOKEN}", Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    ("extra", "is_harmless"),
+    [
+        ({"carier": "air"}, False),
+        ({"carier": "sea"}, True),
+        ({"sent": "2026-02-01T00:00:00", "sent_date": "2026-03-01T00:00:00"}, False),
+    ],
+)
+def test_a_typo_of_a_field_with_another_value_is_the_field_given_twice(
+    extra: dict[str, Any], is_harmless: bool
+) -> None:
+    assert isinstance(read(json.dumps(ANSWER | extra), Parcel), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_harmless"),
+    [
+        ({"status_code": 404}, False),
+        ({"status": 500}, False),
+        ({"message": "not found"}, False),
+        ({"status_code": 200, "message": "ok"}, True),
+    ],
+)
+def test_an_answer_beside_a_failure_is_in_doubt(beside: dict[str, Any], is_harmless: bool) -> None:
+    assert isinstance(read(json.dumps({**beside, "data": ANSWER}), Parcel), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_harmless"),
+    [({"count": 3}, False), ({"next_cursor": "x7"}, False), ({"count": 2}, True), ({"next_page": None}, True)],
+)
+def test_a_list_that_is_a_part_of_the_answer_refuses(beside: dict[str, Any], is_harmless: bool) -> None:
+    """Its count differs, or there is a next page."""
+    assert isinstance(read(json.dumps({"items": ["a", "b"], **beside}), list[str]), Accepted) is is_harmless
+
+
+@pytest.mark.parametrize(("unit", "is_harmless"), [("euros", False), ("USD", True), ("thousands", False)])
+def test_amounts_in_another_currency_than_the_name_says_refuse(unit: str, is_harmless: bool) -> None:
+    class Offer(BaseModel):
+        price_usd: float
+
+    assert isinstance(read(f'{{"price_usd": 4.5}}\n\nAll prices are in {unit}.', Offer), Accepted) is is_harmless
+
+
+def test_a_number_in_a_string_is_compared_as_a_number() -> None:
+    class Bill(BaseModel):
+        amount: Decimal
+        pages: int | None = None
+
+    bill = '{"amount": "12.00"}'
+    assert isinstance(read(f"{bill}\n\nAmount: 13.00", Bill), Rejected)
+    assert isinstance(read(f"{bill}\n\nThe bill has 3 pages.", Bill), Rejected)
+    assert isinstance(read(f"{bill}\n\nAmount: 12", Bill), Accepted)
+
+
+@pytest.mark.parametrize("comment", ["TODO", "guess", "not sure", "dummy", "FIXME: look it up", "should be no"])
+def test_a_comment_that_doubts_its_value_refuses(comment: str) -> None:
+    assert isinstance(read(f'{{"code": "PX-20", "insured": true // {comment}\n}}', Parcel), Rejected)
+    assert isinstance(read('{"code": "PX-20", "insured": true // from the label\n}', Parcel), Accepted)
+
+
+@pytest.mark.parametrize("behind", [" (and more)", " plus 3", "\n...and others", "\n# 3 omitted"])
+def test_a_list_that_goes_on_after_its_bracket_refuses(behind: str) -> None:
+    assert isinstance(read(f"[1, 2]{behind}", list[int]), Rejected)

@@ -708,6 +708,13 @@ class Person(BaseModel):
         '{"name": string}',
         "{name: name}",
         "name: <name>\nage: 30",
+        "{name: TODO, age: 30}",
+        "{name: your name here, age: 30}",
+        "{name: [insert name here], age: 30}",
+        "{name: (name goes here), age: 30}",
+        "name: ______\nage: 30",
+        '{"name": "Ann", "age": len("x1")}',
+        '{"name": os.getenv("USER"), "age": 30}',
     ],
 )
 def test_an_unquoted_word_that_refers_to_a_value_is_refused(reply: str) -> None:

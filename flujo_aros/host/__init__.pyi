@@ -3,6 +3,7 @@
 from pydantic_ai.agent import AbstractAgent as AbstractAgent
 
 from flujo_aros.host.agent import (
+    CallsDeferred as CallsDeferred,
     capability_names as capability_names,
     check_agent as check_agent,
     checked_contract as checked_contract,
@@ -19,14 +20,6 @@ from flujo_aros.host.content import (
     with_live_content as with_live_content,
     with_saved_content as with_saved_content,
 )
-from flujo_aros.host.agent import (
-    Approval as Approval,
-    CallsDeferred as CallsDeferred,
-    Decision as Decision,
-    Deferral as Deferral,
-    DeferredCall as DeferredCall,
-    Result as Result,
-)
 from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
 from flujo_aros.host.response import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.recover import fitted as fitted
@@ -40,8 +33,13 @@ from flujo_aros.host.models import (
     profile_of as profile_of,
 )
 from flujo_aros.host.spec import (
+    Approval as Approval,
+    Decision as Decision,
+    Deferral as Deferral,
+    DeferredCall as DeferredCall,
     ENVELOPE as ENVELOPE,
     LOCAL_MODEL as LOCAL_MODEL,
+    Result as Result,
     endpoint_of as endpoint_of,
     mistaken as mistaken,
     mistaken_local as mistaken_local,

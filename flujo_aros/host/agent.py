@@ -76,7 +76,15 @@ from flujo_aros.host.response import (
     with_blank,
 )
 from flujo_aros.host.run import TEXT, Exchange, Run, StageRecord, Viewer, recording
-from flujo_aros.host.spec import AgentSpec, OutputMode, object_schema
+from flujo_aros.host.spec import (
+    AgentSpec,
+    Decision,
+    Deferral,
+    DeferredCall,
+    OutputMode,
+    Result,
+    object_schema,
+)
 from flujo_aros.host.stream import Live, Showing, WatchedStream, read_out
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
@@ -321,7 +329,7 @@ async def _hosted(
     extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
     if resumed is not None:
         deferral, decisions = resumed
-        before, extra = deferral.before, deferral.resumed(decisions)
+        before, extra = deferral.before, _resumed(deferral, decisions)
     schema_sent, instructions = False, None
     if contract is not None and without_deferral(agent.output_type) is str:
         if mode == "auto":
@@ -354,7 +362,7 @@ async def _hosted(
     messages = result.all_messages()
     if isinstance(result.output, DeferredToolRequests):
         tools = run.exchange.parameters.function_tools
-        raise CallsDeferred(Deferral.of(result.output, messages, tools, before))
+        raise CallsDeferred(_deferral_of(result.output, messages, tools, before))
     run.added = tuple(messages[before:])
     if run.outcome is None:
         return _unread(result.output, result.response.text or "", contract)
@@ -627,83 +635,39 @@ def conversation_of(plain: Sequence[Any]) -> Conversation:
     return tuple(ModelMessagesTypeAdapter.validate_python(list(plain)))
 
 
-Decision: TypeAlias = "Approval | Result"
+def _deferral_of(
+    requests: DeferredToolRequests, messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition], before: int
+) -> Deferral:
+    """The deferral of a run that pydantic-ai ended with these requests."""
+    schemas = {tool.name: tool.parameters_json_schema for tool in tools}
+
+    def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
+        said = requests.metadata.get(call.tool_call_id)
+        return DeferredCall(
+            id=call.tool_call_id,
+            tool=call.tool_name,
+            args=call.args_as_dict(),
+            kind=kind,
+            input_schema=schemas.get(call.tool_name),
+            metadata=None if said is None else to_jsonable_python(said, fallback=str),
+        )
+
+    calls = [waiting(call, "approval") for call in requests.approvals]
+    calls += [waiting(call, "result") for call in requests.calls]
+    return Deferral(calls=calls, messages=plain_conversation(messages), before=before)
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """A person's decision on a tool call: whether it may run, with which arguments, and if not, why."""
-
-    approve: bool
-    args: Mapping[str, Any] | None = None
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a tool call that was executed elsewhere."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class DeferredCall:
-    """One deferred tool call, waiting for an approval or for a result from elsewhere.
-
-    `schema` is the schema of the arguments, if the tool is known; `metadata` is what the tool says about the call.
-    """
-
-    id: str
-    tool: str
-    args: Mapping[str, Any]
-    kind: Literal["approval", "result"]
-    schema: Mapping[str, Any] | None = None
-    metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deferral:
-    """The calls that a run of an agent waits for, and its conversation so far as plain JSON.
-
-    `before` counts the messages that the run was given as its history.
-    """
-
-    calls: tuple[DeferredCall, ...]
-    messages: list[Any]
-    before: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        requests: DeferredToolRequests,
-        messages: Sequence[ModelMessage],
-        tools: Sequence[ToolDefinition],
-        before: int,
-    ) -> Deferral:
-        """The deferral of a run that pydantic-ai ended with these requests."""
-        schemas = {tool.name: tool.parameters_json_schema for tool in tools}
-
-        def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
-            said = requests.metadata.get(call.tool_call_id)
-            plain = None if said is None else cast("dict[str, Any]", to_jsonable_python(said, fallback=str))
-            schema = schemas.get(call.tool_name)
-            return DeferredCall(call.tool_call_id, call.tool_name, call.args_as_dict(), kind, schema, plain)
-
-        calls = [waiting(call, "approval") for call in requests.approvals]
-        calls += [waiting(call, "result") for call in requests.calls]
-        return cls(tuple(calls), plain_conversation(messages), before)
-
-    def resumed(self, decisions: Mapping[str, Decision]) -> dict[str, Any]:
-        """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
-        results = DeferredToolResults()
-        for call, said in decisions.items():
-            if isinstance(said, Result):
-                results.calls[call] = said.value
-            elif said.approve:
-                results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
-            else:
-                results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
-        return {"message_history": conversation_of(self.messages), "deferred_tool_results": results}
+def _resumed(deferral: Deferral, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+    """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
+    results = DeferredToolResults()
+    for call, said in decisions.items():
+        if isinstance(said, Result):
+            results.calls[call] = said.value
+        elif said.approve:
+            results.approvals[call] = ToolApproved(override_args=None if said.args is None else dict(said.args))
+        else:
+            results.approvals[call] = ToolDenied(said.message) if said.message else ToolDenied()
+    return {"message_history": conversation_of(deferral.messages), "deferred_tool_results": results}
 
 
 class CallsDeferred(Exception):

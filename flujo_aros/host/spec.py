@@ -1,4 +1,5 @@
-"""An agent as data: its options in a blueprint, the validity of its model's name, and the form of its schema.
+"""An agent as data: its options in a blueprint, the tool calls that it waits for, the validity of its model's name, and
+the form of its schema.
 
 Does not import pydantic-ai, so that blueprints are loaded and linted without it.
 """
@@ -16,7 +17,7 @@ from importlib.util import find_spec
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from flujo_aros.configured import Configured
 from flujo_aros.contract import JsonSchema
@@ -134,6 +135,55 @@ class AgentSpec(Configured):
         return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]  # its settings are mappings
+
+
+class DeferredCall(BaseModel):
+    """One deferred tool call, waiting for an approval or for a result from elsewhere (`kind`).
+
+    `input_schema` is the schema of the arguments, if the tool is known; `metadata` is what the tool says about the
+    call.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    tool: str
+    args: dict[str, Any] = {}
+    kind: Literal["approval", "result"] = "approval"
+    input_schema: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Deferral(BaseModel):
+    """The calls that a run of an agent waits for, and its conversation so far as plain JSON.
+
+    `before` counts the messages that the run was given as its history.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: list[DeferredCall]
+    messages: list[Any]
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's decision on a tool call: whether it may run, with which arguments, and if not, why."""
+
+    approve: bool
+    args: Mapping[str, Any] | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a tool call that was executed elsewhere."""
+
+    value: Any
+
+
+Decision: TypeAlias = Approval | Result
 
 
 LOCAL: Final = "local"

@@ -10,24 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 from flujo_aros.contract import Contract, Invalid, compile_contract
+from flujo_aros.host import Approval, Decision, Deferral, DeferredCall, Result
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement, emit_call
 from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, known_options
-from flujo_aros.pipeline.results import DeferredToolCall, DeferredWork
+from flujo_aros.pipeline.results import DeferredWork
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 from flujo_aros.spelling import clip
-
-if TYPE_CHECKING:
-    from flujo_aros.host import Decision, Deferral
 
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
@@ -152,21 +150,8 @@ _LONGEST: Final = 300
 
 def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) -> PauseRun:
     """The pause of an agent step that waits for decisions on tool calls. `before` is the state of its last pause."""
-    calls = [
-        DeferredToolCall(
-            id=call.id,
-            tool=call.tool,
-            args=dict(call.args),
-            kind=call.kind,
-            input_schema=None if call.schema is None else dict(call.schema),
-            metadata=None if call.metadata is None else dict(call.metadata),
-        )
-        for call in deferral.calls
-    ]
     pauses = 1 if before is None else before.pauses + 1
-    work = DeferredWork(
-        calls=calls, messages=deferral.messages, before=deferral.before, pauses=pauses, iteration=iteration
-    )
+    work = DeferredWork(**dict(deferral), pauses=pauses, iteration=iteration)
     return _pause(work, _question(work))
 
 
@@ -174,8 +159,6 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
     """The state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again if there
     is not a valid answer yet.
     """
-    from flujo_aros.host import Deferral, DeferredCall  # imported here: a pipeline of functions needs no model host
-
     work = context.deferred
     if work is None:
         return None
@@ -187,10 +170,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
         raise _pause(work, refused_answer(question, outcome), refused=True)
     said = _by_call(work.calls, outcome.value)
     decisions = {call.id: _decision(call, said[key]) for key, call in _keys(work.calls).items()}
-    calls = tuple(
-        DeferredCall(call.id, call.tool, call.args, call.kind, call.input_schema, call.metadata) for call in work.calls
-    )
-    return Deferral(calls, work.messages, work.before), decisions
+    return work, decisions
 
 
 def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
@@ -213,9 +193,9 @@ def _pause(work: DeferredWork, message: str, *, refused: bool = False) -> PauseR
     return PauseRun(message, _schema(work.calls), work, refused=refused)
 
 
-def _keys(calls: Sequence[DeferredToolCall]) -> dict[str, DeferredToolCall]:
+def _keys(calls: Sequence[DeferredCall]) -> dict[str, DeferredCall]:
     """The calls by the names used in an answer: the name of the tool, with a number from the second call on."""
-    keys: dict[str, DeferredToolCall] = {}
+    keys: dict[str, DeferredCall] = {}
     for call in calls:
         same = sum(other.tool == call.tool for other in keys.values())
         keys[call.tool if not same else f"{call.tool} {same + 1}"] = call
@@ -234,7 +214,7 @@ def _question(work: DeferredWork) -> str:
     return "\n".join(lines)
 
 
-def _call(key: str, call: DeferredToolCall) -> str:
+def _call(key: str, call: DeferredCall) -> str:
     """One call in code notation, with the metadata of the tool."""
     args = ", ".join(f"{name}={_brief(value)}" for name, value in call.args.items())
     said = "" if call.metadata is None else f"  ({', '.join(f'{k}: {_brief(v)}' for k, v in call.metadata.items())})"
@@ -245,7 +225,7 @@ def _brief(value: Any) -> str:
     return clip(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
-def _schema(calls: Sequence[DeferredToolCall]) -> dict[str, Any]:
+def _schema(calls: Sequence[DeferredCall]) -> dict[str, Any]:
     """The schema of an answer: one decision, or for several calls either one for each or one for all."""
     keys = _keys(calls)
     if len(calls) == 1:
@@ -255,7 +235,7 @@ def _schema(calls: Sequence[DeferredToolCall]) -> dict[str, Any]:
     return {"anyOf": [*_SHORT, several]} if all(call.kind == "approval" for call in calls) else several
 
 
-def _schema_of(call: DeferredToolCall) -> dict[str, Any]:
+def _schema_of(call: DeferredCall) -> dict[str, Any]:
     if call.kind == "result":
         return {"description": "the result of the call, as JSON or as a string"}
     properties = {
@@ -267,22 +247,20 @@ def _schema_of(call: DeferredToolCall) -> dict[str, Any]:
     return {"anyOf": [*_SHORT, decision]}
 
 
-def _arguments(call: DeferredToolCall) -> dict[str, Any]:
+def _arguments(call: DeferredCall) -> dict[str, Any]:
     """The schema of the arguments; any object if it is unknown or cannot be nested in another schema."""
     known = call.input_schema
     return {"type": "object"} if known is None or "$defs" in known else known
 
 
-def _by_call(calls: Sequence[DeferredToolCall], answer: Any) -> Mapping[str, Any]:
+def _by_call(calls: Sequence[DeferredCall], answer: Any) -> Mapping[str, Any]:
     """The decision on each call."""
     keys = _keys(calls)
     alone = len(calls) == 1 or not is_dict(answer)
     return dict.fromkeys(keys, answer) if alone else cast("Mapping[str, Any]", answer)
 
 
-def _decision(call: DeferredToolCall, said: Any) -> Decision:
-    from flujo_aros.host import Approval, Result  # as in `decided`
-
+def _decision(call: DeferredCall, said: Any) -> Decision:
     if call.kind == "result":
         return Result(said)
     if is_dict(said):

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeVar
 
 from flujo_aros.errors import UsageError
+from flujo_aros.host import Deferral
 from flujo_aros.outcome import (
     Accepted,
     Degraded,
@@ -296,28 +297,13 @@ class RecordedWork(RecordedUsage):
         return Work(self.usage, self.seconds)
 
 
-class DeferredToolCall(Strict):
-    """One tool call that waits for an approval, or for a result from elsewhere (`kind`)."""
+class DeferredWork(Deferral):
+    """The state with which an agent step continues after its tool calls are decided.
 
-    id: str
-    tool: str
-    args: dict[str, Any] = {}
-    kind: Literal["approval", "result"] = "approval"
-    input_schema: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
-
-
-class DeferredWork(Strict):
-    """The state with which an agent step continues after its tool calls are decided: the calls, and its conversation so
-    far.
-
-    `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` its current
-    iteration. `state` is any additional state of a step with its own agents, as plain JSON.
+    `pauses` is how often the step has paused, and `iteration` its current iteration. `state` is any additional state of
+    a step with its own agents, as plain JSON.
     """
 
-    calls: list[DeferredToolCall]
-    messages: list[Any]
-    before: int = 0
     pauses: int = 1
     iteration: int = 0
     state: Any = None

@@ -51,10 +51,8 @@ class Pattern:
 
     def matches(self, key: str) -> bool:
         """Whether the key contains a match, as JSON Schema defines it."""
-        try:
-            return self._validator is not None and self._validator.is_valid(key)
-        except UnicodeEncodeError:  # half of a surrogate pair
-            return False
+        whole = key.encode(errors="replace").decode()  # the engine cannot read half of a surrogate pair
+        return self._validator is not None and self._validator.is_valid(whole)
 
     @cached_property
     def _validator(self) -> jsonschema_rs.Validator | None:

@@ -121,7 +121,7 @@ class Values(Protocol[T_co]):
     def strict_json(self, text: str) -> Verdict[T_co] | None:
         """Validate a JSON text as written, without lax conversions and without ignored keys. Never raises.
 
-        Returns None if it is not JSON, if a key occurs twice in one object, or if a number is not finite. `Invalid`
+        Returns None if it has to be parsed to know: a key occurs twice in one object, a number is not finite. `Invalid`
         lists no issues: finding all of them takes longer, and most texts are validated again after a repair.
         """
         ...
@@ -409,15 +409,13 @@ class TypeValues(Generic[T]):
         return self.like.__name__ if isinstance(self.like, type) else repr(self.like)
 
     def strict_json(self, text: str) -> Verdict[T] | None:
-        """Validate a JSON text strictly, without conversions or ignored keys. None if it is not JSON."""
+        """Validate a JSON text strictly, without conversions or ignored keys."""
         if self._effort.grows:
             value = parse_json(text)
             return None if value is NOT_JSON else self.strict(value) or _REFUSED
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
-        except ValidationError as error:
-            if error.errors(include_url=False, include_context=False, include_input=False)[0]["type"] == "json_invalid":
-                return None
+        except ValidationError:
             plain = parse_json(text) if self.is_open else NOT_JSON
             return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
         if self._has_times and self._is_misdated(text):

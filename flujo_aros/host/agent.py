@@ -64,6 +64,7 @@ from flujo_aros.host.request import (
 )
 from flujo_aros.host.response import (
     PROVIDER_FAULTS,
+    arguments_of,
     asks_after_silence,
     issue_of,
     no_output_in,
@@ -590,8 +591,7 @@ class DirectRun(Generic[T]):
         for call in response.tool_calls if parameters.output_tools else ():
             if call.tool_name == TOOL:
                 written = run.exchange.raw_arguments.get(call.tool_call_id)
-                args = call.args if isinstance(call.args, str) else call.args_as_json_str()
-                return args if written is None else written, call.tool_call_id
+                return arguments_of(call) if written is None else written, call.tool_call_id
         if run.exchange.fault is None and (parameters.output_tools or response.tool_calls or not text):
             silent = no_output_in(response, parameters)
             if silent is not None:

@@ -66,7 +66,7 @@ from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, emi
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
-from flujo_aros.host.response import PROVIDER_FAULTS, detail_of, refuses_schema, sentence
+from flujo_aros.host.response import PROVIDER_FAULTS, arguments_of, detail_of, refuses_schema, sentence
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
@@ -304,7 +304,7 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
 def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
     """The response of the last request to the reply before it: tool results, and the errors of an unusable reply."""
     calls = {
-        part.tool_call_id: part.args_as_json_str()
+        part.tool_call_id: arguments_of(part)
         for message in messages[-2:-1]
         for part in message.parts
         if isinstance(part, ToolCallPart)

@@ -93,7 +93,7 @@ class CallsMeant:
         parameters = self.run.exchange.parameters
         if response.tool_calls:
             parts: list[ModelResponsePart] = [
-                _call_of(self._named(part), part)
+                replace(part, tool_name=self._named(part))
                 if isinstance(part, ToolCallPart) and part.tool_name not in parameters.tool_defs
                 else part
                 for part in response.parts
@@ -131,7 +131,7 @@ class CallsMeant:
             return response
         usable, others = list[ToolCallPart](), list[ToolCallPart]()
         for call in calls:
-            is_usable = isinstance(self._read(_arguments_of(call), by_name[call.tool_name]), Accepted)
+            is_usable = isinstance(self._read(arguments_of(call), by_name[call.tool_name]), Accepted)
             (usable if is_usable else others).append(call)
         if not others:
             return response
@@ -151,7 +151,7 @@ class CallsMeant:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or parameters.function_tools:
             return call.tool_name  # it may mean one of those: pydantic-ai sends it the names
-        read_as, accepted = self._readings(_arguments_of(call))
+        read_as, accepted = self._readings(arguments_of(call))
         if len(accepted) == 1:
             return accepted[0][0].name
         (tool, outcome), *others = read_as
@@ -178,11 +178,7 @@ class CallsMeant:
         return outcome.reason is not Reason.NO_JSON and self.run.ladder_of(contract).answers(outcome.reason)
 
 
-def _call_of(name: str, call: ToolCallPart) -> ToolCallPart:
-    return replace(call, tool_name=name)
-
-
-def _arguments_of(call: ToolCallPart) -> str:
+def arguments_of(call: ToolCallPart) -> str:
     """The arguments as the model wrote them: pydantic-ai's own JSON of them wraps any that are damaged."""
     return written_in(call) or "{}"
 

@@ -538,8 +538,8 @@ class LlmRepair(Rung):
             elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
                 failing = outcome
             else:  # never the same prompt twice
-                words = f"{attempt} {'attempt' if attempt == 1 else 'attempts'} to correct it produced no JSON value"
-                failing = replace(failing, issues=(*past.current.issues, Issue("$", "attempt", words)))
+                issue = Issue("$", "attempt", f"attempt {attempt} to correct it produced no JSON value")
+                failing = replace(failing, issues=(*past.current.issues, issue))
         return outcome
 
     def _is_enforced(self, task: Task[Any]) -> bool:

@@ -313,9 +313,8 @@ def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, of the same length."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
+    """The text in lower case, of the same length: only `İ` has two characters in lower case."""
+    return text.replace("İ", "i").lower()
 
 
 # --- in values and the environment ------------------------------------------------------------------------------------

@@ -80,9 +80,7 @@ def begins_word(text: str, at: int) -> bool:
 
 def _pieces(value: str) -> Iterable[str]:
     """A long value in overlapping pieces: no single comparison takes long, and together they cover all of it."""
-    if len(value) <= _PIECE + CUT:
-        return (value,)
-    return (value[at : at + _PIECE + CUT] for at in range(0, len(value) - CUT, _PIECE))
+    return (value[at : at + _PIECE + CUT] for at in range(0, max(1, len(value) - CUT), _PIECE))
 
 
 def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:

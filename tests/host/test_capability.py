@@ -53,6 +53,18 @@ def run(agent, prompt="x", **options):
     return result, record
 
 
+def test_the_record_of_a_call_has_damaged_arguments_as_the_model_wrote_them_and_instructions_once():
+    damaged = "{'name': 'pen', 'qty': 3}"
+    script = Script(written("tool", damaged), written("tool", GOOD))
+    agent = Agent(script.model, output_type=ToolOutput(Item), capabilities=[Aros()], instructions="Be brief.")
+    history = run(agent)[0].all_messages()
+    prompts = []
+    with observing(lambda event: prompts.append(event.prompt) if isinstance(event, AskStarted) else None):
+        run(agent, message_history=history)
+    assert f"({damaged}) returned: " in prompts[0]
+    assert prompts[0].count("Be brief.") == 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_valid_output_passes_as_it_is(mode):
     script = Script(written(mode, GOOD))

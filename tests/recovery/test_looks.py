@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flujo_aros.redaction import Vault, labelled_values, secrets_among, secrets_by_context
+from flujo_aros.redaction import Vault, labelled_values, secrets_among, secrets_by_context, secrets_in
 
 from .planted import KINDS, ORDINARY
 
@@ -82,3 +82,12 @@ def test_secrets_are_looked_for_six_levels_deep_and_no_deeper() -> None:
         value = {"inner": value}
     assert secrets_among(value) == ("hunter2",)
     assert secrets_among({"inner": value}) == ()
+
+
+@pytest.mark.parametrize(("value", "is_secret"), [("12345678", True), ("1234567", False)])
+def test_a_variable_holds_a_secret_from_eight_characters_on(value: str, is_secret: bool) -> None:
+    assert (secrets_in({"SHOP_TOKEN": value}) == (value,)) is is_secret
+
+
+def test_a_label_is_found_behind_letters_that_are_longer_in_lower_case() -> None:
+    assert "hunter2x" in labelled_values("İİİİİİİİ PASSWORD: hunter2x and more")

@@ -93,7 +93,7 @@ class CallsMeant:
         parameters = self.run.exchange.parameters
         if response.tool_calls:
             parts: list[ModelResponsePart] = [
-                replace(part, tool_name=self._named(part))
+                replace(cast("ToolCallPart", part), tool_name=self._named(part))
                 if isinstance(part, ToolCallPart) and part.tool_name not in parameters.tool_defs
                 else part
                 for part in response.parts

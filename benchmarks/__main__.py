@@ -53,9 +53,9 @@ def reading_command(
 ) -> None:
     """Measure how well and how fast replies are read.
 
-    With CORPUS, counts values that are right, replies rightly refused, replies refused though they could be read, and
-    values that are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured
-    replies {id, raw, schema, gold, finish_reason}. Times are CPU time, and peers take turns with ours.
+    With CORPUS, counts values that are right, replies correctly rejected, replies rejected although they could be read,
+    and values that are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for
+    captured replies {id, raw, schema, gold, finish_reason}. Times are CPU time, and peers take turns with ours.
 
     Example: python -m benchmarks reading benchmarks/cases.jsonl --speed --peers --html bench.html
     """

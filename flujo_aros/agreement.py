@@ -55,7 +55,7 @@ class Field:
     Of the `of` readings that vote on this field, `votes` have `value` (`ABSENT` if the field should not exist).
     `dissent` has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected
     ones, readings still to come, and, inside a list item, readings without that item. Whether the item exists is a
-    field of its own, at the path of the item, unless all readings have it. `agreed` is true if there are enough votes.
+    separate field, at the path of the item, unless all readings have it. `agreed` is true if there are enough votes.
     `trust` combines the agreement (`clean` if unanimous, `inferred` if enough readings agree, `degraded` if the field
     is contested) with the repairs that the agreeing readings needed here; the lower one counts. `open` is true if
     readings still to come could change the result.

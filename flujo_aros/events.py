@@ -72,7 +72,7 @@ class Scope:
 
 
 NOWHERE: Final = Scope()
-"""The scope of an event that was emitted outside of everything, or not emitted at all."""
+"""The scope of an event that was emitted outside any run, or has not been emitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -331,7 +331,7 @@ class Rejected:
     def outline(self) -> str:
         """The reason with the paths and codes of the issues. It is safe to log, since it quotes nothing from the reply.
 
-        If there is no reply at all, it quotes the provider's error.
+        If there is no reply, it quotes the provider's error.
         """
         if self.reason is Reason.PROVIDER:
             return self.headline()

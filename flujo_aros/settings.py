@@ -55,7 +55,9 @@ class StreamingSettings(Configured):
     @classmethod
     def _always(cls, value: bool) -> bool:  # noqa: FBT001 - the signature of a validator
         if not value:
-            message = "it can only be true, since a streamed structured reply is always read whole at its end"
+            message = (
+                "it can only be true, because a streamed structured reply is always read in full when the stream ends"
+            )
             raise ValueError(message)
         return value
 

@@ -326,8 +326,8 @@ class Config(Block):
     """Only for `uses: imports.…`."""
     ignored: ClassVar[Mapping[str, str]] = {
         "preserve_fallback_diagnostics": "diagnostics are always kept",
-        "execution_mode": "every step runs in its run",
-        "inherit_conversation": "agents have no conversation across pipelines",
+        "execution_mode": "all steps of a run are executed in the same process",
+        "inherit_conversation": "conversations do not continue across pipelines",
     }
 
 

@@ -94,7 +94,7 @@ IN_KIND: Final[Mapping[str, Mapping[str, Hint]]] = {
     },
     "message": {
         **dict.fromkeys(
-            ("schema", "output_schema", "response_schema"), _key("input_schema", ", the form of the answer")
+            ("schema", "output_schema", "response_schema"), _key("input_schema", ", the schema of the answer")
         ),
         **dict.fromkeys(("prompt", "question", "text"), _key("message")),
         **dict.fromkeys(("template", "input"), _key("message", sure=False)),

@@ -75,7 +75,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "after `|` or `>` only `+`, `-` or a digit may follow on the same line; the text begins on the next one",
             False,
         ),
-        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "one closing `{it}` too many", False),
+        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "unmatched closing `{it}`", False),
         (r"\A[^\n]*(a|undefined) tag\b", "a string that begins with `!` must be in quotes", False),
         (r"expected '?<?(block end|document start|key|'-')", _LEVEL, False),
     )

@@ -78,7 +78,7 @@ def _beside(file: Path) -> str:
     close = get_close_matches(file.stem, by_stem, 1)
     if close:
         return f"; did you mean {by_stem[close[0]]!r}?"
-    return f"; there are: {', '.join(sorted(by_stem.values()))}" if 0 < len(there) <= _SHOWN else ""
+    return f"; available: {', '.join(sorted(by_stem.values()))}" if 0 < len(there) <= _SHOWN else ""
 
 
 _SHOWN: Final = 8

@@ -365,7 +365,7 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     if len(members) < len(block.cast) or profiles is None or turns:
         return None
     for manifest, node in zip(members, nodes, strict=True):
-        what = f"agent {manifest.name!r} waits for events that never come"
+        what = f"agent {manifest.name!r} waits for events that are never emitted"
         _doubt_kinds(making, what, manifest.subscribes_to, node.members.get("subscribes_to", node), members)
     for key in ("stop_on", "stop"):
         stops = making.member(key) or making.node
@@ -654,7 +654,7 @@ def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     precheck = member(node, "processing", "reasoning_precheck") if "processing" in plain else None
     for key, place in precheck.keys.items() if precheck is not None else ():
         if key in PRECHECK_KEYS:
-            why = "plans are not evaluated; evaluate it in a separate step"
+            why = "plans are not evaluated; evaluate the plan in a separate step"
             loading.warn(place, f"{key!r} is ignored: {why}")
             del plain["processing"]["reasoning_precheck"][key]
     return plain

@@ -295,12 +295,12 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
             yield each.place, meant.after(f"{short(str(each.value))} is required but not in `properties`")
     members = parts[0]
     if not misspelt and not CONSTRAINING & members.keys():
-        said = f"it says only {', '.join(map(short, members))}" if members else "it is empty"
+        said = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
         cure = (
             "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
             "it out if any text is acceptable"
         )
-        yield schema.place, f"this schema accepts every value, since {said}; {cure}"
+        yield schema.place, f"this schema accepts every value, because {said}; {cure}"
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:

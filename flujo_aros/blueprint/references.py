@@ -327,7 +327,9 @@ class Making:
     def without_input(self) -> None:
         """Warn about an `input` that has no effect."""
         if "input" in self.node.members:
-            self.loading.warn(self.node.keys["input"], "`input` has no effect here; a body sees what came before")
+            self.loading.warn(
+                self.node.keys["input"], "`input` has no effect here; a body receives the value of the previous step"
+            )
 
 
 def name_of(node: Node, index: int) -> str:

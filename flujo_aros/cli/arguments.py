@@ -68,7 +68,7 @@ def per_minute(options: Limits) -> dict[str, PerMinute]:
 
 @contextmanager
 def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
-    """The cache of `--cache`; None without the option."""
+    """The cache that `--cache` enables, or None without it."""
     if not wanted:
         yield None
         return
@@ -103,10 +103,9 @@ def given_input(source: str, option: str = "--input") -> str:
 
 
 def given_content(sources: Sequence[str]) -> Any:
-    """The value of `--input`: the text or content of a single one, or a list of several.
+    """The value of `--input`: text or content, or a list if the option was given several times.
 
-    Raises `UsageError` if there are several and all are text: it is unclear which one is the input, or how to join
-    them.
+    Raises `UsageError` for several values that are all text, since it is unclear how to join them.
     """
     from flujo_aros.host import has_content  # imported here: `aros --help` needs no model host
 
@@ -252,9 +251,10 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
 
 
 def given_deps(options: Deps) -> Any:
-    """The value of `--deps`: the one in the module, or what its function or class returns.
+    """The value of `--deps`: an object in a module, or the result of calling a function or class.
 
-    Raises `UsageError` if `--allow` does not name the module, it has no such name, or it cannot be called like that.
+    Raises `UsageError` if `--allow` does not name the module, or if it has no such object or function without
+    arguments.
     """
     reference = options.deps
     if reference is None:

@@ -121,7 +121,7 @@ class ResultsFile:
         return done
 
     def add(self, row: Case, result: dict[str, Any]) -> None:
-        """Write the line of a row, down to the disk."""
+        """Write the line of a row and flush it to disk."""
         self._file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
         self._file.flush()
         with suppress(OSError):  # a pipe is not on a disk

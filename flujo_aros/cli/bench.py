@@ -91,8 +91,8 @@ RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", 
 TITLES: Final = {
     "n": "cases",
     RIGHT: "right",
-    RIGHTLY_REFUSED: "rightly refused",
-    REFUSED: "refused though recoverable",
+    RIGHTLY_REFUSED: "correctly rejected",
+    REFUSED: "rejected although recoverable",
     WRONG: "silently wrong",
 }
 """The titles of the columns."""
@@ -139,8 +139,8 @@ class Case(BaseModel):
         return {"length": True, "stop": False}.get(self.finish_reason or "")
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
-        """The columns in which this result counts: exactly one of right, rightly refused, refused though recoverable,
-        silently wrong."""
+        """The columns in which this result counts: exactly one of right, correctly rejected, rejected although
+        recoverable, silently wrong."""
         if got is None:
             return (RIGHTLY_REFUSED,) if self.may_fail or self.must_fail else (REFUSED,)
         right = [*([] if self.must_fail else [self.expected]), *self.accept]
@@ -202,14 +202,14 @@ def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
 def load_corpus(name: str) -> Corpus:
     """The cases of a JSON Lines file.
 
-    Rows are `{id, input, schema, expected, must_fail, may_fail, accept}`. Raises `UsageError` naming the line that is
-    not.
+    Rows are `{id, input, schema, expected, must_fail, may_fail, accept}`. Raises `UsageError` that names the first
+    invalid line.
     """
     rows = rows_of(name)
     cases = tuple(case_of(Case, name, number, row) for number, row in rows)
     for case, (number, row) in zip(cases, rows, strict=True):
         if not case.must_fail and "expected" not in row:
-            raise UsageError(f'{name}, line {number}: say what is "expected", or "must_fail": true')
+            raise UsageError(f'{name}, line {number}: give "expected" or "must_fail": true')
     return Corpus(name, "cases", cases, {"n": len(cases)}, (RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG))
 
 
@@ -247,7 +247,8 @@ def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two JSON values are equal; `True` is not 1, 1.0 is 1, a last bit of a float does not count."""
+    """Whether two JSON values are equal; `True` is not 1, 1.0 is 1, a difference in the last bit of a float is
+    ignored."""
     if is_dict(one) and is_dict(two):
         return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
     if is_list(one) and is_list(two):

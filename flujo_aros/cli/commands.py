@@ -95,8 +95,8 @@ class Command(Options):
 
 AS_JSON: Final = flag("--json", "Print the whole run as one JSON document instead of its output alone.")
 ALLOW_DEGRADED: Final = flag("--allow-degraded", "Exit with 0 even if a step returned text instead of a value.")
-RUN: Final = argument("RUN", "The id of a run, its beginning, or `last`.", "last")
-ONE_RUN: Final = argument("RUN", "The id of the run, its beginning, or `last`.")
+RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.", "last")
+ONE_RUN: Final = argument("RUN", "A run id, a unique prefix of one, or `last`.")
 BLUEPRINT: Final = argument("BLUEPRINT", "The blueprint, a YAML file.")
 INPUT: Final = several(
     "--input -i TEXT|@FILE|@URL|-",
@@ -265,7 +265,7 @@ class Resume(Command, Models, Deps, module="run"):
     Example: aros resume last --answer yes
     """
 
-    state: Path = argument("STATE", "The state file of the paused run, the id of the run or its beginning, or `last`.")
+    state: Path = argument("STATE", "The state file of the paused run, the run id or a unique prefix of it, or `last`.")
     answer: str | None = option(
         "--answer -a TEXT|@FILE|-",
         "The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
@@ -355,7 +355,7 @@ class Init(Command, module="lint"):
 
 
 class Lint(Command, module="lint"):
-    """Find errors in blueprints before a token is spent.
+    """Find errors in blueprints before any tokens are spent.
 
     Nothing is run or imported. Exit code 0 without errors and warnings, 1 with at least one, 2 for incorrect usage.
     Infos count only with --strict. `aros rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
@@ -450,7 +450,7 @@ class Show(Command, module="runs"):
 
     Shows its steps with their model calls, readings and stages, and the time of each.
 
-    RUN is the id of a run, its beginning, or `last`.
+    RUN is a run id, a unique prefix of one, or `last`.
 
     Example: aros show last
     """
@@ -481,7 +481,7 @@ class Review(Command, module="runs"):
     Example: aros review last
     """
 
-    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`. [default: all runs]", None)
+    run: str | None = argument("RUN", "A run id, a unique prefix of one, or `last`. [default: all runs]", None)
     limit: int = option("--limit -n N", "Show at most this many fields.", 50, min=1)
     everything: bool = flag("--all", "Include fields that all readings agree on.")
     as_json: bool = flag("--json", "Print the fields and the calibration as JSON.")
@@ -625,7 +625,7 @@ class Status(Command, module="durable"):
     Example: aros status 3f2a --follow
     """
 
-    run: str | None = argument("RUN", "The id of a run, its beginning, or `last`.", None)
+    run: str | None = argument("RUN", "A run id, a unique prefix of one, or `last`.", None)
     db: str = DB
     follow: bool = flag("--follow -f", "Print steps and replies as they arrive, until the run ends or waits.")
     offset: int = option("--offset N", "With --follow: print only events after this offset.", 0, min=0)

@@ -318,7 +318,7 @@ def cancel_command(options: Cancel) -> None:
 
 
 def fork_command(options: Fork) -> None:
-    """Run the new run here."""
+    """Fork the run and execute the new run in this process."""
     with open_engine(options.db) as engine:
         row = engine.store.run(options.run)
         document = engine.store.document(row.version)

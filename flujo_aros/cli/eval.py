@@ -102,7 +102,8 @@ def _cases(rows: str, first: int | None) -> list[Case]:
     with CaseFile(rows, "ROWS") as file:
         cases = [case for number, case in enumerate(file) if first is None or number < first]
         if file.unapplied:
-            stderr_console().print(f"not applied, because only pydantic-evals can do so: {', '.join(file.unapplied)}")
+            names = ", ".join(file.unapplied)
+            stderr_console().print(f"not applied, because only pydantic-evals supports them: {names}")
     wrong = next((case for case in cases if case.error is not None), None)
     if wrong is not None:
         raise UsageError(f"ROWS: {wrong.error}")
@@ -152,7 +153,7 @@ def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: f
     missed: list[str] = []
     unjudged = [each for each in found.results if each.verdict == "unjudged" and each.labelled]
     if unjudged and (min_right is not None or max_wrong is not None):
-        missed.append(f"{counted(len(unjudged), 'row')} not judged, so nothing shows that the limits are met")
+        missed.append(f"{counted(len(unjudged), 'row')} not judged, so the limits cannot be checked")
     if found.stopped:
         reason = without_secrets(found.stopped.replace("case", "row", 1))
         missed.append(f"stopped after {len(found.results)} of {counted(total, 'row')}: {reason}")

@@ -126,7 +126,7 @@ async def _watched(board: Board, stream: AsyncGenerator[StreamEvent]) -> RunResu
             elif each.step is not None:
                 board.written(each.step, each.event)
     if result is None:
-        raise AssertionError("a stream ended without the result of its run")
+        raise AssertionError("the stream ended without a result")
     return result
 
 

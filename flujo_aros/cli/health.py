@@ -1,4 +1,4 @@
-"""`aros health`: the models, steps and schemas that cause problems, from the journal, with advice."""
+"""`aros health`: statistics and advice about models, steps and schemas, from the journal."""
 
 from __future__ import annotations
 

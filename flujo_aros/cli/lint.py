@@ -199,7 +199,7 @@ def write_schema(file: Path) -> None:
 
 
 def lsp_command(_: Lsp) -> None:
-    """Serve until the editor ends it."""
+    """Run the language server until the editor stops it."""
     if find_spec("pygls") is None:
         raise UsageError("the language server needs an extra package: pip install 'flujo_aros[lsp]'")
     from flujo_aros.cli.lsp import server  # here: it is an extra

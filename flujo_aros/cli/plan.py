@@ -131,7 +131,8 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 
 
 def check_deps(pipeline: Pipeline, options: Deps) -> None:
-    """Raise `UsageError` if an agent declares the type of its deps and there are none, before any model is paid."""
+    """Raise `UsageError` if an agent declares the type of its deps and there are none, before any model call is paid
+    for."""
     with stdout_reserved():  # what an imported module prints is not the result
         step = step_with_deps(pipeline) if options.deps is None else None
     if step is not None:

@@ -52,7 +52,8 @@ _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def asked(paused: PausedRun) -> list[str]:
-    """The question of the run by line: the question itself, the errors of the answer, and the expected answer."""
+    """The question of a paused run, line by line: the question itself, errors in the last answer, and the expected
+    answer."""
     words = answer_words(paused.input_schema) if paused.input_schema else []
     return [f"{paused.step} asks:", paused.message, *words]
 

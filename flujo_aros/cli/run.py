@@ -87,8 +87,8 @@ def ensemble_command(options: Ensemble) -> None:
     result = execute(options.blueprint, pipeline, run, stream, as_json=options.as_json)
     if log is not None and result.status.value == "completed" and not result.usage.requests:
         say(
-            f"{log} already contains this run, which has ended: no model was asked. "
-            "If its turns were used up, a larger --turns continues it."
+            f"{log} already contains this run, which has ended, so no model was called. "
+            "If it used all its turns, pass a larger --turns to continue it."
         )
     question = keep_paused(result, options.blueprint, None, allowing(options), ensemble=own)
     finish(result, as_json=options.as_json, question=question, show=show_figures)

@@ -316,7 +316,7 @@ def chosen(story: Story, step: str | None) -> list[Chapter]:
     if not found and step is not None:
         raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {', '.join(names) or 'none'}")
     if not found:
-        raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before the first")
+        raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before its first step")
     return found
 
 

@@ -163,7 +163,7 @@ def print_lines(text: str) -> None:
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write a file in UTF-8. Raises `UsageError` when that cannot be."""
+    """Write a file in UTF-8. Raises `UsageError` if it cannot be written."""
     try:
         file.write_bytes(text.encode())  # line ends stay what they are
     except OSError as error:
@@ -192,12 +192,12 @@ def stdout_reserved() -> Generator[None]:
 
 
 def say(words: RenderableType, style: str | None = None) -> None:
-    """A line on stderr, which a terminal wraps wherever it ends."""
+    """Print a line on stderr; wrapping is left to the terminal."""
     stderr_console().print(words, style=style, soft_wrap=True)
 
 
 def complain(message: str) -> None:
-    """One error on stderr, as `error: <sentence>`; further lines of the message are indented beneath."""
+    """Print an error on stderr as `error: <sentence>`, with further lines of the message indented."""
     first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without a message"]
     text = Text("error: ", style="bold red") + Text(first, style="not bold default")
     console = stderr_console()

@@ -72,7 +72,8 @@ def tracebacks_wanted() -> bool:
 
 
 def place_of(trace: TracebackType | None) -> str:
-    """The innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; or nothing."""
+    """The innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; empty if there is
+    none."""
     try:
         here = Path.cwd()
     except OSError:  # the folder is gone

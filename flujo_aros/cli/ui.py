@@ -42,7 +42,7 @@ def ui_command(options: Ui) -> None:
     """Serve until Ctrl-C."""
     server = serve(options.host, options.port, public=options.public)
     console = stderr_console()
-    console.print(f"{server.address} shows the journal; Ctrl-C ends it")
+    console.print(f"{server.address} shows the journal; press Ctrl-C to stop")
     if options.browser:
         webbrowser.open(server.address)
     try:
@@ -66,7 +66,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
     if not ipaddress.ip_address(address).is_loopback and not public:
         raise UsageError(
             f"--host {host!r} would show the journal to other machines, without encryption; "
-            "leave it out to serve this machine alone, or add --public"
+            "omit it to serve this machine only, or add --public"
         )
     for each in (PORT, 0) if port is None else (port,):
         try:
@@ -100,7 +100,8 @@ class Server(ThreadingHTTPServer):
         return f"aros-{self.server_port}"
 
     def allows(self, host: str) -> bool:
-        """Whether this `Host` is ours: through a foreign name that resolves to us, other sites could read our pages."""
+        """Whether a `Host` header names this server. This prevents DNS rebinding, by which other sites could read its
+        pages."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host.lower()):
@@ -155,11 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> _Answer:
         if not self._served.allows(self.headers.get("Host", "")):
-            return _message(421, "Not here", "Open the address that `aros ui` has printed.")
+            return _message(421, "Not here", "Open the address printed by `aros ui`.")
         try:
             where = urlsplit(self.path)
         except ValueError:
-            return _message(400, "Not an address", "Open the address that `aros ui` has printed.")
+            return _message(400, "Not an address", "Open the address printed by `aros ui`.")
         asked = {name: values[-1] for name, values in parse_qs(where.query).items()}
         key = asked.pop("key", "")
         if self._is_key(key):
@@ -167,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             cookie = f"{self._served.cookie}={self._served.key}; Path=/; HttpOnly; SameSite=Strict"
             return _Answer(303, "", {"Location": f"{there}?{urlencode(asked)}".rstrip("?"), "Set-Cookie": cookie})
         if not self._is_key(self._cookie()):
-            return _message(403, "Not allowed", "Open the address that `aros ui` has printed: it holds the key.")
+            return _message(403, "Not allowed", "Open the address printed by `aros ui`: it contains the key.")
         return _page_for(unquote(where.path), asked)
 
     def _cookie(self) -> str:

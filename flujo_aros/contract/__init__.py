@@ -12,7 +12,7 @@ written in a blueprint. The output is a frozen `Contract`, compiled once for eac
 - its *checks* (`checks`) are functions of the finished value, sync or async.
 
 Invariants, kept in `validators`: a schema that makes validation exponential is an error when it is compiled; the
-validator has the last word on what a schema means; the same content gives the same `fingerprint` in every process.
+validator decides what a schema means; the same content gives the same `fingerprint` in every process.
 
 Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
 """

@@ -538,7 +538,7 @@ class Output:
         asked = tuple(name for name in further if name not in WELL_KNOWN)
         needed = asked if required is True else _required(required or (), further)
         if not isinstance(cast("object", example), str) or not example.strip():
-            raise ContractError(f"example must be the text of the example, a string, not {example!r}")
+            raise ContractError(f"example must be a string, not {example!r}")
         # The reply is first read as the loose event; `read` turns that into the event.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         judges = (*([fields_in(needed)] if needed else []), *_functions(checks))

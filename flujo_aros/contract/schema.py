@@ -520,9 +520,10 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
     words, said = hints.get("aliases", []), hints.get("descriptions", {})
     of_choices = list(cast("dict[object, object]", words).values()) if isinstance(words, dict) else [words]
     if not all(isinstance(each, str) or _are_strings(each) for each in of_choices):
-        raise ContractError(f"x-aros: aliases must be a list of strings, or lists of them by choice, not {words!r}")
+        wanted = "a list of strings, or a mapping from choices to lists of strings"
+        raise ContractError(f"x-aros: aliases must be {wanted}, not {words!r}")
     if not isinstance(said, dict) or not _are_strings(list(cast("dict[object, object]", said).values())):
-        raise ContractError(f"x-aros: descriptions must be strings by choice, not {said!r}")
+        raise ContractError(f"x-aros: descriptions must be a mapping from choices to strings, not {said!r}")
     if not isinstance(hints.get("only_aliases", False), bool):
         raise ContractError(f"x-aros: only_aliases must be true or false, not {hints['only_aliases']!r}")
     by_choice = cast("dict[object, object]", words if isinstance(words, dict) else {})
@@ -548,7 +549,7 @@ def _are_strings(words: object) -> bool:
 
 def _fill_hints(shape: Shape, written: object) -> None:
     if not isinstance(written, dict):
-        raise ContractError(f"x-aros must be an object with keys of {', '.join(_HINTS)}, not {written!r}")
+        raise ContractError(f"x-aros must be an object with keys from {', '.join(_HINTS)}, not {written!r}")
     hints = cast("dict[str, Any]", written)
     _check_hints(hints, shape.choices)
     aliases = hints.get("aliases")
@@ -653,7 +654,7 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
     """
     what, wanted = _TIME_FORMS[form]
     either = form.startswith("date") and (parts := _EITHER_ORDER.match(found)) is not None and parts[1] != parts[3]
-    why = ": it does not say which number is the day and which the month" if either else ""
+    why = ": it is unclear which number is the day and which is the month" if either else ""
     if form == "duration" and _TWO_UNITS.match(found):
         why = ": it could be hours and minutes, or minutes and seconds"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"

@@ -334,7 +334,7 @@ def refuse_exponential(schema: dict[str, Any]) -> None:
     for at in (*inner, *reversed(outer)):
         visits[at] = min(1 + sum(visits[part] for part in below[at]), _MOST_VISITS + 1)
     if loops > _MOST_LOOPS or max(visits.values()) > _MOST_VISITS:
-        message = f"the schema takes more than {_MOST_VISITS:,} steps to validate one place of a value"
+        message = f"the schema takes more than {_MOST_VISITS:,} steps to validate one part of a value"
         raise ContractError(f"{message}: its $refs lead to the same schemas repeatedly; reference each of them once")
 
 

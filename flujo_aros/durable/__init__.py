@@ -2,8 +2,8 @@
 
 A run starts as `Runner(pipeline, engine=Durable(url)).run(input)`, or in a queue. One database stores three things: (1)
 each *model call*, as one step of DBOS, the only thing recorded inside a step; (2) each *step* of the pipeline, as a row
-of our own, before its work and after it has settled; (3) the *run*, whose row says how it ended. Everything in between,
-reading and repairing, is pure and is computed again.
+in our own table, before its work and after it has settled; (3) the *run*, whose row says how it ended. Everything in
+between, reading and repairing, is pure and is computed again.
 
 After a crash, another process continues the run: settled steps are replayed from (2), and the interrupted step runs
 again, with the calls of (1) answered from the record. So a call is recorded once and executed at least once: only the

@@ -1,4 +1,4 @@
-"""One call of a run as one step of the engine, written in one transaction with rows of ours.
+"""One call of a run as one step of the engine, written in one transaction with our own rows.
 
 DBOS runs a step in two transactions: one checks whether the step is already recorded, the other records it. The first
 would find nothing here: recorded calls are read once, when a run is continued, and every new call has its own id.

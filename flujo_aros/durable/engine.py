@@ -323,7 +323,7 @@ class Durable:
     def register(self, runner: Runner, deps: Any = None) -> str:
         """Let this process execute the runs of a pipeline, wherever they are started. Returns the pipeline's version.
 
-        `deps` is the `ctx.deps` of its agents in runs that were not started here with `deps` of their own; it is never
+        `deps` is the `ctx.deps` of its agents in runs that were not started here with their own `deps`; it is never
         stored. Without it, a run of an agent that declares a `deps_type` is parked.
         """
         version = self._versions.get(runner)
@@ -452,7 +452,7 @@ class Durable:
         priority: int | None = None,
         partition: str | None = None,
     ) -> DurableHandle:
-        """Submit a run inside a transaction of your own on the same database (an outbox).
+        """Submit a run inside your own transaction on the same database (an outbox).
 
         The run exists if and only if the transaction commits: an order and the run that processes it are written
         together. `connection` is an SQLAlchemy connection to that database; call `prepare()` before its transaction

@@ -52,7 +52,7 @@ class Keeper(Protocol):
 
 
 class DurableHandle:
-    """A handle to one run. It has no state of its own: every method queries the database."""
+    """A handle to one run. It has no state: every method queries the database."""
 
     def __init__(self, engine: Keeper, run_id: str) -> None:
         self._engine = engine

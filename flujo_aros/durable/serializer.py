@@ -17,7 +17,7 @@ from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.json_data import is_dict
 
 NAME: Final = "aros_json"
-"""The value of the `serialization` column in every row of ours."""
+"""The value of the `serialization` column in all our rows."""
 
 
 class RefusedRow(ArosError):

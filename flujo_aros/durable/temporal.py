@@ -466,7 +466,7 @@ def _as_activity(step: PipelineStep) -> PipelineStep | None:
 
 
 class TemporalHandle:
-    """A handle to one run. It has no state of its own: every method queries the server."""
+    """A handle to one run. It has no state: every method queries the server."""
 
     def __init__(self, engine: Temporal, run_id: str, given: Mapping[str, Any] | None = None) -> None:
         self._engine = engine

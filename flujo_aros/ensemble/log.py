@@ -24,7 +24,7 @@ NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
 _Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 _OWN: Final = object()
-"""For `fold`: begin with the projection's own start."""
+"""For `fold`: begin with the `start` of the projection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def _granted(kinds: Sequence[str]) -> Sequence[str]:
 def _further(names: Sequence[str]) -> Sequence[str]:
     always = [name for name in names if name in ("kind", "text")]
     if always:
-        message = f"every event has {' and '.join(always)}; list only further fields"
+        message = f"every event has {' and '.join(always)}; list only additional fields"
         raise ValueError(message)
     return names
 
@@ -121,7 +121,8 @@ class Manifest(_Strict):
 
 
 def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
-    """A hint for a kind that no agent in the cast emits, nor the conductor or the user; None if one of them does.
+    """A hint for a kind that neither an agent in the cast nor the conductor or the user emits; None if one of them
+    does.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> print(emitted_by_nobody("agent.spok", [owl]), emitted_by_nobody("user.injected", [owl]))

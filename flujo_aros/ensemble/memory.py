@@ -178,7 +178,7 @@ class EpisodicMemory:
         return event.kind == REFLECTED or event.actor == name or event.kind in self.manifest.subscribes_to
 
     def take(self, event: LogEvent) -> bool:
-        """Remember an event if the agent sees it. A belief of its own replaces the memories it is based on."""
+        """Remember an event if the agent sees it. The agent's own belief replaces the memories it is based on."""
         if not self.sees(event):
             return False
         self.seen += 1

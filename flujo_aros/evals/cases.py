@@ -264,7 +264,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"there is no {word} in JSON")
+    raise ValueError(f"JSON has no {word}")
 
 
 def _finite(written: str) -> float:

@@ -9,7 +9,7 @@ There are two paths, chosen in one place (`agent.run_agent`):
 
 1. An `AgentSpec` without tools and capabilities needs no agent graph. `agent.DirectRun` makes one request by
    `request.request_once` and reads the reply.
-2. An agent of your own, or a spec with tools, is run by pydantic-ai. The hooks of `capability.Aros` read each output
+2. Your own agent, or a spec with tools, is run by pydantic-ai. The hooks of `capability.Aros` read each output
    before it is validated.
 
 Both share one object, `run.Run`: its options, its conversation, its calls, and the `Exchange`, which is the latest
@@ -27,7 +27,7 @@ Around a reply: `faults` says which errors are data;
 `response` finds the answer in a response, in its thinking or in an error, or says why there is none; `output` converts
 between the user's value and the JSON that pydantic-ai validates.
 
-Invariants, and where each is kept:
+Invariants, and the code that enforces each:
 
 - every request of the direct path goes through one function (`request.make_call`), so that an engine can record and
   replay it;

@@ -410,7 +410,7 @@ def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
         return None
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
     if called:
-        words = f"the model called {', '.join(called)} instead of giving its output ({sentence(error)})"
+        words = f"the model called {', '.join(called)} instead of returning its output ({sentence(error)})"
     else:
         words = sentence(error) if text.strip() else "the model wrote nothing"
     return Rejected(Reason.NO_JSON, (Issue("$", "no_output", words),), text)

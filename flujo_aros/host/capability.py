@@ -339,7 +339,7 @@ class Aros(AbstractCapability[Any]):
 
     async def _put(self, run: Run, ask: Ask) -> Reply:
         if not isinstance(cast("object", run.model), Model):
-            raise UsageError(f"Aros cannot ask {run.model.model_name!r} again: it does not take single requests")
+            raise UsageError(f"Aros cannot ask {run.model.model_name!r} again: it does not support single requests")
         return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
 
     def _wanted(self, ctx: RunContext[Any], run: Run) -> Contract[Any] | None:

@@ -523,7 +523,7 @@ def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRe
 
 
 def _refusal(error: Exception, model: Model) -> str:
-    return f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+    return f"the provider of {model.model_name} rejected the schema ({detail_of(error)})"
 
 
 def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:

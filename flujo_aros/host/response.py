@@ -211,7 +211,7 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
     elif text.strip():
         words = "the model wrote text instead of calling a tool"
     elif any(isinstance(part, ThinkingPart) for part in response.parts):
-        words = "the model wrote nothing but its thinking"
+        words = "the model returned only its thinking"
     else:
         words = "the model wrote nothing"
     return _rejected(Reason.NO_JSON, "no_output", words, text)
@@ -254,7 +254,7 @@ _BLANK: Final = " "
 
 
 def says_nothing(response: ModelResponse) -> bool:
-    """Whether a response contains nothing but thinking and white space."""
+    """Whether a response contains only thinking and white space."""
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 

@@ -269,7 +269,7 @@ def mistaken(name: str) -> Hint | None:
 
 
 def meant_provider(name: str) -> str | None:
-    """The provider that a misspelt name means, or None: the name may be that of a model class of your own.
+    """The provider that a misspelt name means, or None: it may be the name of your own model class.
 
     >>> meant_provider("opnai"), meant_provider("openai"), meant_provider("acme")
     ('openai', None, None)

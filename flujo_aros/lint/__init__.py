@@ -1,4 +1,4 @@
-"""The linter: finds errors and wasted model calls in a blueprint before a token is spent."""
+"""The linter: finds errors and wasted model calls in a blueprint before any tokens are spent."""
 
 from __future__ import annotations
 

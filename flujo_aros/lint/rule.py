@@ -324,7 +324,7 @@ class Subject:
         """The fix of each loader error that suggests a name: write that name.
 
         It is safe if nothing else can be meant, and the enclosing mapping is then complete and has no new errors except
-        those with such a fix of their own.
+        those that have such a fix.
         """
         inspected = self.inspected
         edits = {

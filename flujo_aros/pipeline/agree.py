@@ -43,7 +43,7 @@ WORDINGS: Final = (
         "about something else."
     ),
 )
-"""The wordings of a question that `wordings: 2` to `wordings: 5` use in turn; `{input}` is the step's own.
+"""The wordings that `wordings: 2` to `wordings: 5` use in turn; `{input}` is the input of the step.
 
 Where a provider enforces the schema, the prompt of the first one does not mention the fields: only the provider sees
 the schema. The second names and describes them in the prompt. Readings that differ in this way make more independent
@@ -168,7 +168,7 @@ class Agree(PipelineStep):
         if sum(ways) != 1:
             yield "give one of `readings`, `wordings` and `models`"
         if (self.reading is None) != bool(self.readings):
-            yield "`wordings` and `models` need one `reading`, the step to ask; `readings` are steps of their own"
+            yield "`wordings` and `models` need one `reading`, the step to ask; `readings` are complete steps"
         if self.reading is not None and not isinstance(cast("object", self.reading), Step):
             yield "`reading` must be a step with an agent"
         if len({step.name for step in self.readings}) < len(self.readings):
@@ -201,7 +201,7 @@ class Agree(PipelineStep):
 
     @cached_property
     def templates(self) -> tuple[InputTemplate, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The text that has to state the values, if one is given."""
+        """The template of `evidence`, if one is given."""
         return () if self.evidence is None else (InputTemplate(self.evidence, where=Where("evidence", self.name)),)
 
     @property
@@ -289,7 +289,8 @@ class Agree(PipelineStep):
         return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
 
     def _answered(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
-        question = f"The readings do not agree:\n{_listed(made)}\nMost, or the first, say: {as_json(made.draft)}"
+        draft = f"Draft, with the most frequent value of each field: {as_json(made.draft)}"
+        question = f"The readings do not agree:\n{_listed(made)}\n{draft}"
         schema = self.contract.json_schema or None
         if context.answer is None:
             raise PauseRun(question, schema)

@@ -31,7 +31,7 @@ class AsksInTurns(Protocol):
 
     @property
     def most_asked(self) -> int:
-        """The maximum number of runs."""
+        """The maximum number of times that one of them runs."""
         ...
 
 
@@ -136,7 +136,7 @@ def _agent(step: Step, name: str) -> Bound:
     repairs = 0 if ladder is None or not ladder.stages else ladder.max_calls
     calls = (1 + repairs) * step.max_iterations
     if not isinstance(agent, AgentSpec) or not agent.is_direct:
-        who = "an agent with tools" if isinstance(agent, AgentSpec) else "an Agent of your own"
+        who = "an agent with tools" if isinstance(agent, AgentSpec) else "your own Agent"
         why = f"step {name!r}: {who} may make any number of calls; limit it with `usage_limits: {{max_cost: …}}`"
         return Bound(calls, None, open=(name,), unpriced=(why,))
     cost = _cost(step, agent, repairs)

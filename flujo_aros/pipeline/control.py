@@ -440,7 +440,7 @@ class Import(TakesInput):
     default: Any = None
     """The value for on_failure: continue_with_default."""
     propagate_hitl: bool = True
-    """Whether a question inside pauses this run."""
+    """Whether a question inside the imported pipeline pauses this run."""
     kind: str = field(default="imports", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -578,9 +578,9 @@ class Cached(PipelineStep):
 
     The key is a hash of the definition of the step (agent, contract, templates, options) and of its rendered input; for
     a step with nested steps, of everything that they can read. Only accepted values are cached, never synthesized ones.
-    A value from the cache has the origin "cache" and took no attempt. If another branch, element or run of the same
-    pipeline is computing the same entry, the step waits for it; if no value is cached in the end, the step runs after
-    all. `cache` lives as long as the pipeline, unless you pass one of your own, which steps may share.
+    A value from the cache has the origin "cache" and no attempts. If another branch, element or run of the same
+    pipeline is computing the same entry, the step waits for it; if that computation caches no value, the step runs
+    itself. `cache` lives as long as the pipeline, unless you pass your own, which several steps may share.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Cached("lengths", Call("length", function=len)).kind

@@ -189,7 +189,7 @@ class Slot:
         self.reported = settlement
 
     def excuse(self, by: str) -> None:
-        """Excuse the end of the step, because the step of that name continues in spite of it."""
+        """Excuse the end of the step, because the step with that name continues despite it."""
         if self.result.counts_against:
             self._result = replace(self.result, excused_by=by)
 

@@ -164,7 +164,7 @@ class StepContext:
 
 
 STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
-"""A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
+"""A valid step name: one line without quotes and braces. `/` is reserved for joining the names of nested steps."""
 
 SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 """A place in the context: names joined by dots."""
@@ -238,7 +238,7 @@ class PipelineStep(Generic[T_co]):
     meta: Annotated[Mapping[str, Any], Option("special", "a mapping", fits=instance_of(Mapping))] = field(
         default_factory=dict[str, Any]
     )
-    """Notes of your own."""
+    """Your own notes."""
     kind: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -192,7 +192,7 @@ def _same(one: str, other: str) -> bool:
 
 def _both(name: str, here: str, other: str) -> str:
     where = other if os.path.isabs(other) else f"part of Python ({other})"  # noqa: PTH117
-    return f"{here} is refused: the module {name!r} is also {where}, which it must not replace; rename one of them"
+    return f"{here} cannot be imported: {name!r} is also {where}, which it must not replace; rename one of them"
 
 
 FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]

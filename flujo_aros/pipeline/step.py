@@ -637,7 +637,7 @@ _MAPPING: Final = "a mapping with strings as keys"
 class Step(TakesInput[T_co]):
     """An agent step: renders the input, calls the agent, and reads its reply against the contract.
 
-    `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
+    `agent` is an `AgentSpec`, or your own pydantic-ai `Agent`. `contract` is a type, a pydantic model, a JSON
     Schema or an `Output.*`; a string (`"tagged:result"`) says where the payload is, with the schema of `processing` or
     of the agent. Without a contract, the agent's own schema applies (see `effective`). `model` and
     `model_settings` (temperature, top_p, max_tokens, …) override the agent's. With `use_history` the agent continues
@@ -941,7 +941,7 @@ class Call(TakesInput[T_co]):
 
 
 _HARMLESS: Final = frozenset({"contract", "processing", "use_history"})
-"""Options of agents that a function may have: a schema is also checked on its value, and a conversation is not its."""
+"""Agent options that are harmless on a function: a schema also validates its value, and it has no conversation."""
 
 
 def _shielded(call: Callable[[], Any]) -> Any:

@@ -104,7 +104,7 @@ def missing_member(obj: Any, name: Any) -> str:
 def unparsed(obj: object) -> str:
     """What to add to the error about a string if it is JSON."""
     if isinstance(obj, str) and obj.lstrip()[:1] in ("{", "["):
-        return " of JSON, which is not parsed: for JSON as the input of a run, use a line of a file with --inputs"
+        return " that contains JSON, and strings are not parsed: to pass JSON as the input of a run, use --inputs"
     return ""
 
 
@@ -660,7 +660,7 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
     """The error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
         if isinstance(node, nodes.Sub) and (name := _dashed(node)) is not None:
-            return f"`-` is a minus here; a step whose name has one is steps[{name!r}]"
+            return f"`-` is the minus operator here; for a step with `-` in its name, write steps[{name!r}]"
         if isinstance(node, nodes.BinExpr):
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
         return _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")

@@ -13,18 +13,18 @@ every repair, or `Rejected` with the reason.
 4. `fit` recognizes values that match the schema, directly or in a wrapper. `coerce` converts the others: names
   (`undeclared`), types, `scalars`. Every conversion is a repair with a path (`node`). The validator of the contract
   checks the result.
-5. `Search` decides between the candidates that fit. `remainder` has the last word: text that is not in the value must
-  be harmless, else the reading is rejected. The word lists are in `phrases`.
+5. `Search` decides between the candidates that fit. Finally, `remainder` checks the text that is not in the value:
+   unless it is harmless, the reading is rejected. The word lists are in `phrases`.
 6. `payload.TagReader` and `read_block` find a payload that is only part of the reply; `read_event` reads an event, or
   the prose in its place. The same search reads what they find.
 
 Streams: the same `Search` and `TagReader` read a streamed reply (`grow`), in the same loop. A candidate is parsed as
 its characters arrive, and is checked as in a complete text once its end is certain. Decisions that more text could
 change wait: from each expression, `grammar` derives one for text that may still become a match. `partial` holds the
-preview, and which parts of it are final. At the end the complete text is read by the loop that has read its pieces, so
-that the outcome is the same as that of `read`.
+preview, and which parts of it are final. At the end, the same loop reads the complete text, so the outcome is the same
+as that of `read`.
 
-Invariants, and where each is kept: no exception for any text (`parser.Parser.parse`, `read`), time linear in it (a
-budget in `Search`, bounded lookahead in `grammar`), no value that differs from the text without a repair (`coerce`,
-`Search._accept`), nothing final that changes without a restart (`partial.JsonPreview`).
+Invariants, and the code that enforces each: no exception for any text (`parser.Parser.parse`, `read`), time linear in
+it (a budget in `Search`, bounded lookahead in `grammar`), no value that differs from the text without a repair
+(`coerce`, `Search._accept`), nothing final that changes without a restart (`partial.JsonPreview`).
 """

@@ -83,7 +83,7 @@ ESCAPED: Final = expression(
 )
 """The whole value is escaped (`{\"a\": 1}`) or written with HTML entities."""
 ESCAPED_WITHIN: Final = 600
-"""The number of characters of a value within which this may become apparent."""
+"""How many characters of a value to check for this."""
 
 ELIDED_ITEM: Final = expression(
     r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]"""
@@ -116,7 +116,7 @@ class Region:
         self.seen = start
 
     def end(self, text: str) -> int | None:
-        """Its end: after its last closing bracket or at its fence, or None if neither has arrived."""
+        """The end: after the last closing bracket or at the fence; None if neither has arrived."""
         for found in _MARKS.finditer(text, self.seen):
             char = found[0]
             self.seen = found.end()
@@ -164,7 +164,7 @@ class Following:
         return opened.start if opened is not None else self.parser.certain[0]
 
     def read_on(self, text: str) -> Parsed | Failure | None:
-        """The candidate it became, or None if more of the text is needed."""
+        """The finished candidate, or None if more text is needed."""
         parsed = self.parser.go_on(text)
         if not self.begun:
             stack = self.parser.stack

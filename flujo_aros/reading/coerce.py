@@ -1,7 +1,7 @@
 """Converts values as written to the types of the schema; each conversion has a name, a risk and a path.
 
-Never at the default risk: rounding, picking the first of several values, dropping an item, filling a required field. A
-value that does not fit becomes an issue, and the validator always has the last word.
+The default risk never allows rounding, picking the first of several values, dropping an item or filling a required
+field. A value that does not fit becomes an issue. The validator always makes the final decision.
 """
 
 from __future__ import annotations

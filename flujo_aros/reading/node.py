@@ -56,7 +56,7 @@ new_scanned: Final[Callable[[type[Scanned], tuple[str, Any, int, int, Source]], 
 
 
 def moved(node: Node, by: int) -> Node:
-    """The same tree, shifted along the text."""
+    """The same tree with all positions shifted."""
     value = node.value
     if node.kind == OBJECT:
         value = [Member(member.key, member.start + by, moved(member.node, by)) for member in value]

@@ -216,7 +216,7 @@ _COMPUTES: Final = expression(r"[ \t]*(?:\+[ \t]*[\[{(\"'\w]|\*[ \t]*\d|(?:\.\.\
 """An operator directly after a value, on its line, as in `[1, 2] + [3]`."""
 _ITEM: Final = r"(?:-?\d[\w.+-]{0,40}|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|(?:true|false|null)\b)"
 _ITEM_BEHIND: Final = expression(rf"\s*(?:[,;]|(?:and|plus)\b)\s*{_ITEM}\s*(?:[,;\]<`]|\Z)|\s*{_ITEM}\s*(?:[<`]|\Z)")
-"""A scalar and nothing else behind a list, or after a comma: the list was closed too early."""
+"""A single scalar after a list, or after a comma: the list was closed too early."""
 _ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 """Signs without words that something was left out, is crossed out, or becomes something else."""

@@ -69,7 +69,7 @@ def before_runaway(text: str) -> str:
 
 
 def _blank(count: int) -> Issue:
-    return Issue("$", WHITESPACE, f"the model wrote nothing but whitespace for {count} characters")
+    return Issue("$", WHITESPACE, f"the model wrote only whitespace for {count} characters")
 
 
 def _again(tail: str) -> Issue | None:

@@ -11,7 +11,7 @@ output is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for ea
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
 
-Invariants, and where each is kept:
+Invariants, and the code that enforces each:
 
 - a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
 - a repair neither changes a correct value nor invents one that the output does not contain (`fidelity`);

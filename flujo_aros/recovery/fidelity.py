@@ -156,7 +156,7 @@ def grounded(
     found = [(place, leaf, text.risk_of(place, leaf)) for place, leaf in leaves(plain.value)]
     new = [(place, leaf, risk) for place, leaf, risk in found if risk is not None]
     made_up = tuple(
-        Issue(path_of(place), MADE_UP, f"nothing in the text says {clip(repr(leaf), 80)}: it was made up")
+        Issue(path_of(place), MADE_UP, f"the text does not state {clip(repr(leaf), 80)}: it was made up")
         for place, leaf, risk in new
         if risk > _allowed(contract, place)
     )
@@ -341,7 +341,7 @@ _OF_SIGNS: Final = (
     *("separator", "delimiter", "divider", "glue", "joiner", "ellipsis", "punctuation", "symbol", "sign", "char"),
     *("mark", "bullet", "padding", "filler", "placeholder", "pattern", "regex", "glob"),
 )
-"""Names of fields whose value may well be dots."""
+"""Names of fields whose value may actually be dots."""
 Blanks: TypeAlias = Literal["left", "maybe"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4

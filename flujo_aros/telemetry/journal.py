@@ -505,7 +505,7 @@ class Journal:
 
     @property
     def engine(self) -> sa.Engine:
-        """The database, for queries of your own."""
+        """The database, for your own queries."""
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent
             self._engine.dispose(close=False)
             self._engine_pid = os.getpid()

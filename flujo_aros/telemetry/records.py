@@ -627,7 +627,7 @@ class Recorder:
         self._inputs: dict[int, str] = {}
         self._contracts: set[str] = set()
         self._recovered: dict[tuple[str, str], tuple[int, bool]] = {}
-        """The rows of steps that were under way when the process of a durable run ended, by run and name; and whether
+        """The rows of steps that were in progress when the process of a durable run ended, by run and name; and whether
         steps inside are settled, which have their own values."""
 
     def recover(self, run_id: str, left: Mapping[str, int], settled: frozenset[str]) -> None:

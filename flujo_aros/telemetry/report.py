@@ -295,8 +295,8 @@ def report_html(run: Story, *, served: bool = False) -> str:
 
     A page that is `served`, as `aros ui` does, links back to the list of runs and follows a run that is still going on.
 
-    Texts are shown as the journal keeps them, with secrets masked, and escaped: nothing that a model wrote can be
-    anything but text.
+    Texts are shown as the journal keeps them, with secrets masked, and escaped: whatever a model wrote is shown as
+    plain text.
 
     >>> from flujo_aros.telemetry.records import JournalRun
     >>> from flujo_aros.usage import Usage

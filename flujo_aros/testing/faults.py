@@ -148,8 +148,8 @@ def _wrong_usage(exchange: Exchange, rng: random.Random) -> Exchange:
 
 
 _ALL: Final = (
-    Fault("slow", "a minute or two before anything arrives", lambda e, rng: replace(e, wait=rng.uniform(10, 120))),
-    Fault("hang", "nothing for an hour, then the reply", lambda e, _: replace(e, wait=_HOUR)),
+    Fault("slow", "one or two minutes before the reply starts", lambda e, rng: replace(e, wait=rng.uniform(10, 120))),
+    Fault("hang", "an hour before the reply starts", lambda e, _: replace(e, wait=_HOUR)),
     Fault("stall", "an hour of silence in mid-stream", lambda e, _: replace(e, stall=_HOUR)),
     Fault("lost", "the connection is lost before anything arrives", _failing(_lost)),
     Fault(
@@ -164,7 +164,7 @@ _ALL: Final = (
     Fault("malformed", "the answer under one of the noises of `NOISES`", _malformed),
     Fault("truncated", "cut by the token limit", _truncated),
     Fault("huge", "a reply of as many characters as `huge` says", _huge),
-    Fault("empty", "nothing at all, and the model stopped by itself", lambda e, _: replace(e, text="")),
+    Fault("empty", "an empty reply, and the model stopped by itself", lambda e, _: replace(e, text="")),
     Fault("wrong_schema", "valid JSON that does not match the request", _wrong_schema),
     Fault(
         "wrong_tool",

@@ -333,7 +333,7 @@ _ALL: Final = (
     ),
     Noise("elided", "the rest replaced by ...", _of_object(_elided, least=2), whole=False),
     Noise("refusal", "a refusal in prose", lambda _, rng: rng.choice(_REFUSALS), whole=False),
-    Noise("empty", "nothing at all", lambda _value, _rng: "", whole=False),
+    Noise("empty", "an empty reply", lambda _value, _rng: "", whole=False),
     Noise("field_left_out", "one field is missing", _of_object(_field_left_out, least=1), whole=False),
 )
 

@@ -66,7 +66,7 @@ def test_the_schema_of_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.json", "the schema 'none.json': does not exist; there are: broken.json, list.json, wrong.json"),
+        ("none.json", "the schema 'none.json': does not exist; available: broken.json, list.json, wrong.json"),
         ("../s.json", "s.json, outside the folder of the blueprint, "),
         ("/etc/hostname", "'/etc/hostname' is the file /etc/hostname, outside the folder of the blueprint, "),
         ("../s.json", "a schema is only read from inside that folder: copy it there"),
@@ -130,8 +130,8 @@ def test_a_link_that_leads_out_of_the_folder_is_named_with_where_it_leads(tmp_pa
             "{type: object, properties: {kind: {type: string}}, required: [knd]}",
             "3:107: 'knd' is required but not in `properties`; did you mean 'kind'?",
         ),
-        ("{}", "3:45: this schema accepts every value, since it is empty; write `type: object` with `properties`"),
-        ("{title: Order, example: 1}", "accepts every value, since it says only 'title', 'example'; write"),
+        ("{}", "3:45: this schema accepts every value, because it is empty; write `type: object` with `properties`"),
+        ("{title: Order, example: 1}", "accepts every value, because it has only 'title', 'example'; write"),
     ],
 )
 def test_a_schema_that_cannot_be_intended_is_an_error_and_a_finding(tmp_path: Path, schema: str, said: str) -> None:

@@ -81,7 +81,7 @@ def test_a_dash_in_the_name_of_a_step_is_written_in_brackets() -> None:
     text += "  - {name: b, uses: flujo.builtins.stringify, input: '{{ steps.X.output }}'}"
     wrong = inspect_blueprint(text.replace("X", "my-long-step")).findings
     assert [each.message.partition(": ")[2] for each in wrong] == [
-        "`-` is a minus here; a step whose name has one is steps['my-long-step']"
+        "`-` is the minus operator here; for a step with `-` in its name, write steps['my-long-step']"
     ]
     assert not inspect_blueprint(text.replace(".X.", "[''my-long-step''].")).findings
 
@@ -98,7 +98,7 @@ def test_an_expression_in_place_of_a_function_is_sent_to_its_own_key() -> None:
         ("a: 'x'\nsteps: []\n  b: 1", "this line does not continue the lines above"),
         ("'x' y", "nothing can follow a value in quotes"),
         ("a: 1\n]", "this line does not continue the lines above"),
-        ("'x'\n]", "one closing `]` too many"),
+        ("'x'\n]", "unmatched closing `]`"),
         ("%}\na: b", "lines that begin with % (YAML directives) are not supported"),
         ('a: "\\ud800"', "this string contains a lone surrogate (half of a character)"),
     ],

@@ -72,7 +72,7 @@ def test_table_has_a_row_for_each_category_and_names_what_is_wrong(aros: Aros, c
     assert ["cut", "2", "0", "2", "0", "0"] in lines
     assert ["odd", "2", "0", "0", "1", "1"] in lines
     assert "silently wrong: odd/not-what-is-expected" in result.stdout
-    assert "refused though recoverable: odd/too-much" in result.stdout
+    assert "rejected although recoverable: odd/too-much" in result.stdout
     assert ["total", "6", "2", "2", "1", "1"] in lines
 
 
@@ -96,7 +96,7 @@ def test_captured_replies_are_held_against_the_known_answer_and_the_reply(tmp_pa
         ("{", "line 1: not JSON"),
         ("[]", "line 1: expected an object"),
         ('{"id": "x", "input": 5, "expected": 1}', "line 1: input: input should be a valid string"),
-        ('{"id": "x", "input": "5"}', 'line 1: say what is "expected", or "must_fail": true'),
+        ('{"id": "x", "input": "5"}', 'line 1: give "expected" or "must_fail": true'),
         ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: invalid JSON Schema"),
         ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: input: field required"),
     ],

@@ -91,7 +91,7 @@ def test_peers_that_are_not_installed_are_named_with_the_command(
 
 def test_markdown_has_one_row_for_each_reader(bench: Bench, corpus: str) -> None:
     result = bench("reading", corpus, "--rounds", "1", "--markdown")
-    assert "| reader | right | rightly refused | refused though recoverable | silently wrong |" in result.stdout
+    assert "| reader | right | correctly rejected | rejected although recoverable | silently wrong |" in result.stdout
     assert "| **flujo_aros** | 2 | 2 | 1 | 1 |" in result.stdout
 
 

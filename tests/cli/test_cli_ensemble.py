@@ -37,7 +37,7 @@ def test_a_log_whose_run_has_ended_is_shown_without_asking_anything(aros: Aros, 
     played(tmp_path / "wood.sqlite")
     ended = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite")
     assert ended.exit_code == 0, ended.stderr
-    assert "wood.sqlite already contains this run, which has ended: no model was asked" in ended.stderr
+    assert "wood.sqlite already contains this run, which has ended, so no model was called" in ended.stderr
     value = json.loads(ended.stdout)
     assert (value["reason"], value["turns"], value["missing"]) == ("quiet", 2, ["judge.verdict"])
 

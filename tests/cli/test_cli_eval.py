@@ -171,7 +171,7 @@ def test_the_shares_of_a_compared_blueprint_are_of_all_rows(aros: Aros, server: 
 def test_a_check_that_cannot_be_evaluated_leaves_rows_unjudged(aros: Aros, server: ModelServer) -> None:
     ended = evaluated(aros, "--check", "output.total > 0", "--max-wrong", "0.5")
     assert ended.exit_code == 1
-    assert "2 rows not judged, so nothing shows that the limits are met" in ended.stderr
+    assert "2 rows not judged, so the limits cannot be checked" in ended.stderr
     assert (
         "unjudged  row \"a\": check 'output.total > 0', column 1: there is no 'total'; known: category, urgent"
         in ended.stdout
@@ -212,7 +212,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
     file = Path("tickets.yaml")
     file.write_text(file.read_text("utf-8") + "- IsInstance: dict\n- LLMJudge\n", encoding="utf-8")
     ended = aros("eval", "triage.yaml", "tickets.yaml")
-    assert "not applied, because only pydantic-evals can do so: IsInstance, LLMJudge\n" in ended.stderr
+    assert "not applied, because only pydantic-evals supports them: IsInstance, LLMJudge\n" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nope.yaml"], "the blueprint 'nope.yaml' does not exist; there are: b.yaml"),
+        (["nope.yaml"], "the blueprint 'nope.yaml' does not exist; available: b.yaml"),
         (["b.yaml", "--select", "V-8A"], "unknown rule 'V-8A'; did you mean 'V-A9'?"),
         (["b.yaml", "--baseline", "none.json"], "there is no baseline 'none.json'; --update-baseline writes one"),
         (["b.yaml", "--update-baseline"], "--update-baseline needs --baseline FILE"),

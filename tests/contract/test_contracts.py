@@ -269,7 +269,7 @@ def test_a_contract_prints_its_type() -> None:
         ({"aliases": [1]}, "aliases must be a list of strings"),
         ({"aliases": {"LOW": 5}}, "aliases must be a list of strings"),
         ({"aliases": {"URGENT": ["p1"]}}, "'URGENT' is not one of the choices: LOW, HIGH"),
-        ({"descriptions": "low"}, "descriptions must be strings by choice"),
+        ({"descriptions": "low"}, "descriptions must be a mapping from choices to strings"),
         ({"only_aliases": "yes"}, "only_aliases must be true or false"),
     ],
 )

@@ -11,7 +11,7 @@ from pydantic import BaseModel, PastDatetime
 
 from flujo_aros import Rejected, read
 
-UNCLEAR = ": it does not say which number is the day and which the month"
+UNCLEAR = ": it is unclear which number is the day and which is the month"
 SCHEMA = {"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "format": "date"}}}
 
 

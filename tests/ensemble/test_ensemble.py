@@ -851,7 +851,7 @@ steps:
     nobody = "no agent in the cast emits"
     assert str(first).endswith(f"8:15: nothing stops the run: {nobody} 'judge.verdit'; did you mean 'judge.verdict'?")
     assert str(second).endswith(
-        f"12:38: agent 'owl' waits for events that never come: {nobody} 'fox.sad'; did you mean 'fox.said'?"
+        f"12:38: agent 'owl' waits for events that are never emitted: {nobody} 'fox.sad'; did you mean 'fox.said'?"
     )
 
 

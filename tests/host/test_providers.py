@@ -333,7 +333,7 @@ def test_a_thinking_model_of_ollama_that_never_answers_is_said_in_words():
     with pytest.raises(OutputError) as caught:
         run(ollama, silent, silent)
     assert caught.value.reason is Reason.NO_JSON
-    assert "nothing but its thinking" in caught.value.issues[0].message
+    assert "only its thinking" in caught.value.issues[0].message
 
 
 def test_a_thinking_model_of_ollama_is_read_beside_its_thinking():

@@ -311,7 +311,7 @@ def test_an_empty_list_gives_an_empty_list_and_anything_else_a_sentence():
         "message": "iterable_input of step 'each' must be a list; 'input' is a string; "
         "let an earlier step parse the text",
     }
-    assert "a string of JSON, which is not parsed" in str(run(each, "[1, 2]").error)
+    assert "a string that contains JSON" in str(run(each, "[1, 2]").error)
 
 
 def test_a_failing_item_fails_the_map_and_cancels_the_rest():

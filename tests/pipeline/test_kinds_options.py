@@ -477,7 +477,7 @@ def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
             priced("a", model="groq:llama-3.3-70b-versatile"),
             "the context size of groq:llama-3.3-70b-versatile is unknown",
         ),
-        (Provider("x").step("a"), "step 'a': an Agent of your own may make any number of calls"),
+        (Provider("x").step("a"), "step 'a': your own Agent may make any number of calls"),
         (Map("m", priced("a"), iterable_input="input"), "step 'm': each item costs at most $0."),
     ],
 )

@@ -94,8 +94,8 @@ def test_a_wrong_name_says_what_is_there_instead(source: str, message: str):
 
 def test_a_member_of_unparsed_json_says_how_to_give_json():
     assert refusal("{{ input.items }}", input='{"items": [1]}') == (
-        "there is no 'items' in a string of JSON, which is not parsed: for JSON as the input of a run, "
-        "use a line of a file with --inputs"
+        "there is no 'items' in a string that contains JSON, and strings are not parsed: "
+        "to pass JSON as the input of a run, use --inputs"
     )
 
 

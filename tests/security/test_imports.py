@@ -150,7 +150,7 @@ def test_a_name_that_is_installed_too_is_refused_with_both_files(
     stranger = Stranger(tmp_path)
     ended = stranger.aros(*command, *named)
     assert (ended.returncode, ended.stdout, stranger.imported) == (2, "", "")
-    both = f"{stranger.folder}/trustedpkg.py is refused: the module 'trustedpkg' is also {stranger.site}/trustedpkg.py"
+    both = f"{stranger.folder}/trustedpkg.py cannot be imported: 'trustedpkg' is also {stranger.site}/trustedpkg.py"
     assert both in ended.stderr
 
 
@@ -207,9 +207,7 @@ def test_python_takes_no_module_from_the_folder_of_a_blueprint(tmp_path: Path) -
 
 def test_a_file_with_the_name_of_another_module_is_refused_in_python(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path, "yaml")
-    with pytest.raises(
-        UsageError, match=r"download/yaml\.py is refused: the module 'yaml' is also .*yaml/__init__\.py"
-    ):
+    with pytest.raises(UsageError, match=r"download/yaml\.py cannot be imported: 'yaml' is also .*yaml/__init__\.py"):
         load_blueprint(stranger.folder / "b.yaml", allow=["trustedpkg", str(stranger.folder / "yaml.py")])
 
 

@@ -253,7 +253,7 @@ def test_a_run_that_has_not_ended_and_one_without_steps_have_a_report(journal: J
     inside = Runner(Pipeline([Call("look", function=look)], name="now"), observers=[journal]).run_sync("").output
     assert "now • running" in inside.text
     head = journal.story().run
-    assert "This run has no steps: it was completed before the first." in Page(report_html(Story(head, ()))).text
+    assert "This run has no steps: it was completed before its first step." in Page(report_html(Story(head, ()))).text
 
 
 def test_secrets_stay_masked(journal: Journal) -> None:

@@ -145,7 +145,7 @@ class LocalServer:
         self._process.kill()
 
     async def stop(self) -> None:
-        """End it and wait until it is gone. Also complete when cancelled."""
+        """Stop the server and wait until it has exited, even if cancelled."""
         self.kill()
         try:
             await self.died(within=10)

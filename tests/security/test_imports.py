@@ -217,7 +217,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         (tmp_path / name / "only_helper.py").touch()
     use_file(tmp_path / "one" / "only_helper.py")
     use_file(tmp_path / "one" / "only_helper.py")
-    with pytest.raises(UsageError, match=r"two/only_helper\.py is refused: .* is also .*one/only_helper\.py"):
+    with pytest.raises(UsageError, match=r"two/only_helper\.py cannot be imported: .* is also .*one/only_helper\.py"):
         use_file(tmp_path / "two" / "only_helper.py")
 
 

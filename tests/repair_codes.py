@@ -146,6 +146,7 @@ EXAMPLES: dict[str, Example] = {
     "number-to-boolean": Example('{"a": 1}', has(a=BOOL)),
     "literal-to-string": Example('{"a": true}', has(a=TEXT)),
     "boolean-word": Example("The answer is true.", BOOL),
+    "stated-value": Example("The count is 42.\n\nThat is 6 * 7.", INT),
     "whole-number": Example('{"crew": 4.0}', Boat),
     "rounded": Example('{"a": 3.7}', has(a=INT), LOSSY),
     "enum-alias": Example('{"a": "urgent"}', has(a={**LEVEL, "x-aros": {"aliases": {"high": ["urgent"]}}})),

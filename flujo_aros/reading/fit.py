@@ -256,8 +256,8 @@ _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
     " chainofthought reflection"
 )
-
-
+_BESIDE: Final = _THOUGHTS | word_set("reason confidence certainty probability")
+"""Names of members next to an answer that hold nothing of it."""
 _FORMER: Final = word_set(
     "old older previous prev prior former example wrong incorrect invalid rejected bad deleted removed deprecated"
     " outdated dummy mock placeholder"
@@ -358,12 +358,11 @@ def is_framed(value: object, shape: Shape) -> bool:
     frame = value.get("properties")
     if is_dict(frame) and value.keys() <= _SCHEMA_WORDS and "properties" not in shape.keys:
         return any(key in shape.keys and not is_dict(part) for key, part in frame.items())
-    if len(value) != 1 or shape.required or not shape.keys:
+    if shape.required or not shape.keys:
         return False
-    ((key, only),) = value.items()
-    if key in shape.keys or any(branch.keeps(key) for branch in shape.branches):
+    if any(key in shape.keys or any(branch.keeps(key) for branch in shape.branches) for key in value):
         return False
-    return is_dict(only) and any(part in shape.keys for part in only)
+    return any(is_dict(part) and any(key in shape.keys for key in part) for part in value.values())
 
 
 def means_object(shape: Shape) -> bool:
@@ -410,16 +409,20 @@ def may_hold(name: str, node: Node, shape: Shape) -> bool:
 
 
 def payload_of(node: Node, shape: Shape) -> Node | None:
-    """The list or scalar inside an envelope: its only member, or the arguments of a call."""
+    """The list or scalar inside an envelope: its only member apart from thoughts, or the arguments of a call."""
     members: list[Member] = node.value
-    if len(members) == 1:
-        inner = members[0].node
-        return inner if inner.kind != OBJECT and _may_hold(members[0].key, inner, shape) else None
-    if shape.allows("array") and {member.key for member in members} <= _CALL:
+    if {member.key for member in members} <= _CALL and len(members) > 1:
         named = {member.key: member.node for member in members}
         found = next((named[name] for name in _PAYLOAD if name in named), None)
-        return found if found is not None and found.kind == ARRAY else None
-    return None
+        if found is not None and found.kind == OBJECT:
+            return payload_of(found, shape)
+        return found if found is not None and found.kind == ARRAY and shape.allows("array") else None
+    answers = [member for member in members if fold(member.key) not in _BESIDE]
+    if len(answers) != 1 or contradiction(members, answers[0], shape) is not None:
+        return None
+    key, inner = answers[0].key, answers[0].node
+    named_so = len(members) == 1 or is_neutral(key)
+    return inner if named_so and inner.kind != OBJECT and _may_hold(key, inner, shape) else None
 
 
 def is_neutral(name: str) -> bool:

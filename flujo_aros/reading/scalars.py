@@ -308,7 +308,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
             text, codes = text[len(mark) : -len(mark)].strip(), (*codes, "emphasis")
     label = _LABEL.match(text)
-    if label is not None and (fold(label[1]) == "".join(hints.names) or (not hints.names and _announces_it(label[1]))):
+    if label is not None and hints.names and fold(label[1]) == "".join(hints.names):
         text, codes = label[2], (*codes, "emphasis")
     found = _fraction(text, hints) or _amount(_NO_CENTS.sub("", text), hints)
     if found is None or not _is_finite(found.digits):
@@ -316,10 +316,20 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
     return Amount(found.digits, (*codes, *found.codes))
 
 
-def _announces_it(label: str) -> bool:
-    """Whether a label says only that an answer follows: `The answer`, `Result`."""
-    words = set(name_words(label)) - _GLUE
-    return bool(words) and words <= _ANSWER
+def announced(text: str) -> str:
+    """The value behind a label or a subject that only announces it, or the text itself.
+
+    >>> [announced(text) for text in ("The answer is 17.", "Total: 17", "Error: 17")]
+    ['17', '17', 'Error: 17']
+    """
+    label = _LABEL.match(text)
+    return label[2].strip().rstrip(".").strip("*_` ") if label is not None and announces(label[1]) else text
+
+
+def announces(label: str) -> bool:
+    """Whether a label says only that an answer follows: `The answer`, `Here is the total price:`."""
+    words = set(name_words(label)) - _GLUE - _HERE
+    return bool(words) and words <= _ANNOUNCING_AMOUNTS
 
 
 def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
@@ -811,7 +821,11 @@ _ABOUT: Final = _words(
     """
 )
 """Subjects of a choice without a field."""
+_SUBJECTS: Final = _ABOUT | _words("review text message sentence comment tweet post feedback passage email")
+"""Subjects of a choice without a field, with the texts that one may be about."""
 ANNOUNCING: Final = _ANSWER | _ABOUT
+_ANNOUNCING_AMOUNTS: Final = ANNOUNCING | _COUNTS | _words("price cost amount sum date time day deadline datum fecha")
+_HERE: Final = _words("here here's hier voici aquí ecco")
 _REMARK: Final = _words(
     """
     as stated given written mentioned noted described reported specified indicated see per according to in from
@@ -862,7 +876,8 @@ _TAGGED: Final = expression(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
 _ALTERNATIVES: Final = expression(r"\w\s{0,2}\|\s{0,2}\w")
 """Words with a bar between them, as in a template: `click|type`."""
 _HYPHEN: Final = expression("[-‐‑]")
-_STOPS: Final = frozenset(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
+_FACES: Final = frozenset(map(chr, range(0x1F600, 0x1F650)))
+_STOPS: Final = _FACES.union(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
 _EMPHASIS: Final = frozenset("*_`\"'”’.!")
 _COLONS: Final = frozenset(":：=→")
 _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
@@ -926,7 +941,7 @@ def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
 def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
     """The boolean stated in a sentence whose other words are all neutral."""
     named = {word: {"true"} for word in _YES} | {word: {"false"} for word in _NO}
-    neutral = _ABOUT.union(hints.names, ("that", "that's"))
+    neutral = _SUBJECTS.union(hints.names, ("that", "that's"))
     found = _match_word(text, named, neutral, hints.described)
     return None if found is None else found.value == "true"
 
@@ -1017,7 +1032,7 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
     bare = _key(_unwrapped(text))
     if bare and len(named.get(bare, ())) == 1:
         return Choice(next(iter(named[bare])), "enum-case")
-    return _match_word(text, named, frozenset(hints.names) or _ABOUT, hints.described)
+    return _match_word(text, named, frozenset(hints.names) or _SUBJECTS, hints.described)
 
 
 def _key(text: str) -> str:

@@ -40,7 +40,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Draft, Issue, Reading, Reason, Rejected, Risk, Trust
-from flujo_aros.reading import remainder, scanner
+from flujo_aros.reading import phrases, remainder, scanner
 from flujo_aros.reading.candidate import (
     ESCAPED,
     ESCAPED_WITHIN,
@@ -80,8 +80,9 @@ from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, Tex
 from flujo_aros.reading.payload import LenientParser, event_of, is_example
 from flujo_aros.reading.remainder import Span
 from flujo_aros.reading.runaway import MOST_BLANK
-from flujo_aros.reading.scalars import FOREIGN, SURROGATE, boolean_word, read_number
+from flujo_aros.reading.scalars import ANNOUNCING, FOREIGN, SURROGATE, announced, boolean_word, read_number
 from flujo_aros.reading.scanner import CODE, FENCE, INLINE, LINES, Scanner
+from flujo_aros.reading.stated import is_limited, statements, without_courtesies
 
 T = TypeVar("T")
 
@@ -748,17 +749,21 @@ class Search(Generic[T]):
             return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
-        if self._is_text():
+        if self._is_text() and self.shape.format not in TIMES:
             return self._text_as_written()
-        body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
-        return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
+        text = mask_reasoning(self.text, unopened=True)
+        if (whole := self._scalar(Span(0, len(text)), text)) is None:
+            return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
+        if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
+            return None
+        chosen = whole if whole.fits else self._stated(without_courtesies(text))
+        self.found.append(chosen or whole)
+        return self._reject() if chosen is None else self._decide([chosen])
 
     def _is_text(self) -> bool:
         return self.shape.types == frozenset({"string"}) and self.shape.choices is None
 
     def _text_as_written(self) -> Reading[T]:
-        if self.shape.format in TIMES:
-            return self._scalar(*_bare_scalar(mask_reasoning(self.text, unopened=True)))
         verdict = self.contract.validate(self.text)
         if isinstance(verdict, Invalid):
             return Rejected(Reason.INVALID, verdict.issues, self.text)
@@ -768,19 +773,47 @@ class Search(Generic[T]):
         cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
         return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: (None, ())), self.text)
 
-    def _scalar(self, body: str, edits: list[Edit]) -> Reading[T]:
+    def _scalar(self, place: Span, text: str) -> Candidate[T] | None:
+        """A part of a text as the scalar that the contract wants; None if nothing is in it."""
+        body, edits = _bare_scalar(text[slice(*place)], place)
         if not body:
-            return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
-        start, end = self._place(body)
+            return None
+        start = text.find(body, place.start)
+        start, end = (start, start + len(body)) if start >= 0 else place
+        if self.shape.choices is None and "boolean" not in self.shape.types and (said := announced(body)) != body:
+            body, edits = said, [*edits, Edit("emphasis", Risk.INFERRED, start, end, said)]
         node = _scalar_node(body, start, end, edits)
         is_word = body.lower() not in ("true", "false")
         value = boolean_word(body) if is_word and self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
             node = Node("literal", value, start, end)
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
-        candidate = self._of_node(node, edits)
-        self.found.append(candidate)
-        return self._decide([candidate]) if candidate.fits else self._reject()
+        return self._of_node(node, edits)
+
+    def _stated(self, text: str) -> Candidate[T] | None:
+        """The scalar that a sentence or a line of a longer reply states. No other one may give a different value."""
+        choices = self.shape.choices
+        counts = choices is None and "boolean" not in self.shape.types
+        units = statements(text, counts=counts) if len(text) <= _LONGEST_SCALAR else []
+        if not units or _DECLINED.search(text):
+            return None
+        chosen: Candidate[T] | None = None
+        values: list[object] = []
+        in_a_record = False  # `Start: 3`, `End: 5`
+        for start, end, apart in units:
+            candidate = self._scalar(Span(start, end), text)
+            if candidate is None or candidate.valid is None or not candidate.fits:
+                colon = text.find(":", start, end) if counts else -1
+                other = self._scalar(Span(colon + 1, end), text) if colon > 0 else None
+                in_a_record = in_a_record or (other is not None and other.fits)
+                continue
+            values.append(as_json(candidate.valid.value, None))
+            if apart and not is_limited(text[end:], values[-1], choices):
+                candidate.edits.append(Edit("stated-value", Risk.INFERRED, start, end, text[start:end].strip(), "$"))
+                chosen = candidate
+        if chosen is None or any(value != values[0] for value in values):
+            return None
+        return None if in_a_record and not phrases.LABEL_AT_END.search(text[: chosen.start]) else chosen
 
     def _scalar_in_union(self) -> Reading[T] | None:
         """For a contract that allows scalars among other types: the entire text, if it contains nothing else."""
@@ -1212,24 +1245,33 @@ def _value_of(candidate: Candidate[T]) -> T | None:
     return candidate.valid.value if candidate.valid is not None else None
 
 
-def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
-    """The text without the fence, quotes and emphasis around it."""
-    body = text.strip().lstrip("\ufeff").strip()
+def _bare_scalar(text: str, place: Span | None = None) -> tuple[str, list[Edit]]:
+    """The text at `place` of a reply without the fence, tags, quotes and emphasis around it."""
+    place = place or Span(0, len(text))
+    body = _HEADING.sub("", text.strip().lstrip("\ufeff").strip())
     edits: list[Edit] = []
     fence = scanner.FENCED.fullmatch(body)
     if fence:
         body = fence[1].strip()
-        edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))
-    for _ in range(3):
-        if len(body) > _LONGEST_SCALAR or not (
-            found := re.fullmatch(r"(\*\*|__|[*_`\"'“‘])(.+?)(\1|[”’])[.!]?", body, re.S)
-        ):
+        edits.append(Edit("fence", Risk.LOSSLESS, *place, body, "$"))
+    for _ in range(4):
+        found = None if len(body) > _LONGEST_SCALAR else _FRAMED.fullmatch(body)
+        if found is None or (found["tag"] and fold(found["tag"]) not in ANNOUNCING):
             break
         decoded = parse_json(body) if "\\" in body and body[0] == '"' else None
-        body = (decoded if isinstance(decoded, str) else found[2]).strip()
-        code = "emphasis" if found[1] in ("**", "__", "*", "_", "`") else "quotes"
-        edits.append(Edit(code, Risk.LOSSLESS, 0, len(text), body, "$"))
+        body = (decoded if isinstance(decoded, str) else found["quoted"] or found["boxed"] or found["tagged"]).strip()
+        code = "quotes" if found["mark"] and found["mark"] in "\"'“‘" else "emphasis"
+        edits.append(Edit(code, Risk.LOSSLESS, *place, body, "$"))
     return body, edits
+
+
+_HEADING: Final = expression(r"\A#{1,6}[ \t]+")
+_FRAMED: Final = expression(
+    r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?)(?:(?P=mark)|[”’])[.!]?"
+    r"|(?:\$|\\\()?\s?\\boxed\{(?P<boxed>[^{}]+)\}\s?(?:\$|\\\))?[.]?"
+    r"|<(?P<tag>[A-Za-z][\w-]{0,30})>(?P<tagged>.+)</(?P=tag)>",
+    re.S,
+)
 
 
 def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:

@@ -361,6 +361,7 @@ WHY: Final = {
     "number-to-boolean": "A boolean was expected and came as a number.",
     "literal-to-string": "A string was expected and came as a literal.",
     "boolean-word": "The answer was a word for true or false.",
+    "stated-value": "The rest of the reply only explained the answer.",
     "whole-number": "A whole number was written with a decimal point.",
     "rounded": "An integer was expected and came as a fraction.",
     "enum-alias": "The value is another name of an allowed one.",

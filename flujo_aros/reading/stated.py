@@ -1,0 +1,117 @@
+"""The places where a longer reply states a scalar: a sentence or a line of its own that the others only explain.
+
+`Sentiment: negative`, a blank line and the reason; or a few sentences, and at the end `Final answer: C`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.reading import phrases
+from flujo_aros.reading.grammar import expression
+from flujo_aros.reading.scalars import announces
+
+_LINE: Final = expression(r"[^\n]+")
+_NEXT_SENTENCE: Final = expression(
+    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)|(?:(?<=\byes,)|(?<=\bno,))[ \t]"
+    r"|(?-i:(?<=\b[A-Z][).:]))[ \t]",
+    re.I,
+)
+_FENCE: Final = ("```", "~~~")
+_FENCE_BEFORE: Final = expression(r"(?:```|~~~)[\w+-]*\s*\Z")
+_MOST: Final = 200
+_POLITE: Final = expression(
+    r"\A\s*(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|understood|got it|hello|hi)(?: there| thing)?[!.,]\s)+"
+    r"|\A\s*(?:i(?: would|['’]d) (?:classify|rate|label|categori[sz]e|describe|call) (?:this|it|the \w+) as"
+    r"|i (?:choose|pick|select)|based on [\w ]{1,40},)\s"
+    r"|(?:(?<=[.!?]\s)|(?<=\n))(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
+    r"|is there anything else|would you like|happy to help)\b[^\n]*\Z",
+    re.I,
+)
+_LIMITS: Final = expression(
+    r"\W*(?:but|unless|if|however|except|only|though|although|or|and|maybe|perhaps|probably|possibly|not|aber|wenn"
+    r"|oder|außer|mais|si|ou|sauf|pero|salvo|o)\b"
+    r"|\W*(?:is|are|was|were|would|could|can|should|must|might|may|will|does|did|seems|thank\w*"
+    r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have))|sure)\b",
+    re.I,
+)
+"""A beginning of the words after a statement that limits it, or answers a request: `Yes, I can do that.`"""
+_OPPOSITE: Final = {
+    True: expression(r"\bfalse\b|\bno\b\W*(?:[.,!\n]|\Z)", re.I),
+    False: expression(r"\btrue\b|\byes\b\W*(?:[.,!\n]|\Z)", re.I),
+}
+_DIGIT: Final = expression(r"\d")
+_SENTENCE: Final = expression(r"[.!?]\s|\n")
+_A_WORD: Final = 2
+"""Choices of at most so many letters are words of a sentence (`a`, `no`), unless their case is the same."""
+
+
+_NO_ARTICLE: Final = r"(?![\w'’-])(?!(?<=\bA) (?!is|are|was|and|or|would|could|may|might)[a-z])"
+
+
+class Statement(NamedTuple):
+    """A sentence or a line, and whether it stands on its own in a place where an answer does."""
+
+    start: int
+    end: int
+    apart: bool
+    """Whether an answer may stand there: alone in a fence, behind a label, or at the beginning or end of the reply."""
+
+
+def without_courtesies(text: str) -> str:
+    """The text with spaces in place of the greeting at its beginning and the offer at its end."""
+    return _POLITE.sub(lambda found: " " * len(found[0]), text)
+
+
+def statements(text: str, *, counts: bool) -> list[Statement]:
+    """The sentences and lines of a text; none if there are too many.
+
+    A number at the beginning of a paragraph (`counts`) may number it, so it needs a paragraph of its own.
+    """
+    places = list(_units(text))
+    if len(places) > _MOST:
+        return []
+    last = len(places) - 1
+    found: list[Statement] = []
+    for at, (start, end) in enumerate(places):
+        before, behind = text[:start].rstrip(), text[end:].lstrip(" \t")
+        fenced = _FENCE_BEFORE.search(before) is not None
+        labelled = any(mark in text[start:end] for mark in ":：")
+        introduced = not at or before.endswith((*".!?>*。！？", *_FENCE)) or announces(text[slice(*places[at - 1])])
+        sentence = not counts and text[end - 1] in ".!*,:)。！"
+        ends = labelled or sentence or not behind or behind.startswith(("\n\n", "\n```"))
+        found.append(Statement(start, end, (fenced or labelled or (introduced and at in (0, last))) and ends))
+    return found
+
+
+def _units(text: str) -> Iterator[tuple[int, int]]:
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        if not line[0].strip() or line[0].lstrip().startswith(_FENCE):
+            continue
+        for stop in _NEXT_SENTENCE.finditer(text, start, end):
+            yield start, stop.start()
+            start = stop.end()
+        if text[start:end].strip():
+            yield start, end
+
+
+def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> bool:
+    """Whether the words behind a statement limit it, or name another of the choices.
+
+    >>> is_limited(" But it could also be low.", "high", ("low", "high"))
+    True
+    """
+    if _LIMITS.match(behind) or phrases.ALSO.search(behind) or phrases.BOTH.search(behind):
+        return True
+    if isinstance(value, bool):
+        return _OPPOSITE[value].search(behind) is not None
+    if choices is None:
+        return any(_DIGIT.search(said) and phrases.CONDITION.search(said) for said in _SENTENCE.split(behind))
+    others = [choice for choice in choices if isinstance(choice, str) and choice != value]
+    return any(
+        re.search(rf"(?<![\w'’-]){re.escape(other)}{_NO_ARTICLE}", behind, re.I if len(other) > _A_WORD else 0)
+        for other in others
+    )

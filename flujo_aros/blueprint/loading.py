@@ -10,11 +10,10 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
@@ -29,14 +28,14 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, refused_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import sentence
-from flujo_aros.contract import compile_contract
+from flujo_aros.contract import compile_contract, misspelt_in
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
-from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME, is_dict, is_list
+from flujo_aros.json_data import CONSTRAINING, SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
-from flujo_aros.spelling import clip, nearest, only_near, short
+from flujo_aros.spelling import clip, nearest, short
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
@@ -235,22 +234,6 @@ def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
-_DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
-"""Keywords that may declare properties in addition to `properties`."""
-_KNOWN: Final = CONSTRAINING | ANNOTATING
-_FORMATS: Final = frozenset(
-    (
-        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "regex", "json-pointer"),
-        *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal"),
-    )
-)
-"""The formats of JSON Schema and OpenAPI; a validator ignores any other."""
-_CLOSE: Final = 0.8
-"""The minimum similarity to a keyword for a key to count as misspelt; any other key is an annotation."""
-_MOST_UNDECLARED: Final = 50
-"""The maximum number of names in `required` that are compared with the properties, because comparing is slow."""
-
 
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
     """A schema and every schema in it, each with the path of the value that it describes."""
@@ -266,35 +249,17 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
             yield from parts_of(node, f"{path}[]" if word == "items" else path)
 
 
-def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
-    """Errors in a schema that validators ignore, each with its place.
+def _misspelt(schema: Node) -> Iterator[tuple[Place, ContractError]]:
+    """The misspelt words of a schema, each with its place: that of a key, or of a value."""
+    for error in misspelt_in(schema.plain()):
+        is_key = error.suggestion is not None and error.path[-1] == error.suggestion.written
+        yield (schema.key_at if is_key else schema.at)(error.path), error
 
-    Validators ignore a keyword that they do not know, such as `propertys`. A schema without any keyword that
-    constrains a value accepts everything. A misspelt name in `required` requires a second property, of any type.
-    """
-    misspelt = False
-    parts: list[dict[str, Node]] = []
-    for _, part in parts_of(schema):
-        members = part.members
-        parts.append(members)
-        form = members["format"].value if "format" in members else None
-        meant = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
-        if meant is not None:
-            words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {meant!r}?"
-            yield members["format"].place, Hint(words, Suggestion(str(form), meant, sure=True))
-        for word in members:
-            near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
-            if near:
-                misspelt = True
-                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
-                sure = only_near(word, _KNOWN) == near[0]
-                yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0], sure))
-    for each, optional in islice(_undeclared(parts), _MOST_UNDECLARED):
-        meant = nearest(str(each.value), optional)
-        if meant.suggestion is not None and get_close_matches(str(each.value), [meant.suggestion.meant], 1, _CLOSE):
-            yield each.place, meant.after(f"{short(str(each.value))} is required but not in `properties`")
-    members = parts[0]
-    if not misspelt and not CONSTRAINING & members.keys():
+
+def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
+    """An error for a schema without any keyword that constrains a value."""
+    members = schema.members
+    if not CONSTRAINING & members.keys():
         said = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
         cure = (
             "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
@@ -317,24 +282,6 @@ def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
                 return
         else:
             return
-
-
-def _undeclared(parts: Sequence[Mapping[str, Node]]) -> Iterator[tuple[Node, Collection[str]]]:
-    """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
-    declared: set[str] = set()
-    closed: list[tuple[Sequence[Node], Collection[str]]] = []
-    for members in parts:
-        if "properties" not in members:
-            continue
-        names = members["properties"].keys
-        declared.update(names)
-        more = members.get("additionalProperties")
-        if "required" in members and not _DECLARING & members.keys() and (more is None or more.value is False):
-            closed.append((members["required"].elements, names))
-    for required, beside in closed:
-        for each in required:
-            if str(each.value) not in declared:
-                yield each, set(beside) - {str(other.value) for other in required}
 
 
 M = TypeVar("M")
@@ -549,7 +496,8 @@ class Loading:
             return True
         if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
             return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
-        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node), *schema_errors(node)]
+        wrong: list[tuple[Place, str | ContractError]] = [*_invalid_parts(node), *_misspelt(node)]
+        wrong += () if wrong else _accepts_every_value(node)
         for place, message in wrong:
             self.doubt(place, message)
         return not wrong

@@ -17,7 +17,7 @@ import typer
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
 from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import say, stdout_reserved
-from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
+from flujo_aros.contract import Contract, compile_contract, misspelt_in, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
@@ -295,8 +295,9 @@ def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
         return _schema_file(schema)
     module, _, name = schema.rpartition(":")
     if not _is_reference(module, name):
+        what = "that is a folder" if path.is_dir() else "there is no such file"
         types = "a type as module:Type or FILE.py:Type"
-        raise UsageError(f"--schema {schema!r}: there is no such file; pass a JSON Schema file, or {types}")
+        raise UsageError(f"--schema {schema!r}: {what}; pass a JSON Schema file, or {types}")
     return _imported("--schema", module, name, folders)
 
 
@@ -315,6 +316,8 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     if not is_dict(schema):
         raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
+        for misspelt in misspelt_in(schema):
+            raise misspelt
         require_keywords(schema)
     except ContractError as error:
         raise UsageError(f"--schema {name!r}: {error}") from error

@@ -243,6 +243,7 @@ def _bound(pipeline: Pipeline) -> dict[str, Any]:
         "cost": None if most.cost is None else float(most.cost),
         "per_item": dict(most.per_item),
         "open": list(most.open),
+        "unseen": list(most.unseen),
         "unpriced": list(most.unpriced),
         "steps": {name: each.calls for name, each in most.steps},
         "words": str(most),

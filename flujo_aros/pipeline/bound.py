@@ -13,7 +13,7 @@ from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.control import Branch, Loop
 from flujo_aros.pipeline.fanout import Map
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepLimits
-from flujo_aros.pipeline.step import Step, is_agent_step
+from flujo_aros.pipeline.step import Call, Step, is_agent_step
 from flujo_aros.recovery import Resume
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Bound:
     cost is unknown, and `unpriced` says why and what to do. With `about` the cost comes from a limit, which one call
     may exceed. `uncounted`: the price of some model is unknown, so no cost limit applies to its calls. `open` names the
     steps whose agent has tools and therefore decides itself how often it calls its model: each counts here as one call.
+    `unseen` names Python code of `uses: package.module:name`, which is not imported for this: its model calls are not
+    counted.
     """
 
     calls: int = 0
@@ -53,6 +55,7 @@ class Bound:
     unpriced: tuple[str, ...] = ()
     about: bool = False
     uncounted: bool = False
+    unseen: tuple[str, ...] = ()
     steps: tuple[tuple[str, Bound], ...] = ()
     """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
 
@@ -72,7 +75,8 @@ class Bound:
         )
         least = "1 model call" if self.calls == 1 else f"{self.calls} model calls"
         head = f"at least {least}" if self.open else f"at most {least}"
-        return ", and ".join([head, *items, *money])
+        rest = f", not counting those of {', '.join(self.unseen)}" if self.unseen else ""
+        return ", and ".join([head, *items, *money]) + rest
 
 
 def dollars(cost: Decimal) -> str:
@@ -85,15 +89,14 @@ def dollars(cost: Decimal) -> str:
     return f"${cost.quantize(places, ROUND_UP).normalize():f}"
 
 
-def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
-    """The maximum that a run of a pipeline can use, in total and for each step. `limits` are those of the run.
+def bound(pipeline: Pipeline | PipelineStep, limits: StepLimits | None = None) -> Bound:
+    """The maximum that a run of a pipeline or step can use, in total and by step. `limits` are those of the run.
 
-    >>> from flujo_aros.pipeline.model import Pipeline
-    >>> step = Step("greet", agent=AgentSpec(model="m"))
-    >>> bound(Pipeline([step])).calls  # the second one asks for the rest of a truncated text
+    >>> bound(Step("greet", agent=AgentSpec(model="m"))).calls  # the second one asks for the rest of a truncated text
     2
     """
-    steps = tuple((step.name, _step(step, step.name)) for step in pipeline.steps)
+    listed = pipeline.steps if isinstance(pipeline, Pipeline) else (pipeline,)
+    steps = tuple((step.name, _step(step, step.name)) for step in listed)
     total = _within(_sum(each for _, each in steps), limits)
     return replace(total, steps=steps)
 
@@ -113,6 +116,8 @@ def _once(step: PipelineStep, name: str) -> Bound:
         return _agent(step, name)
     if isinstance(step, AsksInTurns):
         return _times(_most(_agent(each, f"{name}/{each.name}") for each in step.asked), step.most_asked)
+    if isinstance(step, Call):
+        return Bound(unseen=(step.function,) if isinstance(step.function, str) else ())
     bodies = {
         scope: _body(body.steps, f"{name}/{scope}/" if scope else f"{name}/") for scope, body in step.bodies.items()
     }
@@ -123,7 +128,7 @@ def _once(step: PipelineStep, name: str) -> Bound:
     if isinstance(step, Map):
         item = bodies.pop("body")
         per_item = {**({name: item.calls} if item.calls else {}), **item.per_item}
-        most = Bound(0, Decimal(0), per_item, item.open, item.unpriced, uncounted=item.uncounted)
+        most = replace(item, calls=0, cost=Decimal(0), per_item=per_item)
         if item.cost != 0:  # the length of the list is unknown
             each = () if item.cost is None else (f"step {name!r}: each item costs at most {dollars(item.cost)}",)
             most = replace(most, cost=None, unpriced=(*item.unpriced, *each))
@@ -183,7 +188,7 @@ def _within(most: Bound, limits: StepLimits | None) -> Bound:
     requests, cost = limits.max_requests, limits.max_cost
     if requests is not None:
         bounded = not most.per_item and not most.open
-        most = replace(most, calls=min(most.calls, requests) if bounded else requests, per_item={}, open=())
+        most = replace(most, calls=min(most.calls, requests) if bounded else requests, per_item={}, open=(), unseen=())
     if cost is None or most.uncounted or (most.cost is not None and most.cost <= cost):
         return most
     return replace(most, cost=cost, unpriced=(), about=True)
@@ -208,4 +213,5 @@ def _joined(one: Bound, other: Bound, join: Callable[[Any, Any], Any]) -> Bound:
     why = tuple(dict.fromkeys((*one.unpriced, *other.unpriced)))
     items, opened = {**one.per_item, **other.per_item}, (*one.open, *other.open)
     about, uncounted = one.about or other.about, one.uncounted or other.uncounted
-    return Bound(join(one.calls, other.calls), cost, items, opened, why, about, uncounted)
+    unseen = tuple(dict.fromkeys((*one.unseen, *other.unseen)))
+    return Bound(join(one.calls, other.calls), cost, items, opened, why, about, uncounted, unseen)

@@ -11,7 +11,7 @@ import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -72,7 +72,10 @@ _YES: Final = frozenset(
 EXTRACT: Final = "extract_from_text"
 
 
-def passthrough(value: Any) -> Any:
+T = TypeVar("T")
+
+
+def passthrough(value: T) -> T:
     """Return the input unchanged.
 
     >>> passthrough([1])

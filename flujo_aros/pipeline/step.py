@@ -883,7 +883,12 @@ class Call(TakesInput[T_co]):
 
     @property
     def gives_mapping(self) -> bool | None:
-        """Whether the function's return annotation is a mapping, if it has one and is available."""
+        """Whether the function's return annotation is a mapping, if it has one and is available; for the type variable
+        of its first parameter, whether the input is a mapping."""
+        hints = _annotations(self.function)
+        first = _first_parameter(self.function)
+        if first is not None and isinstance(hints.get("return"), TypeVar) and hints["return"] == hints.get(first):
+            return self._given.gives_mapping
         return returns_mapping(self.function)
 
     @property
@@ -958,7 +963,8 @@ _KEYS: Final = ("stages", *_LIMITS)
 
 
 def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
-    """The pipeline with these stages and limits on every agent step: the keys of a ladder under `processing`.
+    """The pipeline with these stages and limits on every agent step: the keys of a ladder under `processing`. A `Call`
+    has them in case its name refers to an agent.
 
     Raises `UsageError` for anything else.
 
@@ -975,7 +981,12 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
         changes["stages"] = tuple(changes["stages"])
 
     def with_it(step: PipelineStep) -> PipelineStep | None:
-        return replace(step, processing=replace(step.processing, **changes)) if is_agent_step(step) else None
+        if is_agent_step(step):
+            return replace(step, processing=replace(step.processing, **changes))
+        if not isinstance(step, Call) or not isinstance(step.function, str):
+            return None
+        own = step.agent_options.get("processing", Processing())
+        return replace(step, agent_options={**step.agent_options, "processing": replace(own, **changes)})
 
     return changed(pipeline, with_it)
 

@@ -428,6 +428,11 @@ class InputTemplate(Source):
         """Itself; an input may also consist of several templates."""
         return (self,)
 
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether its value is a mapping; unknown for a single `{{ expression }}`, anything else is a string."""
+        return False if self._parsed.lone is None else None
+
     def text(self, names: Mapping[str, Any]) -> str:
         """The rendered text for a model, with objects and lists as JSON. Raises `TemplateError`."""
         name = self._parsed.name
@@ -771,6 +776,7 @@ class ShapedInput:
         except RecursionError as error:
             raise TemplateError(f"{where} is nested too deeply", key=option_of(where)) from error
         self.templates = tuple(_templates(self._shape))
+        self.gives_mapping = isinstance(source, Mapping)
 
     def text(self, names: Mapping[str, Any]) -> str:
         """The rendered object as JSON."""

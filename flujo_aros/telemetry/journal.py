@@ -521,7 +521,7 @@ class Journal:
             try:
                 with self._reading(change=True) as connection:
                     left = _reopen(connection, event.run_id, {self._mask(name) for name in event.settled})
-                self._recorder.recover(event.run_id, left, event.settled)
+                self._recorder.recover(event.run_id, left)
             except UsageError as error:
                 _log.warning("%s; steps of run %s may be in it twice", error, event.run_id)
         self._writer.put(Left(event.run_id, next(self._ids)))

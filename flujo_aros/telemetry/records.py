@@ -591,6 +591,8 @@ def is_gone(host: str | None, pid: int | None) -> bool:
 
 
 _AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
+_BODIES: Final = frozenset({"branch", "iteration", "item", "reading", "field"})
+"""The kinds of a body that is a step of its own in a run."""
 _MOST_NAME: Final = 200
 _HOST: Final = socket.gethostname()
 
@@ -623,17 +625,15 @@ class Recorder:
         self._open: dict[int, Record] = {}
         """The rows of everything in progress, by the scope of its events."""
         self._explained: set[int] = set()
-        """Open steps whose value is in their readings, or in the steps inside."""
+        """Open steps whose value is in their readings."""
         self._inputs: dict[int, str] = {}
         self._contracts: set[str] = set()
-        self._recovered: dict[tuple[str, str], tuple[int, bool]] = {}
-        """The rows of steps that were in progress when the process of a durable run ended, by run and name; and whether
-        steps inside are settled, which have their own values."""
+        self._recovered: dict[tuple[str, str], int] = {}
+        """The rows of steps that were in progress when the process of a durable run ended, by run and name."""
 
-    def recover(self, run_id: str, left: Mapping[str, int], settled: frozenset[str]) -> None:
+    def recover(self, run_id: str, left: Mapping[str, int]) -> None:
         """Let the steps of a recovered run report into their existing rows: `left`, by name."""
-        for name, own in left.items():
-            self._recovered[run_id, name] = (own, any(each.startswith(f"{name}/") for each in settled))
+        self._recovered.update({(run_id, name): own for name, own in left.items()})
 
     def records(self, event: events.Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
         """The rows that an event adds or replaces. Live events add none, because their result is in the reading."""
@@ -716,10 +716,7 @@ class Recorder:
     def _step(self, event: events.StepStarted) -> JournalStep:
         scope = event.scope
         around = scope.steps[:-1]
-        self._explained.update(around)
-        recovered, explained = self._recovered.pop((event.run_id, event.name), (None, False))
-        if explained:
-            self._explained.add(scope.id)
+        recovered = self._recovered.pop((event.run_id, event.name), None)
         parents = (step for each in reversed(around) if isinstance(step := self._open.get(each), JournalStep))
         parent = next(parents, None)
         run = self._open.get(scope.run)
@@ -741,6 +738,7 @@ class Recorder:
         if step is None:
             return
         yield _ended(step, event, error=self._clipped(event.error))
+        explained |= step.kind in _BODIES  # the last step inside has its value
         if not explained and self._content and (called is not None or event.output is not None):
             output = None if event.output is None else self._text(value_words(event.output))
             yield JournalValue(run_id=step.run_id, id=step.id, input=called, output=output)

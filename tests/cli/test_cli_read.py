@@ -140,7 +140,9 @@ def test_schema_that_cannot_be_had_is_one_sentence(aros: Aros, schema: str, word
         ("[1, 2]", "an object"),
         ("{nope", "is not JSON"),
         ('{"type": 3}', "JSON Schema"),
-        ('{"propertys": {}}', "'propertys' is not a keyword; did you mean 'properties'?"),
+        ('{"type": "object", "propertys": {}}', "'propertys' is not a keyword of JSON Schema and would be ignored"),
+        ('{"properties": {"day": {"format": "dat"}}}', "'dat' is not a format of JSON Schema"),
+        ('{"age": {"type": "integer"}}', "'age' is not a keyword; write {} for any value"),
     ],
 )
 def test_schema_file_that_is_none_is_one_sentence(aros: Aros, tmp_path: Path, text: str, words: str) -> None:

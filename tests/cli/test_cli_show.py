@@ -90,6 +90,9 @@ def test_the_input_and_output_of_a_function_are_shown_and_explained(
     assert "input" in shown
     assert '{"days":6}' in shown
     assert 'output: {"days":6}' in aros("explain", "last", "both/a/double").stdout
+    steps = json.loads(aros("show", "last", "--json").stdout)["steps"]
+    assert [each["name"] for each in steps if each["output"] is None] == ["both/a", "both/b"]
+    assert 'output: {"a":{"days":6},"b":{"days":6}}' in aros("explain", "last", "both").stdout
     assert "input: 3" in aros("explain", "last", "a").stdout
     several = aros("explain", "last", "double")
     assert several.exit_code == 2

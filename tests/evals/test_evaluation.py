@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros import AgentSpec, Branch, Call, Pipeline, Runner, Step, Usage, UsageError
+from flujo_aros import AgentSpec, Branch, Call, Pipeline, Processing, Runner, Step, Usage, UsageError
 from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Stop, Verdict, evaluate_sync
 from flujo_aros.pipeline.step import with_ladder
 from flujo_aros.testing import ScriptedModel
@@ -183,6 +183,13 @@ def test_another_ladder_leaves_nested_steps_what_they_read_from_outside() -> Non
     ((read,), (default,)) = (body.steps for body in changed.steps[1].bodies.values())
     assert [each.processing.stages for each in (changed.steps[0], read, default)] == [("retry",)] * 3  # type: ignore[attr-defined]
     assert changed.description == "sorts"
+
+
+def test_another_ladder_reaches_an_agent_that_a_step_names() -> None:
+    named = Call("sort", "shop.agents:clerk", agent_options={"processing": Processing(risk="lossless")})
+    changed = with_ladder(Pipeline([named, Call("count", len)]), {"stages": ["retry"]})
+    processing = changed.steps[0].agent_options["processing"]  # type: ignore[attr-defined]
+    assert (processing.stages, processing.risk, changed.steps[1]) == (("retry",), "lossless", Call("count", len))
 
 
 def test_a_cache_outlives_the_process_and_is_not_counted_as_paid(tmp_path: Path) -> None:

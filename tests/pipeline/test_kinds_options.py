@@ -514,3 +514,13 @@ def test_the_dearest_model_of_a_ladder_counts():
     assert cheap is not None
     assert both is not None
     assert both > cheap * 10
+
+
+def test_the_bound_names_python_code_that_is_not_imported_for_it():
+    by_name = Call("sort", "shop.agents:clerk")
+    most = bound(by_name)
+    assert (str(most), most.unseen) == (
+        "at most 0 model calls, not counting those of shop.agents:clerk",
+        ("shop.agents:clerk",),
+    )
+    assert bound(Pipeline([by_name]), StepLimits(max_requests=3)).unseen == ()

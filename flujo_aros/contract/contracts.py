@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from types import FunctionType
 from typing import (
     TYPE_CHECKING,
@@ -16,7 +17,6 @@ from typing import (
     Literal,
     NamedTuple,
     TypeAlias,
-    TypeGuard,
     TypeVar,
     cast,
     overload,
@@ -634,8 +634,8 @@ def compile_contract(like: Any) -> Contract[Any]:
     ready: object = like
     key: object | None = ready
     if not isinstance(ready, type):
-        if _is_contract(ready):
-            return ready
+        if isinstance(ready, JsonContract):
+            return cast("Contract[Any]", ready)
         key = _content_key(like)
     if key is None:
         return Output.json(like)
@@ -646,10 +646,6 @@ def compile_contract(like: Any) -> Contract[Any]:
             _compiled.clear()
         _compiled[key] = found
     return found
-
-
-def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
-    return isinstance(like, JsonContract)
 
 
 def _content_key(like: Any) -> object | None:
@@ -675,6 +671,8 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "block": ("required",),
     "event": ("fields", "required", "fallback", "example", "cast"),
 }
+_NAMES: Final[Mapping[str, tuple[int, float]]] = {"json": (0, 0), "tagged": (1, 1), "text": (1, 1)}
+"""How few and how many names a form has; any other has at least one."""
 _WITH_SCHEMA: Final = ("json", "tagged")
 
 
@@ -709,21 +707,12 @@ class WrittenContract:
 
 def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     """An event. With a `cast`, its winner and scores are checked against it."""
-    cast_names = options.get("cast")
-    if cast_names is not None and not _are_texts(cast_names):
-        raise ContractError(f"cast must be a list of names, not {cast_names!r}")
-    checks = () if cast_names is None else (winner_in(tuple(cast_names)), scores_of(tuple(cast_names)))
-    fields, fallback = _listed(options.get("fields")), options.get("fallback")
-    required = options.get("required", False)
+    known, required = options.get("cast"), options.get("required")
+    cast = None if known is None else _names(known, "cast")
+    checks = () if cast is None else (winner_in(cast), scores_of(cast))
     needed = required if isinstance(required, bool) else _listed(required)
-    if not isinstance(needed, bool) and not _are_texts(needed):
-        raise ContractError(f"required must be true, or a list of names from `fields`, not {required!r}")
-    example = options.get("example", EXAMPLE)
+    fields, fallback, example = _listed(options.get("fields")), options.get("fallback"), options.get("example", EXAMPLE)
     return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
-
-
-def _are_texts(names: object) -> bool:
-    return isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("list[object]", names))
 
 
 def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
@@ -751,7 +740,8 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
     if form == "block" and names[:1] == [""]:  # an explicitly blank key disables the contract
         kept = ("", *kept)
-    if form not in _OPTIONS or not _enough(form, kept):
+    least, most = _NAMES.get(form, (1, inf))
+    if form not in _OPTIONS or not least <= len(kept) <= most:
         raise ContractError(f"a contract is {_FORMS}, not {shown}")
     for name in options:
         if name not in _OPTIONS[form]:
@@ -761,12 +751,6 @@ def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -
     found = WrittenContract(cast("Mode", form), kept, tuple(options.items()))
     found.contract()  # so that an invalid option is reported at the line it is written on
     return found
-
-
-def _enough(form: str, names: tuple[str, ...]) -> bool:
-    if form == "json":
-        return not names
-    return bool(names) if form in ("block", "event") else len(names) == 1
 
 
 def _listed(value: object) -> list[Any]:

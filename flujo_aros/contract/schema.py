@@ -266,6 +266,12 @@ class Shape:
         """Whether the schema explicitly allows this undeclared key."""
         return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
 
+    @property
+    def parts(self) -> list[Shape]:
+        """The shapes directly inside: of the members, of the elements, and the alternatives."""
+        inner = [*self.properties.values(), *self.branches, *self.prefix, *(part for _, part in self.patterns)]
+        return [*inner, *(part for part in (self.items, self.additional) if isinstance(part, Shape))]
+
     def _under(self, key: str) -> Iterator[Shape]:
         """The shapes that the schema and its alternatives give to keys that match a pattern."""
         yield from (shape for pattern, shape in self.patterns if pattern.matches(key))
@@ -353,14 +359,13 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
     closed = shape.additional is False or (shape.additional is None and drops and shape.properties)
     if shape.allows("object") and not shape.branches and (shape.patterns or not closed):
         return True
-    return any(part is ANY for part in (*shape.properties.values(), *shape.branches, *shape.prefix))
+    return ANY in shape.parts
 
 
 def _may_mix(shape: Shape) -> bool:
     """Whether a list here, or an undescribed one below, may contain lists as well as other items."""
-    parts = (*shape.properties.values(), *shape.branches, *shape.prefix, *(part for _, part in shape.patterns))
     undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
-    if undeclared or shape.additional is True or any(part is ANY for part in (*parts, shape.additional)):
+    if undeclared or shape.additional is True or ANY in shape.parts:
         return True
     element = shape.element(0)
     return shape.allows("array") and (

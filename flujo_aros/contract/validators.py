@@ -292,22 +292,14 @@ def _loops(root: Shape) -> bool:
     while pending:
         shape = pending.pop()
         if id(shape) not in inside:
-            inner = _parts(shape)
-            inside[id(shape)] = [id(part) for part in inner]
+            inside[id(shape)] = [id(part) for part in shape.parts]
             unions = unions or len(shape.branches) > 1
-            pending += inner
+            pending += shape.parts
     try:
         TopologicalSorter(inside).prepare()
     except CycleError:
         return unions
     return False
-
-
-def _parts(shape: Shape) -> list[Shape]:
-    parts = [*shape.properties.values(), *shape.branches, *shape.prefix]
-    parts += [part for _, part in shape.patterns]
-    parts += [part for part in (shape.items, shape.additional) if isinstance(part, Shape)]
-    return parts
 
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")

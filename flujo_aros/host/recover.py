@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
@@ -65,7 +65,7 @@ from flujo_aros.host.request import (
     usage_of,
     with_instructions,
 )
-from flujo_aros.host.response import PROVIDER_FAULTS, fault_in, no_output_in, reply_of, sentence, thought_in, was_cut
+from flujo_aros.host.response import PROVIDER_FAULTS, fault_in, no_output_in, sentence, thought_in, was_cut
 from flujo_aros.host.run import TEXT, Exchange, Run, difference
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
@@ -82,7 +82,6 @@ from flujo_aros.recovery import (
     Plan,
     Reply,
     Task,
-    Way,
     advance,
     form_prompt,
     has_form,
@@ -156,7 +155,7 @@ async def ask_model(
     except PROVIDER_FAULTS as error:
         refused = ask.enforced and remember(error, model, ask.contract, run)
         fault = fault_in(error, TEXT, form_sent=refused)
-        reply = Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
+        reply = Reply("", fault=sentence(error)) if fault is None else fault.reply
     finally:
         run.failed += report.response is None  # which pydantic-ai does not count
     run.texts.append(reply.text)
@@ -179,13 +178,8 @@ def _reply_in(response: ModelResponse, ask: Ask) -> Reply:
 class Question:
     """One request of a plan as plain data for a durable engine to store, with the contract's JSON Schema."""
 
-    prompt: str
-    stage: str
-    attempt: int
-    way: Way
-    model: str | None
-    max_tokens: int | None
-    said: list[str]
+    asked: dict[str, Any]
+    """The ask without its contract."""
     json_schema: dict[str, Any] | None
     settings: dict[str, Any]
     conversation: list[ModelMessage]
@@ -195,25 +189,19 @@ class Question:
         """The question of an ask in this run."""
         # The enforced schema is included, and the form of the answer, which the question alone does not contain.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
-        return cls(
-            ask.prompt,
-            ask.stage,
-            ask.attempt,
-            ask.way,
-            ask.model,
-            ask.max_tokens,
-            list(ask.said),
-            dict(ask.contract.json_schema) if form else None,
-            cast("dict[str, Any]", dict(run.exchange.settings or {})),
-            list(run.question) if ask.in_conversation else [],
-        )
+        asked = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
+        schema, settings = dict(ask.contract.json_schema) if form else None, dict(run.exchange.settings or {})
+        return cls(asked, schema, settings, list(run.question) if ask.in_conversation else [])
 
     @property
     def ask(self) -> Ask:
         """The ask, for the component that answers it."""
-        contract = compile_contract(self.json_schema or {})
-        said = tuple(self.said)
-        return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
+        contract: Contract[Any] = compile_contract(self.json_schema or {})
+        asked: dict[str, Any] = {**self.asked, "said": tuple(self.asked["said"]), "contract": contract}
+        return Ask(**asked)
+
+
+_ASKED: Final = tuple(each.name for each in fields(Ask) if each.name != "contract")
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
@@ -256,7 +244,7 @@ class Recovery:
             refused = finish == "content_filter"
             reply = Reply(text, was_cut(finish), refused=refused, thought=exchange.thought, **known)
         else:
-            reply = replace(reply_of(exchange.fault, text), **known)
+            reply = replace(exchange.fault.reply, text=text, **known)
         if self.checks:
             reply = await self._objected(reply, self.wire.contract)
         examples = Examples(partial(text_of, run.messages))
@@ -288,7 +276,7 @@ class Recovery:
     def _task(self, examples: Examples) -> Task[Any]:
         run, exchange, contract = self.run, self.run.exchange, self.wire.contract
         # A reply that an error ended did not reach its budget: more room would not have helped.
-        broken_off = exchange.fault is not None and exchange.fault.broken_off
+        broken_off = exchange.fault is not None and exchange.fault.reply.truncated
         return Task(
             contract,
             capture=run.capture,

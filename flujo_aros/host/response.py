@@ -302,29 +302,24 @@ def fault_in(
     None if the stream had begun to call one of the agent's own tools: an incomplete call is neither an answer nor a
     call that may be executed.
     """
-    text = model_text_in(error)
-    if text:  # an unknown body is not certainly an answer: text that is not JSON may not be one
-        return Fault(error, text, in_words=isinstance(error, UnexpectedModelBehavior))
-    own = {tool.name for tool in parameters.function_tools}
-    if any(isinstance(part, ToolCallPart) and part.tool_name in own for part in so_far):
-        return None
-    written = "".join(map(written_in, so_far)).strip()
-    # The request may have been rejected because of those tools, and no answer without them can be trusted.
-    in_words = may_be_asked_in_words(error, form_sent=form_sent and not own)
-    return Fault(error, written, broken_off=bool(so_far), in_words=in_words)
-
-
-def reply_of(fault: Fault, text: str) -> Reply:
-    """The first reply for a ladder: an error and the text that came with it."""
-    return Reply(
+    text, own = model_text_in(error), {tool.name for tool in parameters.function_tools}
+    broken_off, in_words = False, isinstance(error, UnexpectedModelBehavior)
+    if not text:
+        if any(isinstance(part, ToolCallPart) and part.tool_name in own for part in so_far):
+            return None
+        text, broken_off = "".join(map(written_in, so_far)).strip(), bool(so_far)
+        # The request may have been rejected because of those tools, and no answer without them can be trusted.
+        in_words = may_be_asked_in_words(error, form_sent=form_sent and not own)
+    reply = Reply(
         text,
-        True if fault.broken_off else None,
-        fault=sentence(fault.error),
-        fault_code=issue_of(fault.error).code,
-        retry_after=retry_after_of(fault.error),
-        in_words=fault.in_words,
-        refused=fault.refused,
+        True if broken_off else None,
+        fault=sentence(error),
+        fault_code=issue_of(error).code,
+        retry_after=retry_after_of(error),
+        in_words=in_words,
+        refused=isinstance(error, ContentFilterError),
     )
+    return Fault(error, reply)
 
 
 def rescue(
@@ -341,26 +336,26 @@ def rescue(
     fault = fault_in(error, parameters, so_far, form_sent=exchange.form_sent)
     if fault is None:
         return None
-    contract = exchange.wanted or _ANYTHING
-    if not fault.text:
-        rejected = read_reply(reply_of(fault, ""), contract)
+    contract, text = exchange.wanted or _ANYTHING, fault.reply.text
+    if not text:
+        rejected = read_reply(fault.reply, contract)
         if not (isinstance(rejected, Rejected) and run.ladder_of(contract).asks_after(rejected, contract)):
             return None
     # As if it had arrived normally; its usage is not measured, because providers report none with an error.
     tool = only_tool(parameters)
-    part = TextPart(fault.text) if tool is None else ToolCallPart(tool.name, fault.text)
+    part = TextPart(text) if tool is None else ToolCallPart(tool.name, text)
     response = ModelResponse(
-        parts=[part] if fault.text else [],
+        parts=[part] if text else [],
         usage=RequestUsage(unmeasured_requests=1),
         model_name=exchange.model,
         finish_reason="error",
     )
-    if not fault.text and not parameters.function_tools:
+    if not text and not parameters.function_tools:
         response = with_blank(response, parameters, exchange)
     if not response.parts and run.takes_nothing:
         return None
     exchange.fault = fault
-    return replace(response, parts=so_far) if fault.broken_off and fault.text else response
+    return replace(response, parts=so_far) if fault.reply.truncated and text else response
 
 
 def written_in(part: ModelResponsePart) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -98,22 +98,13 @@ class OpenStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A provider error that replaced or ended a reply.
+    """A provider error that replaced or ended a reply, and the reply as the ladder sees it.
 
-    `text` is what the model had written, as far as the error or its stream contains it. `broken_off`: a stream ended
-    early, so the text may lack its end. `in_words`: the requested output format caused the error, so the same model may
-    answer in plain text.
+    Its text is what the model had written, as far as the error or its stream contains it.
     """
 
     error: Exception
-    text: str = ""
-    broken_off: bool = False
-    in_words: bool = False
-
-    @property
-    def refused(self) -> bool:
-        """Whether the provider's filter is the reason."""
-        return isinstance(self.error, ContentFilterError)
+    reply: Reply
 
 
 @dataclass(slots=True)

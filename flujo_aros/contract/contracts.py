@@ -635,7 +635,8 @@ def compile_contract(like: Any) -> Contract[Any]:
     key: object | None = ready
     if not isinstance(ready, type):
         if isinstance(ready, JsonContract):
-            return cast("Contract[Any]", ready)
+            known: Contract[Any] = ready
+            return known
         key = _content_key(like)
     if key is None:
         return Output.json(like)

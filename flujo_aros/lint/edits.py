@@ -415,7 +415,8 @@ class Fix:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding. It covers the text from `place` up to `end`, and `place.path` is the path of keys to it. `step` is
-    the full name of the step that it concerns; a nested one is named `parent/branch/step`.
+    the full name of the step that it concerns; a nested one is named `parent/branch/step`. `advice` is the message
+    without that name, the same for every step.
     """
 
     code: str
@@ -425,6 +426,7 @@ class Finding:
     end: Place
     step: str | None = None
     fix: Fix | None = field(default=None, compare=False)
+    advice: str = field(default="", compare=False)
 
     @property
     def sort_key(self) -> tuple[int, int, str, str]:

@@ -36,8 +36,7 @@ def write_text(report: Report, paint: Paint = _unpainted) -> str:
         positions = Positions(file.text)
         together: dict[object, list[Finding]] = {}
         for at, finding in enumerate(file.findings):
-            advice = (finding.code, finding.message.replace(repr(finding.step), "")) if finding.step else None
-            alike = advice if finding.severity is Severity.INFO and advice is not None else at
+            alike = (finding.code, finding.advice) if finding.severity is Severity.INFO and finding.step else at
             together.setdefault(alike, []).append(finding)
         blocks += [_block(file, positions, first, paint, others) for first, *others in together.values()]
     return "\n".join(blocks)

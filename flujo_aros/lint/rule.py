@@ -107,8 +107,9 @@ class Rule(ABC):
         fix: Fix | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """A finding of this rule."""
-        return Finding(self.code, severity or self.severity, message, span[0], span[1], step, fix)
+        """A finding of this rule. `{step}` in the message stands for the name of the step."""
+        words = message.replace("{step}", f"step {step!r}")
+        return Finding(self.code, severity or self.severity, words, span[0], span[1], step, fix, advice=message)
 
 
 def span_of(node: Node) -> tuple[Place, Place]:
@@ -431,7 +432,7 @@ def _has_no_agent(step: PipelineStep | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSchema:
-    """One schema: its place, its owner in words, and the step to which it belongs, if any."""
+    """One schema: its place, its owner in words (`{step}` for a step), and the step to which it belongs, if any."""
 
     node: Node
     owner: str
@@ -477,7 +478,7 @@ def _all(subject: Subject) -> Iterator[WrittenSchema]:
         for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
             found = under(located.node, *keys)
             if found is not None and not _ELSEWHERE & found.members.keys():
-                yield WrittenSchema(found, f"step {located.name!r}", located.name)
+                yield WrittenSchema(found, "{step}", located.name)
 
 
 def under(node: Node, *keys: str) -> Node | None:

@@ -144,7 +144,7 @@ class LadderBeyondLimits(Rule, code="V-R2", severity=Severity.INFO):
             processing = step.processing
             written = any(each is not None for each in (processing.stages, processing.max_calls, processing.max_cost))
             severity = Severity.WARNING if written else Severity.INFO
-            message = f"the ladder of step {located.name!r} may {why}"
+            message = f"the ladder of {{step}} may {why}"
             yield self.finding(message, span_of(node), step=located.name, severity=severity)
 
 

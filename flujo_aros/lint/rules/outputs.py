@@ -77,7 +77,7 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
                 span = span_of(processing.members[off])
                 yield self.finding(message, span, step=located.name, fix=fix, severity=Severity.WARNING)
             elif known.contract is not None and not _is_written(located, step):
-                message = f"step {located.name!r} has a schema ({whose}), but does not set structured output"
+                message = f"{{step}} has a schema ({whose}), but does not set structured output"
                 fix = self._written_down(subject, located, known)
                 yield self.finding(message, _span(located), step=located.name, fix=fix)
 

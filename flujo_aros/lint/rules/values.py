@@ -326,8 +326,8 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
             message = f"the value of step {located.name!r} {problem}, so `updates_context` cannot merge it"
             if known:
                 message = (
-                    f"the value of step {located.name!r} is always a mapping; set `mergeable_output: true`, "
-                    "so that `updates_context` can rely on that"
+                    "the value of {step} is always a mapping; set `mergeable_output: true`, so that `updates_context` "
+                    "can rely on that"
                 )
             yield self.finding(
                 message,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import typer
 
@@ -19,9 +19,9 @@ from flujo_aros.cli.durable import known_db, loaded_document, open_engine, quest
 from flujo_aros.cli.execute import EXIT_CODES, PAUSED, allowing, execute, finish, keep_paused
 from flujo_aros.cli.plan import check_deps, check_modules, check_ready, load, load_to_run, print_plan
 from flujo_aros.cli.question import ask, at_a_terminal
-from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, say, stdout_console
 from flujo_aros.ensemble.step import Ensemble as EnsembleStep
+from flujo_aros.ensemble.views import render_stats
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case
 from flujo_aros.json_data import is_dict
@@ -94,52 +94,21 @@ def ensemble_command(options: Ensemble) -> None:
     finish(result, as_json=options.as_json, question=question, show=show_figures)
 
 
-_FIGURES: Final[Mapping[str, str]] = {
-    "utterances": "lines",
-    "raw_fallback": "raw",
-    "corrected_kinds": "corrected",
-    "reasks": "re-asked",
-    "reworded": "reworded",
-    "skipped": "skipped",
-    "failed": "failed",
-    "reflections": "beliefs",
-    "reflections_refused": "refused",
-}
-"""The counts of an agent, by their headers. Columns without any count are left out."""
-
-
 def show_figures(value: Any) -> None:
     """Print the result of an ensemble: readable figures on a terminal, JSON otherwise."""
     console = stdout_console()
     if not console.is_terminal or not (is_dict(value) and is_dict(value.get("stats"))):
         print_result(value)
         return
-    agents: dict[str, dict[str, Any]] = value["stats"]["agents"]
-    counted_ones = [key for key in _FIGURES if any(each[key] for each in agents.values())]
-    rows = [
-        {
-            "agent": Text(name),
-            **{_FIGURES[key]: figure(str(each[key] or "-")) for key in counted_ones},
-            "repetition": figure(f"{each['repetition']:.2f}"),
-            "drift": figure(f"{each['drift']:.2f}"),
-            "tokens in + out": figure(f"{each['input_tokens']:,} + {each['output_tokens']:,}"),
-        }
-        for name, each in agents.items()
-    ]
-    dropped = ("drift", "re-asked", "reworded", "tokens in + out", "corrected")
-    if rows:
-        console.print(fitted_table(rows, console.width, dropped_first=dropped))
+    console.print(Text(render_stats(value["stats"])), soft_wrap=True)
     for name, beliefs in value["beliefs"].items():
         for belief in beliefs:
             console.print(Text.assemble("💭 ", (name, "bold"), f" believes: {belief}"), soft_wrap=True)
     verdict = value["verdict"]
     if verdict is not None:
         console.print(Text.assemble((verdict["actor"], "bold"), f": winner {verdict.get('winner') or 'open'}"))
-    stats = value["stats"]
-    shares = f"outside grants {stats['outside_grants']}, raw fallbacks {100 * stats['raw_fallback_rate']:.0f} %"
     without = f", without {' or '.join(value['missing'])}" if value["missing"] else ""
-    after = counted(value["turns"], "turn")
-    console.print(f"ended by {value['reason']!r} after {after}{without}; {shares}", soft_wrap=True)
+    console.print(f"ended by {value['reason']!r} after {counted(value['turns'], 'turn')}{without}", soft_wrap=True)
 
 
 def with_options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -119,14 +120,16 @@ class Stats:
         }
 
 
-def render_stats(stats: Stats) -> str:
-    """The statistics of a run as readable text."""
-    plain = stats.to_dict()
+def render_stats(stats: Stats | Mapping[str, Any]) -> str:
+    """The statistics of a run, or their plain JSON, as readable text."""
+    plain = stats.to_dict() if isinstance(stats, Stats) else stats
+    agents: Mapping[str, dict[str, Any]] = plain["agents"]
+    uttered = sum(each["utterances"] + each["reflections"] for each in agents.values())
     lines = [
-        f"turns: {stats.turns}, events: {stats.events}, outside grants: {stats.outside_grants}",
-        f"raw fallback rate: {sum(a.raw for a in stats.agents.values())}/{stats.utterances}",
+        f"turns: {plain['turns']}, events: {plain['events']}, outside grants: {plain['outside_grants']}",
+        f"raw fallback rate: {sum(each['raw_fallback'] for each in agents.values())}/{uttered}",
     ]
-    for name, each in plain["agents"].items():
+    for name, each in agents.items():
         said = ", ".join(f"{key} {value}" for key, value in each.items() if value and key != "models")
         lines.append(f"  {name}: {said or 'nothing'}")
     return "\n".join(lines)

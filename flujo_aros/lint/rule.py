@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.load import Inspected, inspect_blueprint
-from flujo_aros.blueprint.loading import Located
+from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.blueprint.references import NO_AGENT, Unready
 from flujo_aros.contract import JsonSchema, compile_contract
 from flujo_aros.errors import ContractError, Place, Problem, TemplateError
@@ -476,17 +476,9 @@ def _all(subject: Subject) -> Iterator[WrittenSchema]:
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
     for located in subject.steps:
         for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
-            found = under(located.node, *keys)
+            found = member(located.node, *keys)
             if found is not None and not _ELSEWHERE & found.members.keys():
                 yield WrittenSchema(found, "{step}", located.name)
-
-
-def under(node: Node, *keys: str) -> Node | None:
-    """The node under these nested keys."""
-    here: Node | None = node
-    for key in keys:
-        here = here.members.get(key) if here is not None else None
-    return here
 
 
 def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTemplate]]:
@@ -523,9 +515,9 @@ def written_reads(subject: Subject) -> Iterator[WrittenRead]:
         body = [each for each in subject.outline.children(located) if subject.outline.role(each) == "loop.body"]
         checks = located.node.members.get("checks")
         places: list[tuple[Node | None, str, Sequence[Located]]] = [
-            (under(located.node, "condition_expression"), "previous_step", before),
-            (under(located.node, "map", "iterable_input"), "previous_step", before),
-            (under(located.node, "loop", "exit_expression"), "previous_step", body),
+            (member(located.node, "condition_expression"), "previous_step", before),
+            (member(located.node, "map", "iterable_input"), "previous_step", before),
+            (member(located.node, "loop", "exit_expression"), "previous_step", body),
             *((check, "output", (located,)) for check in (checks.elements if checks is not None else ())),
         ]
         for place, root, row in places:
@@ -643,7 +635,7 @@ def entry_reads(located: Located) -> Iterator[Read]:
     """The references of a step when it starts: `previous_step` is the value of the step before it."""
     yield from _compiled_reads(located)
     for key in ("loop", "map"):
-        began = under(located.node, key, "init")
+        began = member(located.node, key, "init")
         for text in _strings(began) if began is not None else ():
             yield from _reads_in(text)
 

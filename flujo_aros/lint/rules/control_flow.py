@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from flujo_aros.blueprint.loading import Located
+from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.errors import TemplateError
 from flujo_aros.json_data import is_list
 from flujo_aros.lint.edits import Finding, Severity
-from flujo_aros.lint.rule import Rule, Subject, key_span, span_of, under, value_schema
+from flujo_aros.lint.rule import Rule, Subject, key_span, span_of, value_schema
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.control import Branch, Loop
 
@@ -56,7 +56,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Check every loop with an exit expression."""
         for located in subject.steps:
-            node = under(located.node, "loop", "exit_expression")
+            node = member(located.node, "loop", "exit_expression")
             if not isinstance(located.step, Loop) or node is None:
                 continue
             what = _never(str(node.value))

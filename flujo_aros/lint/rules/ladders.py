@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import Located
+from flujo_aros.blueprint.loading import Located, member
 from flujo_aros.lint.edits import Finding, Severity
-from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, reads_of, span_of, under
+from flujo_aros.lint.rule import Outline, Rule, Subject, entry_reads, iteration_reads, reads_of, span_of
 from flujo_aros.outcome import Reason
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
 from flujo_aros.pipeline.step import DEGRADED_KEY, Facts, Step
@@ -53,7 +53,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
         for located, step, known in subject.agent_steps():
             if known.ladder is None or known.ladder.adaptive or step.processing.stages is None:
                 continue
-            node = under(located.node, "processing", "stages")
+            node = member(located.node, "processing", "stages")
             for index, stage in enumerate(known.ladder.stages):
                 why = why_unreachable(known.ladder, index)
                 if why is not None and node is not None:

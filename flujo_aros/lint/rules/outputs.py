@@ -10,14 +10,14 @@ from itertools import combinations
 from typing import Any, Final
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import Located, parts_of
+from flujo_aros.blueprint.loading import Located, member, parts_of
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract, fold
 from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
 from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.providers import Loss, refused_for_size, schema_losses, schema_mode
-from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, schemas_of, span_of, under
+from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, schemas_of, span_of
 from flujo_aros.pipeline.step import Facts, Step
 
 
@@ -112,7 +112,7 @@ def _whose_schema(located: Located, step: Step) -> str | None:
     """The place of a step's schema, if it has one."""
     if step.processing.schema is not None:
         return "its own"
-    has_own = under(located.node, "output_schema") or under(located.node, "agent", "output_schema")
+    has_own = member(located.node, "output_schema") or member(located.node, "agent", "output_schema")
     if getattr(step.agent, "output_schema", None) is not None:
         return "its own" if has_own is not None else "of its agent"
     return None
@@ -123,13 +123,13 @@ def _switched_off(located: Located, step: Step) -> str | None:
         ("enforcement", step.processing.enforcement),
         ("structured_output", step.processing.structured_output),
     ):
-        if value == "off" and under(located.node, "processing", key) is not None:
+        if value == "off" and member(located.node, "processing", key) is not None:
             return key
     return None
 
 
 def _is_written(located: Located, step: Step) -> bool:
-    said = under(located.node, "processing", "structured_output") is not None or step.processing.enforce_grammar
+    said = member(located.node, "processing", "structured_output") is not None or step.processing.enforce_grammar
     return said or getattr(step.agent, "output_mode", "auto") != "auto" or step.contract is not None
 
 
@@ -313,11 +313,11 @@ def _limit(known: Facts) -> int | None:
 
 def _holder(subject: Subject, located: Located) -> Node | None:
     """The mapping that sets `max_tokens` for a step: its own, or else its agent's."""
-    uses = under(located.node, "uses")
+    uses = member(located.node, "uses")
     name = str(uses.value).removeprefix("agents.") if uses is not None else ""
-    own = [under(located.node, *keys) for keys in (("model_settings",), ("config",), ("agent", "model_settings"))]
+    own = [member(located.node, *keys) for keys in (("model_settings",), ("config",), ("agent", "model_settings"))]
     agent = subject.inspected.agents.get(name)
-    found = [*own, under(agent, "model_settings") if agent is not None else None]
+    found = [*own, member(agent, "model_settings") if agent is not None else None]
     return next((each for each in found if each is not None and "max_tokens" in each.members), None)
 
 
@@ -413,13 +413,13 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | None:
     """The place of the effective schema."""
     if known.schema_source == "processing":
-        return under(located.node, "processing", "schema")
+        return member(located.node, "processing", "schema")
     if known.schema_source == "contract":
-        return under(located.node, "output_schema")
-    uses = under(located.node, "uses")
+        return member(located.node, "output_schema")
+    uses = member(located.node, "uses")
     agent = subject.inspected.agents.get(str(uses.value).removeprefix("agents.")) if uses is not None else None
-    holder = agent if agent is not None else under(located.node, "agent")
-    return under(holder, "output_schema") if holder is not None else None
+    holder = agent if agent is not None else member(located.node, "agent")
+    return member(holder, "output_schema") if holder is not None else None
 
 
 def _hindrance(loss: Loss) -> str:
@@ -778,7 +778,7 @@ class NoSchemaMode(Rule, code="V-O7", severity=Severity.ERROR, fixable=Applicabi
                 continue
             message = f"step {located.name!r} asks for a schema mode that {model} does not have"
             processing = located.node.members.get("processing")
-            written = under(located.node, "processing", "structured_output")
+            written = member(located.node, "processing", "structured_output")
             fix = None
             if processing is not None and written is not None:
                 edit = subject.editor.replace_scalar(processing, "structured_output", "auto")

@@ -30,7 +30,7 @@ def order(customer: str = "Ada", total: float = 9.5, **more: Any) -> dict[str, A
     return {"customer": customer, "total": total, **more}
 
 
-def test_what_all_say_is_the_typed_value_and_clean() -> None:
+def test_a_unanimous_value_is_typed_and_clean() -> None:
     made = agree([order(), order(), order()], Order)
     assert made.value == Order(customer="Ada", total=9.5)
     assert made.trust is Trust.CLEAN
@@ -102,7 +102,7 @@ def test_equality_is_typed(one: Any, other: Any) -> None:
         ("was", "was not"),
     ],
 )
-def test_what_differs_in_meaning_is_not_the_same(one: Any, other: Any) -> None:
+def test_different_meanings_are_not_equal(one: Any, other: Any) -> None:
     assert agree([{"a": one}, {"a": other}], ANY).contested == ("$.a",)
 
 
@@ -151,7 +151,7 @@ def test_two_equal_items_stay_two() -> None:
     assert len(made.value.lines) == 2
 
 
-def test_an_object_beside_something_else_is_a_vote_on_its_place() -> None:
+def test_an_object_and_another_type_vote_on_the_same_place() -> None:
     made = agree([{"a": {"b": 1}}, {"a": None}, {"a": {"b": 1}}], ANY)
     assert made.draft == {"a": {"b": 1}}
     assert (made.fields["$.a"].votes, made.fields["$.a"].dissent) == (2, ((None, 1),))
@@ -213,12 +213,12 @@ def test_an_item_that_may_still_be_named_keeps_a_list_open() -> None:
 
 
 @pytest.mark.parametrize("need", [0, 4, True, 0.0, 1.5, float("nan"), "2/3"])
-def test_a_need_that_cannot_be_met_is_refused(need: Any) -> None:
+def test_an_impossible_need_is_rejected(need: Any) -> None:
     with pytest.raises(UsageError, match="need="):
         agree([order()] * 3, Order, need=need)
 
 
-def test_more_readings_than_announced_are_refused() -> None:
+def test_more_readings_than_announced_are_rejected() -> None:
     with pytest.raises(UsageError, match="of=1"):
         agree([order(), order()], Order, of=1)
 
@@ -256,7 +256,7 @@ def test_readings_whose_value_the_source_states_outvote_more_that_made_theirs_up
     assert field.trust is Trust.INFERRED
 
 
-def test_what_the_source_states_in_other_words_and_what_a_schema_chooses_counts() -> None:
+def test_values_stated_in_other_words_and_schema_choices_count_as_votes() -> None:
     said = paid(None, days=7, kind="reminder", is_paid=True)
     assert agree([said, said], Paid, source=BILL).contested == ()
     assert agree([paid("EUR", 312.0)] * 2, Paid, source=BILL).contested == ("$.total",)
@@ -310,12 +310,12 @@ def test_readings_that_are_the_same_give_that_value(value: Any, count: int) -> N
 
 
 @pytest.mark.parametrize(("votes", "decided"), [("aa-", False), ("a--", False), ("aaa", True), ("---", True)])
-def test_what_may_still_turn_from_absent_into_null_is_not_decided(votes: str, decided: bool) -> None:
+def test_a_field_that_may_still_change_from_absent_to_null_is_not_decided(votes: str, decided: bool) -> None:
     said = [{"b": 1} if vote == "a" else {"a": None, "b": 1} for vote in votes]
     assert agree(said, ANY, need=0.6, of=5).decided is decided
 
 
-def test_texts_that_were_not_read_and_no_readings_at_all_are_errors() -> None:
+def test_unread_texts_and_missing_readings_are_errors() -> None:
     with pytest.raises(UsageError, match=r"reading 1 is text, not a value: pass read\(text, contract\)"):
         agree([order(), '{"customer": "Ada"}'], Order)
     with pytest.raises(UsageError, match="there are no readings"):

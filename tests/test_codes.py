@@ -43,6 +43,6 @@ def test_the_codes_of_one_vocabulary_have_one_form(codes: set[str], form: str) -
     assert {code for code in codes if not re.fullmatch(form, code)} == set()
 
 
-def test_the_guards_are_repairs_and_refusals() -> None:
+def test_the_guards_are_repairs_or_rejections() -> None:
     assert codes_in_source() >= GUARDS
     assert refused_by_the_parser() >= REFUSED

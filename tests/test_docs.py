@@ -61,7 +61,7 @@ def _named(page: Path) -> str:
         if python_blocks(page)
     ],
 )
-def test_python_blocks_run_and_print_what_the_page_shows(page: Path) -> None:
+def test_python_blocks_print_the_output_shown_on_the_page(page: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem.replace("-", "_")}
     for block in python_blocks(page):
         printed = io.StringIO()
@@ -129,13 +129,13 @@ def test_example_is_read_with_its_repair(code: str) -> None:
     assert code in {repair.code for repair in outcome.repairs}
 
 
-def test_table_of_repair_codes_is_what_the_reader_does() -> None:
+def test_the_table_of_repair_codes_matches_the_reader() -> None:
     page = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
     shown = page.partition("<!-- python tests/repair_codes.py -->\n")[2].partition("\n<!-- end -->")[0]
     assert shown == table(), "run `python tests/repair_codes.py` and put its output into docs/reading.md"
 
 
-def test_every_decision_has_a_number_of_its_own_and_is_listed() -> None:
+def test_every_decision_has_a_unique_number_and_is_listed() -> None:
     notes = sorted(page.name for page in (ROOT / "docs/decisions").glob("[0-9]*.md"))
     index = (ROOT / "docs/decisions/index.md").read_text(encoding="utf-8")
     assert [int(name[:3]) for name in notes] == list(range(1, len(notes) + 1))

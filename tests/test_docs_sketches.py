@@ -75,7 +75,7 @@ def names() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("page", "code"), [each for each in sketches() if each.values[0].name not in NEED_A_SERVICE])
-def test_a_sketch_runs_where_the_reader_has_what_it_names(
+def test_a_sketch_runs_if_its_dependencies_are_installed(
     page: Path, code: str, names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_a_sketch_runs_where_the_reader_has_what_it_names(
 
 
 @pytest.mark.parametrize(("page", "code"), [each for each in sketches() if each.values[0].name in NEED_A_SERVICE])
-def test_what_another_sketch_imports_exists(page: Path, code: str) -> None:
+def test_imports_of_other_sketches_exist(page: Path, code: str) -> None:
     tree = ast.parse(code, str(page))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flujo_aros"):

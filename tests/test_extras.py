@@ -56,7 +56,7 @@ for name in dir(flujo_aros):
     assert not odd
 
 
-def test_a_star_import_gives_what_is_installed() -> None:
+def test_a_star_import_imports_the_installed_names() -> None:
     code = "from flujo_aros import *; print(read('[1,]', list[int]).value, 'Aros' in dir(), 'Runner' in dir())"
     assert python(code, absent=AGENTS).stdout == "[1] False False\n"
     assert python(code, absent=PIPELINES).stdout == "[1] True False\n"

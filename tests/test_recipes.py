@@ -82,7 +82,7 @@ def test_fastapi_returns_the_typed_value_of_a_damaged_reply(page: SimpleNamespac
     assert (answer.status_code, answer.json()) == (200, {"boat": "Alma", "days": 3})
 
 
-def test_fastapi_says_502_and_why_when_there_is_no_value(page: SimpleNamespace) -> None:
+def test_fastapi_returns_502_and_the_reason_without_a_value(page: SimpleNamespace) -> None:
     with page.agent.override(model=ScriptedModel(*["I cannot help with that."] * 5)):
         answer = TestClient(page.app).post("/orders", params={"text": "Alma"})
     assert answer.status_code == 502
@@ -96,20 +96,20 @@ def test_fastapi_streams_values_that_grow_into_the_final_one(page: SimpleNamespa
     assert events[-1] == {"boat": "Alma", "days": 3}
 
 
-def test_a_plain_client_sends_the_model_what_was_wrong_and_gets_a_value(page: SimpleNamespace, serve: Any) -> None:
+def test_a_plain_client_sends_feedback_and_gets_a_value(page: SimpleNamespace, serve: Any) -> None:
     server = serve(('{"boat": "Alma", "days": "a few"}', "stop"), ('{"boat": "Alma", "days": 3}', "stop"))
     assert page.extract(server.client(), "m", "Alma") == page.Order(boat="Alma", days=3)
     assert "days" in server.asked[1]["messages"][-1]["content"]
 
 
-def test_a_plain_client_refuses_a_reply_that_was_cut(page: SimpleNamespace, serve: Any) -> None:
+def test_a_plain_client_rejects_a_truncated_reply(page: SimpleNamespace, serve: Any) -> None:
     server = serve(('{"boat": "Alma", "da', "length"))
     with pytest.raises(OutputError) as refused:
         page.extract(server.client(), "m", "Alma", tries=1)
     assert refused.value.reason == "truncated"
 
 
-def test_an_agent_reads_what_a_server_at_an_address_replies(page: SimpleNamespace, serve: Any) -> None:
+def test_an_agent_reads_replies_of_a_server_at_a_url(page: SimpleNamespace, serve: Any) -> None:
     server = serve(("Here: {boat: 'Alma', days: '3',}", "stop"))
     agent = page.agent_on(str(server.client().base_url), "qwen3")
     assert asyncio.run(agent.run("Alma")).output == page.Order(boat="Alma", days=3)
@@ -150,7 +150,7 @@ print(order.boat, order.days)
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_recipe_for_instructor_runs_beside_the_reader_alone(serve: Any, tmp_path: Path) -> None:
+def test_the_instructor_recipe_runs_with_the_reader_alone(serve: Any, tmp_path: Path) -> None:
     server = serve(("Sure! {'boat': 'Alma', 'days': '3',}", "stop"))
     text = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
     recipe = next(fence[2] for fence in FENCE.finditer(text) if "import InstructorRetryException" in fence[2])

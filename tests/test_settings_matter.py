@@ -196,7 +196,7 @@ def test_every_setting_is_documented_and_has_a_probe() -> None:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_setting_changes_what_can_be_seen(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_setting_has_a_visible_effect(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     value, probe = PROBES[name]
     usual = probe()
     (tmp_path / "other").mkdir()
@@ -206,7 +206,7 @@ def test_a_setting_changes_what_can_be_seen(name: str, monkeypatch: pytest.Monke
     assert probe() != usual
 
 
-def test_degrade_still_runs_behind_the_flat_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_degrade_still_runs_after_the_flat_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_SCHEMA_SIMPLIFY", "true")
     current_settings.cache_clear()
     _, stages, _ = of_bad_replies()

@@ -104,7 +104,7 @@ def test_an_agent_of_a_blueprint_calls_its_tools_with_the_deps_of_the_run() -> N
     assert "Look it up." in (models.asked[0][0] or "")
 
 
-def test_the_record_of_a_call_says_what_the_tools_have_returned() -> None:
+def test_the_record_of_a_call_contains_the_tool_results() -> None:
     asked: list[str] = []
 
     def hear(event: Event) -> None:
@@ -137,7 +137,7 @@ def test_a_step_uses_a_pydantic_ai_agent_by_its_name() -> None:
     assert run.steps[0].usage.requests == 2
 
 
-def test_the_parameters_of_a_function_are_refused_for_an_agent() -> None:
+def test_function_parameters_are_rejected_for_an_agent() -> None:
     text = 'steps:\n  - {name: ask, agent: {id: "shop_of_tools:clerk", params: {n: 1}}}\n'
     with pytest.raises(UsageError, match="shop_of_tools:clerk is an agent, which takes no `params`"):
         Runner(load(text, "shop_of_tools")).run_sync("pens")
@@ -147,7 +147,7 @@ def used(name: str, options: str) -> Pipeline:
     return load(f'steps:\n  - {{name: ask, uses: "shop_of_tools:{name}", {options}}}\n', "shop_of_tools")
 
 
-def test_the_processing_of_a_step_applies_to_a_pydantic_ai_agent_of_its_own() -> None:
+def test_the_processing_of_a_step_applies_to_its_pydantic_ai_agent() -> None:
     run = Runner(used("clerk", "processing: {risk: lossless}")).run_sync("pens", deps={"pen": 4})
     assert run.trust is not None
     assert run.trust.name == "LOSSLESS"
@@ -198,7 +198,7 @@ steps:
         ("max_iterations: 2, completion_signal: DONE", "max_iterations"),
     ],
 )
-def test_an_option_for_agents_is_refused_for_a_function_before_the_run(options: str, key: str) -> None:
+def test_an_agent_option_on_a_function_is_rejected_before_the_run(options: str, key: str) -> None:
     with pytest.raises(UsageError, match=f"shop_of_tools:write is a function; `{key}` is for agents"):
         Runner(used("write", options)).run_sync("?")
 
@@ -224,7 +224,7 @@ def test_the_model_of_a_pydantic_ai_agent_is_its_own() -> None:
         (AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [3]"), "a capability is a name, or a mapping"),
     ],
 )
-def test_what_an_agent_may_not_have_is_refused_where_it_is_written(text: str, words: str) -> None:
+def test_invalid_agent_options_are_rejected_at_their_place(text: str, words: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         load(text)
     (found,) = caught.value.findings

@@ -60,7 +60,7 @@ def test_history_is_for_agents() -> None:
 
 
 @pytest.mark.parametrize("key", ["ai_turn_source: all_agents", "history_management: { max_turns: 3 }"])
-def test_what_flujo_says_of_a_conversation_beyond_that_is_a_warning(key: str) -> None:
+def test_other_conversation_keys_of_flujo_are_warnings(key: str) -> None:
     text = TALK.replace("conversation: true", f"conversation: true\n      {key}")
     (warning,) = parse_blueprint(text).warnings
     assert "is ignored" in warning

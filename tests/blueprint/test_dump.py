@@ -311,7 +311,7 @@ def test_every_kind_that_can_be_written_is_tried():
 
 @settings(max_examples=150)
 @given(st.recursive(LEAVES, lambda body: steps(body, leaves=False), max_leaves=3), TEXT.filter(bool), TEXT)
-def test_what_is_written_loads_as_the_same(step: Any, name: str, description: str):
+def test_a_written_blueprint_loads_as_the_same_pipeline(step: Any, name: str, description: str):
     pipeline = Pipeline([step], name=name, description=description)
     try:
         written = dump(pipeline)
@@ -361,6 +361,6 @@ class Order(BaseModel):
         (Import("s", Pipeline([Call("a", function=len)])), "an import needs an alias of its own"),
     ],
 )
-def test_what_no_blueprint_can_say_is_refused(step: Any, words: str):
+def test_pipelines_that_a_blueprint_cannot_express_are_rejected(step: Any, words: str):
     with pytest.raises(UsageError, match=words):
         dump(Pipeline([step]))

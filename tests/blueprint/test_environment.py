@@ -72,7 +72,7 @@ def test_files_are_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert "integer" in dump(load_blueprint(tmp_path / "b.yaml"))
 
 
-def test_what_a_model_reads_stays_as_it_is_written() -> None:
+def test_text_for_the_model_is_not_changed() -> None:
     """Nobody's environment ends up in a prompt because a blueprint says so."""
     text = """\
 agents:
@@ -139,7 +139,7 @@ def test_a_reference_to_nothing_is_one_error_with_its_place_and_the_cure(written
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_the_linter_warns_of_what_is_not_set_where_it_runs() -> None:
+def test_the_linter_warns_about_unset_variables() -> None:
     (finding,) = lint_text(AGENT % 'model: "${AROS_TEST_NONE}"').findings
     assert (finding.severity.value, finding.place.line) == ("warning", 2)  # type: ignore[attr-defined]
     assert "AROS_TEST_NONE is not set" in finding.message

@@ -21,7 +21,7 @@ from flujo_aros.lint import Severity, lint_text
         "x: &x [" + "1," * MAX_NODES + "]\nsteps: [" + "*x," * MAX_NODES + "]",
     ],
 )
-def test_a_flood_of_values_is_refused_where_it_becomes_too_much(text: str) -> None:
+def test_too_many_values_are_rejected_at_the_limit(text: str) -> None:
     with pytest.raises(
         BlueprintError, match=f"a blueprint may contain at most {MAX_NODES} values, and this one exceeds that"
     ):
@@ -92,7 +92,7 @@ LONG: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", LONG)
-def test_what_is_said_of_a_very_long_text_stays_short(what: str) -> None:
+def test_messages_about_very_long_text_stay_short(what: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(LONG[what] % ("n" * 9000))
     assert all(len(each.message) < 900 for each in caught.value.findings), caught.value.findings

@@ -187,7 +187,7 @@ WARM = (
 )
 
 
-def test_hostile_blueprints_are_refused_and_import_open_and_start_nothing():
+def test_hostile_blueprints_are_rejected_without_importing_opening_or_starting_anything():
     assert len(HOSTILE) >= 150
     command = [sys.executable, "-c", WATCH]
     done = subprocess.run(command, input=json.dumps([WARM, *HOSTILE]), capture_output=True, text=True, check=False)
@@ -216,7 +216,7 @@ def test_a_linter_reports_few_findings_of_a_flood(text: str) -> None:
         "[" * 500,
     ],
 )
-def test_without_libyaml_the_same_is_said(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_libyaml_the_errors_are_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def said() -> list[tuple[int, str]]:
         with pytest.raises(BlueprintError) as caught:
             parse_blueprint(text)

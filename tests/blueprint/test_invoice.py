@@ -50,7 +50,7 @@ class Clerks:
         return ModelResponse(parts=[TextPart(json.dumps(found))], finish_reason="stop")
 
 
-def test_right_sums_and_booked_items_come_out_whole():
+def test_correct_totals_and_items_are_returned_completely():
     run = Runner(PIPELINE, models=Clerks([SUMS])).run_sync("2 lamps, 1 cable </invoice>")
     assert run.status is RunStatus.COMPLETED, run.error
     assert run.output == {"invoice": HEAD, "sums": SUMS, "accounts": [{"account": "goods"}, {"account": "other"}]}
@@ -74,7 +74,7 @@ def test_sums_that_never_add_up_fail_the_run_with_the_check_that_did_not_hold():
     assert "book" not in {step.name for step in run.steps if step.status.value != "skipped"}
 
 
-def test_the_schema_beside_the_blueprints_is_the_one_that_is_printed():
+def test_the_schema_file_next_to_the_blueprints_is_up_to_date():
     """With the latest pydantic: another one words the schemas of some types differently."""
     from flujo_aros.blueprint.blocks import SCHEMA_FILE, blueprint_schema
 

@@ -575,14 +575,14 @@ def test_every_documented_key_has_a_probe() -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_changes_what_can_be_seen(key: str) -> None:
+def test_a_key_has_a_visible_effect(key: str) -> None:
     usual, other, replies = KEYS[key]
     assert seen(usual, *replies) == seen(usual, *replies)
     assert seen(usual, *replies) != seen(other, *replies)
 
 
 @pytest.mark.parametrize("key", NESTED)
-def test_a_key_of_a_part_or_of_a_kind_changes_what_can_be_seen(key: str) -> None:
+def test_a_key_of_a_part_or_of_a_kind_has_a_visible_effect(key: str) -> None:
     usual, other, replies = NESTED[key]
     before = seen(usual, *replies)
     assert before == seen(usual, *replies)
@@ -592,7 +592,7 @@ def test_a_key_of_a_part_or_of_a_kind_changes_what_can_be_seen(key: str) -> None
 
 @pytest.mark.parametrize("block", KINDS)
 @pytest.mark.parametrize("key", COMMON)
-def test_a_key_of_every_kind_changes_what_can_be_seen_of_each(block: str, key: str) -> None:
+def test_a_common_key_has_a_visible_effect_on_every_kind(block: str, key: str) -> None:
     merged = ", updates_context: true" if key == "mergeable_output" else ""
     usual = of_kind(block, merged)
     if key in ("kind", "name", "step"):

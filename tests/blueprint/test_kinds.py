@@ -78,7 +78,7 @@ def test_an_agent_step_takes_all_its_options():
     )
 
 
-def test_kinds_with_bodies_load_into_what_python_makes():
+def test_kinds_with_bodies_load_as_the_same_python_objects():
     call, other = Call("b", function="shop:f"), Call("c", function="shop:g")
     body = "[{name: b, uses: 'shop:f'}]"
     assert one(
@@ -207,11 +207,11 @@ def test_a_callables_schema_is_a_check_on_its_value():
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place_and_the_cure(text: str, words: str):
+def test_an_error_has_its_place_and_a_fix(text: str, words: str):
     assert words in said(text)
 
 
-def test_nested_steps_may_speak_of_the_steps_before_what_holds_them():
+def test_nested_steps_may_refer_to_steps_before_their_outer_step():
     text = (
         "  - {name: first, uses: agents.a}\n"
         "  - {kind: map, name: m, map: {iterable_input: items, body: [\n"
@@ -258,7 +258,7 @@ def test_a_member_of_config_that_a_kind_does_not_use_is_a_warning(body: str):
         ("{name: s, uses: agents.a, input: '{{ input | shout }}'}", "unknown filter 'shout'"),
     ],
 )
-def test_what_may_come_from_elsewhere_loads_with_a_warning_and_is_refused_before_anything_runs(lines: str, words: str):
+def test_an_unknown_skill_loads_with_a_warning_but_does_not_run(lines: str, words: str):
     pipeline = parse_blueprint(f"{HEAD}  - {lines}\n", source="t.yaml")
     assert "cannot run" in pipeline.warnings[0]
     with pytest.raises(BlueprintError) as caught:
@@ -266,7 +266,7 @@ def test_what_may_come_from_elsewhere_loads_with_a_warning_and_is_refused_before
     assert words in str(caught.value)
 
 
-def test_lenient_lets_a_wrong_template_load_and_refuses_its_run():
+def test_lenient_loads_a_wrong_template_but_does_not_run_it():
     text = "  - {name: s, uses: agents.a, input: '{{ imput }}'}"
     assert "there is no 'imput'" in said(text)
     assert "cannot run" in parse_blueprint(HEAD + text, lenient=True).warnings[0]
@@ -291,7 +291,7 @@ def parent(folder: Path, imports: str, step: str = "{name: run, uses: imports.ki
     return file
 
 
-def test_an_imported_blueprint_has_agents_of_its_own(folder: Path):
+def test_an_imported_blueprint_has_its_own_agents(folder: Path):
     step = "{name: run, uses: imports.kid, config: {input_to: both, outputs: [{child: output.value, parent: n}]}}"
     (loaded,) = load_blueprint(parent(folder, "{kid: ./kid.yaml}", step)).steps
     kid = Pipeline([Step("in", AgentSpec(model="k")), Call("out", wrap_dict)], name="kid")

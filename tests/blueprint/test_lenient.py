@@ -39,7 +39,7 @@ def test_numbers_and_truth_in_quotes_are_taken_with_a_warning(option: str, warni
 
 
 @pytest.mark.parametrize("option", ["config: {max_retries: soon}", "updates_context: maybe", "retries: 2.5"])
-def test_what_is_not_a_number_remains_an_error(option: str):
+def test_a_value_that_is_not_a_number_remains_an_error(option: str):
     with pytest.raises(BlueprintError):
         strict(f"  - {{name: s, uses: agents.a, {option}}}")
 
@@ -52,7 +52,7 @@ def test_what_is_not_a_number_remains_an_error(option: str):
         "steps: [{name: s, uses: flujo.builtins.echo, updates_context: , params: }]",
     ],
 )
-def test_a_key_with_nothing_behind_it_says_nothing(text: str):
+def test_a_key_without_a_value_is_ignored(text: str):
     assert parse_blueprint(text).warnings == ()
 
 
@@ -74,7 +74,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("step", "words"), WRONG)
-def test_lenient_loads_a_step_that_is_wrong_and_refuses_its_run_before_anything_has_started(step: str, words: str):
+def test_lenient_loads_an_invalid_step_but_rejects_its_run_before_anything_starts(step: str, words: str):
     with pytest.raises(BlueprintError):
         parse_blueprint(f"{HEAD}  - {step}", allow=["*"])
     pipeline = lenient(f"  - {{name: one, {ECHO}}}\n  - {step}")
@@ -84,7 +84,7 @@ def test_lenient_loads_a_step_that_is_wrong_and_refuses_its_run_before_anything_
     assert words in str(caught.value)
 
 
-def test_a_wrong_step_inside_of_another_is_the_one_that_is_refused():
+def test_an_error_in_a_nested_step_names_that_step():
     text = "  - {kind: map, name: m, map: {iterable_input: items, body: [{name: in, uses: flujo.builtins.nope}]}}"
     pipeline = lenient(text)
     refused = [line for line in pipeline.warnings if "cannot run" in line]
@@ -122,7 +122,7 @@ def test_an_agent_that_is_not_a_mapping_is_an_error_at_its_place(written: str):
     assert problem.message.startswith("this should be a mapping")
 
 
-def test_a_name_that_is_taken_loads_under_another_and_is_refused():
+def test_a_duplicate_name_loads_under_another_name_but_does_not_run():
     pipeline = lenient(f"  - {{name: s, {ECHO}}}\n  - {{name: s, {ECHO}}}")
     assert [step.name for step in pipeline.steps] == ["s", "s (2)"]
     with pytest.raises(BlueprintError, match="name 's' is already used by step 1"):
@@ -135,7 +135,7 @@ def test_a_name_that_can_be_none_is_put_right():
     assert "has no question; write a `message`" in pipeline.warnings[1]
 
 
-def test_what_may_not_be_imported_remains_an_error():
+def test_a_forbidden_import_remains_an_error():
     with pytest.raises(BlueprintError, match="not allowed"):
         parse_blueprint(f"{HEAD}  - {{name: s, uses: 'os:system'}}", lenient=True)
 
@@ -163,7 +163,7 @@ def test_a_list_may_be_begun_and_continued_before_a_body_runs():
     assert Runner(strict(text)).run_sync("go").output == ["go", {"n": 1}, "turn", "turn"]
 
 
-def test_flujos_words_for_the_output_of_a_loop_are_what_they_mean_or_refused():
+def test_flujos_terms_for_loop_outputs_keep_their_meaning_or_are_rejected():
     loop = f"  - {{kind: loop, name: l, loop: {{max_loops: 1, body: [{{name: b, {ECHO}}}], output: %s}}}}"
     said = Runner(strict(loop % "{fields: {goal: initial_prompt}}"))
     assert said.run_sync("x", context={"initial_prompt": "win"}).output == {"goal": "win"}

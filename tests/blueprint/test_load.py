@@ -135,7 +135,7 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ),
     ],
 )
-def test_an_error_names_its_place_and_what_to_write(lines: str, message: str):
+def test_an_error_names_its_place_and_the_fix(lines: str, message: str):
     assert any(line.startswith(f"t.yaml:{message}") for line in mistakes(one_step(lines)))
 
 
@@ -316,7 +316,7 @@ def test_an_agent_described_in_a_step_has_the_name_of_the_step() -> None:
         ("if", "write `kind: conditional`"),
     ],
 )
-def test_what_other_tools_call_a_kind_is_answered_with_its_name_here(kind: str, hint: str) -> None:
+def test_kinds_of_other_tools_get_a_suggestion(kind: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(f"unknown kind of step '{kind}'; {hint}")):
         parse_blueprint(f"steps: [{{name: s, kind: {kind}}}]")
 
@@ -332,7 +332,7 @@ def test_what_other_tools_call_a_kind_is_answered_with_its_name_here(kind: str, 
         ("zzz", "; known: agent, checks, completion_signal"),
     ],
 )
-def test_an_unknown_key_of_a_step_says_what_to_write_or_what_there_is(key: str, hint: str) -> None:
+def test_an_unknown_key_of_a_step_suggests_or_lists_valid_keys(key: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(f"unknown key '{key}'{hint}")):
         parse_blueprint(f"steps: [{{name: s, uses: flujo.builtins.passthrough, {key}: x}}]")
 
@@ -348,7 +348,7 @@ def test_an_unknown_key_of_a_step_says_what_to_write_or_what_there_is(key: str, 
         ("agent: {model: 'openai:m', tools: [shop.buy]}", "not 'shop.buy'; did you mean shop:buy?"),
     ],
 )
-def test_what_is_written_as_in_other_tools_says_what_to_write_here(step: str, hint: str) -> None:
+def test_forms_of_other_tools_get_a_suggestion(step: str, hint: str) -> None:
     with pytest.raises(BlueprintError, match=re.escape(hint)):
         parse_blueprint(f"steps: [{{name: s, {step}}}]")
 

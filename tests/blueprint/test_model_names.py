@@ -51,14 +51,14 @@ def test_a_model_without_its_provider_is_an_error_with_its_place(text: str, mess
     assert message in str(caught.value)
 
 
-def test_a_lenient_blueprint_with_such_a_model_loads_and_is_refused_before_anything_starts() -> None:
+def test_a_lenient_blueprint_with_such_a_model_loads_but_does_not_run() -> None:
     text = "agents: {a: {model: gpt-4o}}\nsteps: [{name: s, uses: agents.a}]"
     pipeline = parse_blueprint(text, lenient=True)
     with pytest.raises(BlueprintError, match=r"1:21: step 's' cannot run: the model 'gpt-4o' names no provider"):
         Runner(pipeline).run_sync("x")
 
 
-def test_a_model_that_does_not_exist_is_refused_before_any_step_runs() -> None:
+def test_an_unknown_model_is_rejected_before_any_step_runs() -> None:
     ran: list[str] = []
     pipeline = Call("first", ran.append) >> Step("s", AgentSpec(model="my-model"))
     with pytest.raises(UsageError, match="step 's': the model 'my-model' names no provider; write PROVIDER:my-model"):

@@ -59,14 +59,14 @@ def test_a_blueprint_says_it_and_a_dump_writes_it() -> None:
         ("order", "shufled", "order must be one of written, shuffled, not 'shufled'; did you mean 'shuffled'?"),
     ],
 )
-def test_python_refuses_a_wrong_value_of_it(option: str, value: object, words: str) -> None:
+def test_python_rejects_an_invalid_value(option: str, value: object, words: str) -> None:
     with pytest.raises(UsageError, match=f"step 'p': {words.replace('?', '.')}"):
         paced(**{option: value})
     with pytest.raises(TypeError, match="Paced has no option 'pase'; did you mean 'pause'"):
         paced(pase=1)
 
 
-def test_a_blueprint_with_a_wrong_value_is_refused_at_its_place() -> None:
+def test_an_invalid_value_in_a_blueprint_is_reported_at_its_place() -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(TEXT % ", pause: 0", allow=["builtins"])
     (problem,) = caught.value.findings
@@ -162,7 +162,7 @@ def test_one_field_is_an_option_in_python_in_yaml_in_the_schema_in_the_dump_and_
 
 
 @pytest.mark.parametrize("word", sorted(OF_EACH))
-def test_every_kind_refuses_an_option_that_it_does_not_have(word: str) -> None:
+def test_every_kind_rejects_unknown_options(word: str) -> None:
     made = KINDS[word].step
     with pytest.raises(TypeError, match=f"{made.__name__} has no option 'retry'; did you mean 'retries'"):
         made(name="k", retry=1)

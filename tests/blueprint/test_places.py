@@ -44,7 +44,7 @@ steps:
     assert message.endswith("at $.properties.n.type: unknown type 'strng'; did you mean 'string'?")
 
 
-def test_what_is_wrong_with_an_agent_of_a_cast_is_reported_at_its_line() -> None:
+def test_an_error_in_an_agent_of_a_cast_is_reported_at_its_line() -> None:
     text = """\
 agents:
   small: {model: "local:smollm2"}

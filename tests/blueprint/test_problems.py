@@ -41,7 +41,7 @@ AGENT = "agents: {reader: {model: local:smollm2}}\nsteps:\n"
         ("{name: s, uses: agents.reader, sink_to: 'a b'}", Code.INVALID, "steps[0].sink_to", None),
     ],
 )
-def test_a_problem_says_what_kind_it_is_and_where_and_what_may_have_been_meant(
+def test_a_problem_has_a_kind_a_place_and_a_suggestion(
     step: str, code: Code, path: str, suggestion: Suggestion | None
 ) -> None:
     (problem,) = inspect_blueprint(f"{AGENT}  - {step}").findings
@@ -130,7 +130,7 @@ def test_errors_of_an_agent_are_reported_together() -> None:
     ]
 
 
-def test_a_misspelt_name_is_not_followed_by_what_its_absence_causes() -> None:
+def test_a_misspelt_name_does_not_cause_follow_up_errors() -> None:
     found = inspect_blueprint(f"{AGENT}  - {{nmae: s, uses: agents.reader}}\n").findings
     assert [each.message for each in found] == ["unknown key 'nmae'; did you mean 'name'?"]
 
@@ -147,6 +147,6 @@ def test_a_misspelt_name_is_not_followed_by_what_its_absence_causes() -> None:
         ("{name: s, uses: 'steps.py:fn'}", "write steps:fn, and allow its file: --allow steps.py"),
     ],
 )
-def test_other_names_and_forms_say_what_to_write_and_nothing_else(step: str, said: str) -> None:
+def test_other_names_and_forms_only_give_advice(step: str, said: str) -> None:
     (found,) = inspect_blueprint(f"{AGENT}  - {step}\n", allow=["m"]).findings
     assert said in found.message

@@ -30,7 +30,7 @@ def refused(text: str, folder: Path) -> str:
     ("file", "text"),
     [("s.json", JSON), ("s.yaml", "type: object\nrequired: [total]\n" + "properties: {total: {type: number}}\n")],
 )
-def test_the_schema_of_an_agent_is_read_from_a_file_beside_the_blueprint(tmp_path: Path, file: str, text: str) -> None:
+def test_the_schema_of_an_agent_is_read_from_a_file_next_to_the_blueprint(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text)
     (tmp_path / "b.yaml").write_text(OF_AGENT % file)
     step = load_blueprint(tmp_path / "b.yaml").steps[0]
@@ -89,12 +89,12 @@ def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding
     assert any(said in each.message for each in lint_text(text, folder=tmp_path).findings)
 
 
-def test_from_file_stands_alone(tmp_path: Path) -> None:
+def test_from_file_must_be_the_only_key(tmp_path: Path) -> None:
     text = OF_AGENT.replace("{from_file: %s}", "{from_file: s.json, type: object}")
     assert "`from_file` must be the only key" in refused(text, tmp_path)
 
 
-def test_a_schema_in_a_file_of_its_own_has_no_findings_of_its_keywords(tmp_path: Path) -> None:
+def test_keywords_of_a_schema_in_a_separate_file_have_no_findings(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(JSON)
     found = lint_text(OF_AGENT % "s.json", folder=tmp_path).findings
     assert not any("from_file" in each.message for each in found)
@@ -171,6 +171,6 @@ def test_properties_called_like_a_misspelt_keyword_and_notes_of_ones_own_are_non
     assert parse_blueprint(text).steps
 
 
-def test_what_nobody_can_mean_in_a_file_is_reported_at_its_name(tmp_path: Path) -> None:
+def test_an_unusable_file_is_reported_at_its_name(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"type": "object", "propertys": {}}')
     assert "did you mean 'properties'?" in refused(OF_AGENT % "s.json", tmp_path)

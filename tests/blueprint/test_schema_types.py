@@ -118,7 +118,7 @@ def test_a_module_that_is_not_there_stops_the_run() -> None:
         ),
     ],
 )
-def test_what_is_not_a_reference_or_in_the_wrong_place_is_an_error(text: str, error: str) -> None:
+def test_an_invalid_or_misplaced_reference_is_an_error(text: str, error: str) -> None:
     with pytest.raises(BlueprintError, match=error):
         loaded(text)
 

@@ -37,7 +37,7 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
         ),
     ],
 )
-def test_what_is_not_yaml_is_reported_with_its_fix(text: str, place: tuple[int, int], words: str) -> None:
+def test_invalid_yaml_is_reported_with_its_fix(text: str, place: tuple[int, int], words: str) -> None:
     (problem,) = inspect_blueprint(text).findings
     where, message = problem.place, problem.message
     assert where is not None

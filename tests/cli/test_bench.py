@@ -66,7 +66,7 @@ def test_each_case_counts_in_one_of_four_columns(aros: Aros, corpus: str) -> Non
     }
 
 
-def test_table_has_a_row_for_each_category_and_names_what_is_wrong(aros: Aros, corpus: str) -> None:
+def test_the_table_has_a_row_for_each_category_and_names_wrong_cases(aros: Aros, corpus: str) -> None:
     result = aros("bench", "reading", corpus)
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["cut", "2", "0", "2", "0", "0"] in lines

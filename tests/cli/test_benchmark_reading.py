@@ -106,7 +106,7 @@ def test_page_is_one_file_that_needs_no_network(bench: Bench, corpus: str, tmp_p
     assert "prefers-color-scheme" in text
 
 
-def test_page_that_cannot_be_written_is_said_before_anything_is_measured(bench: Bench, tmp_path: Path) -> None:
+def test_an_unwritable_page_is_reported_before_any_measurement(bench: Bench, tmp_path: Path) -> None:
     result = bench("reading", "--html", str(tmp_path / "no" / "bench.html"))
     assert result.exit_code == 2
     assert "--html: cannot write" in result.stderr
@@ -122,7 +122,7 @@ HANGING = "import sys\nprint('{}', flush=True)\nfor line in sys.stdin:\n    whil
 ANSWER = '    sys.exit(1) if \'die\' in line else print(\'{"outcome": "value", "nanos": 7}\', flush=True)'
 
 
-def test_reader_that_hangs_or_dies_is_said_to_and_the_next_question_is_answered() -> None:
+def test_a_reader_that_hangs_or_dies_is_reported_and_the_next_question_is_answered() -> None:
     bounded = Bounded([sys.executable, "-c", HANGING + ANSWER], budget=0.5)
     try:
         outcomes = [bounded.ask(text, {})["outcome"] for text in ("well", "hang", "well", "die", "well")]
@@ -152,7 +152,7 @@ def test_child_answers_for_our_reader_with_the_time_it_took() -> None:
     assert got["nanos"] > 0
 
 
-def test_baml_is_asked_only_what_it_has_types_for() -> None:
+def test_baml_is_given_only_cases_that_its_types_can_express() -> None:
     pytest.importorskip("baml_py")
     parse = BamlParser()
     schema = {
@@ -198,7 +198,7 @@ class Endless:
         return json.loads(text)
 
 
-def test_a_peer_that_comes_to_no_end_is_bounded(corpus: str) -> None:
+def test_a_peer_that_never_finishes_is_stopped(corpus: str) -> None:
     """It counts as refused there, is left out of the times, and is named."""
     row = {"id": "odd/no-end", "input": "no end", "schema": NUMBER, "expected": {"n": 1}}
     with Path(corpus).open("a", encoding="utf-8") as file:

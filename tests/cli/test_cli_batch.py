@@ -100,9 +100,7 @@ def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) 
         ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
     ],
 )
-def test_a_row_with_an_input_and_something_else_is_refused_by_name(
-    aros: Aros, shop: Path, row: str, words: str
-) -> None:
+def test_a_row_with_unknown_keys_is_rejected_by_name(aros: Aros, shop: Path, row: str, words: str) -> None:
     assert batch(aros, row, '"good"').exit_code == 1
     assert results()[0]["error"]["message"].startswith(words)
     assert asked() == ["good"], "such a row is not run"
@@ -208,7 +206,7 @@ def test_an_output_that_is_a_link_stays_one_and_private(aros: Aros, shop: Path) 
     assert Path("real.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_row_that_is_not_the_one_that_has_run_is_refused(aros: Aros, shop: Path) -> None:
+def test_a_row_that_differs_from_the_one_that_ran_is_rejected(aros: Aros, shop: Path) -> None:
     batch(aros, '"a"', '"b"', '"c"')
     ended = batch(aros, '"a"', '"c"')
     assert ended.exit_code == 2
@@ -300,7 +298,7 @@ def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, s
         (('"a"',), ("--input", "x"), "replaces --input"),
     ],
 )
-def test_what_cannot_be_run_is_said_before_anything_runs(
+def test_unrunnable_input_is_reported_before_anything_runs(
     aros: Aros, shop: Path, lines: tuple[str, ...], extra: tuple[str, ...], words: str
 ) -> None:
     ended = batch(aros, *lines, extra=extra)
@@ -339,7 +337,7 @@ def test_so_many_failures_stop_the_batch(aros: Aros, shop: Path) -> None:
     assert len(results()) == 3
 
 
-def test_labels_beside_the_input_are_for_eval_and_do_not_disturb(aros: Aros, shop: Path) -> None:
+def test_labels_next_to_the_input_are_for_eval_and_ignored_by_run(aros: Aros, shop: Path) -> None:
     assert batch(aros, '{"input": "a", "expected": {"text": "A"}, "metadata": 3}').exit_code == 0
     assert batch(aros, '{"input": "a", "expected": {"text": "B"}}').exit_code == 0, "another label is no other row"
 

@@ -69,7 +69,7 @@ def seen() -> list[str]:
 @pytest.mark.parametrize(
     ("deps", "lamps"), [("shop:shop", "5"), ("shop:made", "7"), ("shop:Shop", "3"), ("./shop.py:shop", "5")]
 )
-def test_tools_see_the_value_or_what_the_function_or_class_returns(aros: Aros, deps: str, lamps: str) -> None:
+def test_tools_receive_the_value_or_the_result_of_the_function_or_class(aros: Aros, deps: str, lamps: str) -> None:
     ended = run(aros, "--deps", deps)
     assert (ended.exit_code, ended.stdout) == (0, "done\n")
     assert seen() == [lamps]
@@ -86,7 +86,7 @@ def test_tools_see_the_value_or_what_the_function_or_class_returns(aros: Aros, d
         ("shop", "--deps 'shop': write module:name, or FILE.py:name"),
     ],
 )
-def test_what_cannot_be_the_deps_is_an_error_before_the_run(aros: Aros, deps: str, words: str) -> None:
+def test_invalid_deps_are_an_error_before_the_run(aros: Aros, deps: str, words: str) -> None:
     ended = run(aros, "--deps", deps)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert words in ended.stderr
@@ -106,7 +106,7 @@ def test_an_answer_without_the_deps_leaves_the_run_paused(aros: Aros) -> None:
     assert (ended.exit_code, Path("state.json").exists()) == (2, True)
 
 
-def test_the_rows_of_a_batch_and_of_an_evaluation_share_what_is_made_once(aros: Aros) -> None:
+def test_rows_of_a_batch_and_of_an_evaluation_share_resources(aros: Aros) -> None:
     rows = [json.dumps({"id": name, "input": name, "expected": "done"}) for name in "abc"]
     Path("rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
     options = ("--allow", "./shop.py", "--deps", "shop:made", "--concurrency", "1")

@@ -72,7 +72,7 @@ def calls(shop: Path) -> list[str]:
     return (shop / "calls.log").read_text().split()
 
 
-def test_the_same_command_again_goes_on_with_a_killed_run(shop: Path) -> None:
+def test_the_same_command_resumes_a_killed_run(shop: Path) -> None:
     (shop / "die").touch()
     assert run(shop).returncode == -9
     assert "interrupted" in aros(shop, "status").stdout
@@ -129,7 +129,7 @@ def test_a_durable_question_shows_an_answer_that_fits(shop: Path) -> None:
     assert example in aros(shop, "resume", "last", "--answer", "yes", "--allow", "./shop.py").stderr
 
 
-def test_a_fork_keeps_what_came_before_its_step(shop: Path) -> None:
+def test_a_fork_keeps_the_results_before_its_step(shop: Path) -> None:
     first = json.loads(run(shop, "shop.yaml", "--json").stdout)
     changed = (shop / "shop.yaml").read_text().replace("{{ previous_step }}", "new {{ previous_step }}")
     (shop / "shop.yaml").write_text(changed)
@@ -232,7 +232,7 @@ def test_a_run_that_completes_while_its_worker_drains_is_reported_as_completed(s
     assert "left for other workers" not in said
 
 
-def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:
+def test_a_worker_parks_blueprints_that_it_may_not_load(shop: Path) -> None:
     aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
     env = {**os.environ, "AROS_JOURNAL": "off"}
     words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite"]
@@ -264,7 +264,7 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
         (("submit", "shop.yaml"), "use either --input or --inputs"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(shop: Path, command: tuple[str, ...], said: str) -> None:
+def test_an_error_is_one_sentence(shop: Path, command: tuple[str, ...], said: str) -> None:
     ended = aros(shop, *command)
     assert ended.returncode == 2
     assert said in ended.stderr

@@ -126,7 +126,7 @@ def test_a_database_of_a_later_release_is_one_sentence(shop: Shop) -> None:
         assert_one_sentence(shop.aros(*command), "later release", "pip install -U")
 
 
-def test_a_paused_run_of_a_changed_blueprint_says_what_to_do_and_a_fork_goes_on(shop: Shop) -> None:
+def test_a_paused_run_of_a_changed_blueprint_gives_advice_and_can_be_forked(shop: Shop) -> None:
     (shop.folder / "shop.yaml").write_text(BLUEPRINT + ASK)
     paused = json.loads(shop.run("--json").stdout)
     changed = BLUEPRINT.replace("{{ previous_step }}", "a{{ previous_step }}")

@@ -89,14 +89,14 @@ def test_the_tables_show_rows_trust_and_fields(aros: Aros, server: ModelServer) 
         (("--max-cost", "0.0001", "--concurrency", "1"), 1, "stopped after 1 of 3 rows"),
     ],
 )
-def test_the_exit_code_is_what_was_asked_for(
+def test_the_exit_code_is_the_requested_one(
     aros: Aros, server: ModelServer, extra: tuple[str, ...], code: int, words: str
 ) -> None:
     ended = evaluated(aros, *extra)
     assert (ended.exit_code, words in ended.stderr) == (code, True)
 
 
-def test_wrong_rows_are_listed_before_refused_ones(
+def test_wrong_rows_are_listed_before_rejected_ones(
     aros: Aros, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unlike = {"charged twice": "I cannot say.", "it crashed": '{"category": "other", "urgent": true}'}
@@ -230,7 +230,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
         ),
     ],
 )
-def test_rows_that_cannot_be_evaluated_are_refused_before_a_call(
+def test_rows_that_cannot_be_evaluated_are_rejected_before_any_call(
     aros: Aros, server: ModelServer, rows: str, words: str
 ) -> None:
     Path("rows.jsonl").write_text(rows, encoding="utf-8")
@@ -246,7 +246,7 @@ def test_a_batch_waits_where_the_provider_says_that_it_is_asked_too_often(aros: 
     assert "all 3 rows completed" in ended.stderr
 
 
-def test_a_batch_stops_at_its_cost_and_says_what_it_has_used(aros: Aros, server: ModelServer) -> None:
+def test_a_batch_stops_at_its_cost_limit_and_reports_its_usage(aros: Aros, server: ModelServer) -> None:
     command = ("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--concurrency", "1")
     ended = aros(*command, "--max-cost", "0.0004")
     assert ended.exit_code == 1

@@ -23,14 +23,14 @@ def repaired(aros: Aros) -> str:
     return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
 
 
-def test_each_stage_says_why_it_ran_and_what_came_of_it(aros: Aros) -> None:
+def test_each_stage_reports_its_reason_and_its_result(aros: Aros) -> None:
     printed = aros("explain").stdout
     assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in printed
     assert "degrade ran because the reply was invalid; it ended degraded" in printed
     assert "1  $.crew: expected a whole number, found the string 'it is 3'" in printed
 
 
-def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) -> None:
+def test_repairs_are_marked_in_the_reply_with_their_explanations(aros: Aros) -> None:
     printed = aros("explain", repaired(aros), "ask").stdout
     assert "Sure: {'name': 'Alma', 'crew': '3',}" in printed
     assert "^" in printed
@@ -52,7 +52,7 @@ def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:
     assert "No model was called." in printed
 
 
-def test_what_to_do_next_is_said_of_a_step_without_a_value(aros: Aros) -> None:
+def test_advice_is_shown_for_a_step_without_a_value(aros: Aros) -> None:
     assert "Say in the prompt what the named fields must look like" in aros("explain").stdout.replace("\n  ", " ")
 
 
@@ -62,7 +62,7 @@ def test_a_step_that_is_not_there_is_wrong_usage_and_names_those_that_are(aros: 
     assert "has no step 'reply'; it has: ask, count" in ended.stderr
 
 
-def test_what_a_model_was_asked_is_shown_before_its_answer(aros: Aros) -> None:
+def test_the_prompt_is_shown_before_the_answer(aros: Aros) -> None:
     lines = [line.strip() for line in aros("explain", repaired(aros), "ask").stdout.splitlines()]
     asked = next(number for number, line in enumerate(lines) if line.startswith("asked: "))
     assert "model-ask answered in" in lines[asked + 1]

@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_written_is_one_sentence(aros: Aros, claims: str, 
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.pdf", "x"])
-def test_a_format_that_is_not_drawn_is_refused(aros: Aros, claims: str, tmp_path: Path, name: str) -> None:
+def test_an_unsupported_drawing_format_is_rejected(aros: Aros, claims: str, tmp_path: Path, name: str) -> None:
     result = aros("graph", claims, "-o", str(tmp_path / name))
     assert (result.exit_code, (tmp_path / name).exists()) == (2, False)
     assert "use a name that ends in .svg, .mmd, .mermaid, .md, .txt, or pass --format" in result.stderr

@@ -51,7 +51,7 @@ def test_a_threshold_that_is_none_is_wrong_usage(aros: Aros, limit: str) -> None
     assert "expected one of failed, degraded, rejected, repaired, fallback" in ended.stderr
 
 
-def test_nothing_that_ran_is_said_in_one_line(aros: Aros) -> None:
+def test_a_period_without_runs_is_reported_on_one_line(aros: Aros) -> None:
     assert aros("health", "--since", "0s").stdout == "no runs in the last 0s\n"
 
 

@@ -105,14 +105,14 @@ def test_the_list_of_commands_is_printed_without_loading_one() -> None:
     assert not LATE & loaded
 
 
-def test_the_help_of_a_command_is_printed_without_loading_what_it_runs() -> None:
+def test_the_help_of_a_command_is_printed_without_loading_its_module() -> None:
     each = f"[m.app([name, '--help'], standalone_mode=False) for name in {list(COMMANDS)}]"
     loaded = loaded_by(f"import flujo_aros.cli.main as m; {each}")
     assert "flujo_aros.cli.commands" in loaded
     assert not LATE & loaded
 
 
-def test_a_command_starts_without_what_only_runs_need() -> None:
+def test_a_command_does_not_load_modules_that_only_runs_need() -> None:
     """The agent framework alone takes longer to load than all that `aros show` does."""
     loaded = loaded_by("import flujo_aros.cli.runs")
     assert {"pydantic", "rich", "typer"} <= loaded
@@ -120,7 +120,7 @@ def test_a_command_starts_without_what_only_runs_need() -> None:
 
 
 @pytest.mark.parametrize("command", [("lint",), ("plan",), ("graph",), ("rule", "V-A8"), ("schema",)], ids=" ".join)
-def test_what_runs_nothing_loads_neither_the_agent_framework_nor_a_database(command: tuple[str, ...]) -> None:
+def test_commands_that_run_nothing_load_neither_the_agent_framework_nor_a_database(command: tuple[str, ...]) -> None:
     blueprint = [str(TRIAGE)] if len(command) == 1 and command != ("schema",) else []
     loaded = loaded_by(f"import flujo_aros.cli.main as m; m.app({[*command, *blueprint]}, standalone_mode=False)")
     assert {"flujo_aros.cli.main", "flujo_aros.blueprint.blocks", "flujo_aros.pipeline.step"} <= loaded

@@ -13,7 +13,7 @@ from flujo_aros.blueprint.document import parse_document
 from .conftest import Aros
 
 
-def test_init_writes_a_blueprint_that_plans_and_says_what_comes_next(aros: Aros) -> None:
+def test_init_writes_a_valid_blueprint_and_prints_the_next_commands(aros: Aros) -> None:
     ended = aros("init", "notes.yaml", "--model", "openai:gpt-4o-mini")
     assert ended.exit_code == 0
     assert "aros plan notes.yaml" in ended.stderr
@@ -24,7 +24,7 @@ def test_init_writes_a_blueprint_that_plans_and_says_what_comes_next(aros: Aros)
 
 
 @pytest.mark.parametrize("model", ["local:smollm2", "openai:gpt-4o-mini", "anthropic:claude-sonnet-4-5"])
-def test_linting_what_init_writes_finds_nothing(aros: Aros, model: str) -> None:
+def test_linting_the_output_of_init_finds_nothing(aros: Aros, model: str) -> None:
     aros("init", "notes.yaml", "--model", model)
     ended = aros("lint", "notes.yaml")
     assert (ended.exit_code, ended.stdout) == (0, "")
@@ -39,7 +39,7 @@ def test_init_writes_over_nothing(aros: Aros) -> None:
     assert "already exists" in ended.stderr
 
 
-def test_schema_takes_what_init_writes_and_refuses_a_wrong_key(aros: Aros) -> None:
+def test_the_schema_accepts_the_output_of_init_and_rejects_a_wrong_key(aros: Aros) -> None:
     aros("init")
     schema = Draft202012Validator(json.loads(aros("schema").stdout))
     text = Path("first.yaml").read_text(encoding="utf-8")

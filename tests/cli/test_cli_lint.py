@@ -198,7 +198,7 @@ def test_unsafe_fixes_fix_the_rest(aros: Aros, blueprint: Path) -> None:
     assert blueprint.read_bytes() == once
 
 
-def test_diff_is_a_patch_that_gives_what_fix_gives(aros: Aros, blueprint: Path) -> None:
+def test_diff_is_a_patch_equal_to_the_fixes(aros: Aros, blueprint: Path) -> None:
     """`--diff` changes nothing by itself, also for a file without a last line end."""
     if shutil.which("patch") is None:
         pytest.skip("no `patch` is installed here: apt-get install patch")
@@ -233,7 +233,7 @@ def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
     assert printed["summary"]["warnings"] == printed["summary"]["infos"] == printed["summary"]["fixable"] == 1
 
 
-def test_sarif_is_what_code_scanning_takes(aros: Aros, blueprint: Path) -> None:
+def test_sarif_is_accepted_by_code_scanning(aros: Aros, blueprint: Path) -> None:
     """Version 2.1.0, relative places, every rule described."""
     printed = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
     jsonschema_rs.validator_for(SARIF).validate(printed)
@@ -266,14 +266,14 @@ def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> Non
     jsonschema_rs.validator_for(SARIF).validate(sarif)
 
 
-def test_what_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
+def test_the_severity_that_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
     """`--select`, `--ignore` and `--fail-on`."""
     assert aros("lint", "b.yaml", "--ignore", "V-A8,V-C").exit_code == 0
     assert aros("lint", "b.yaml", "--select", "V-A8", "--fail-on", "warning").exit_code == 0
     assert aros("lint", "b.yaml", "--fail-on", "warning").exit_code == 1
 
 
-def test_infos_alone_are_no_failure_unless_strict(aros: Aros, blueprint: Path) -> None:
+def test_infos_alone_are_not_a_failure_unless_strict(aros: Aros, blueprint: Path) -> None:
     assert [aros("lint", "b.yaml", "--select", "V-A8", *more).exit_code for more in ([], ["--strict"])] == [0, 1]
 
 

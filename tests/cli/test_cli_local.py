@@ -57,7 +57,7 @@ def children_of(process: int) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_leaves_no_server_behind(
+def test_an_interrupted_run_leaves_no_server_running(
     tmp_path: Path, environment: Mapping[str, str], signum: signal.Signals
 ) -> None:
     with subprocess.Popen(

@@ -97,7 +97,7 @@ def test_a_finding_is_shown_where_it_is_and_goes_when_it_is_corrected(tmp_path: 
 
 
 @pytest.mark.slow
-def test_columns_are_counted_as_the_protocol_counts_them_behind_an_emoji(tmp_path: Path) -> None:
+def test_columns_after_an_emoji_are_counted_as_in_the_protocol(tmp_path: Path) -> None:
     text = "steps: [{name: '🙂', uses: agents.nobody}]\n"
 
     async def do(editor: Editor) -> Any:
@@ -124,7 +124,7 @@ def test_a_fix_is_offered_on_the_line_of_its_finding_and_corrects_it(tmp_path: P
 
 
 @pytest.mark.slow
-def test_fix_all_makes_what_aros_lint_fix_makes(tmp_path: Path) -> None:
+def test_fix_all_equals_aros_lint_fix(tmp_path: Path) -> None:
     from flujo_aros.lint import Applicability, Options, lint_text
 
     async def do(editor: Editor) -> str:
@@ -201,7 +201,7 @@ def test_completion_comes_over_the_wire(tmp_path: Path) -> None:
         ("steps:\n  - name: a\n    nonsense:\n      |", set(), {"steps", "name"}),
     ],
 )
-def test_what_may_be_typed_here(text: str, among: set[str], not_among: set[str]) -> None:
+def test_keys_and_values_are_completed(text: str, among: set[str], not_among: set[str]) -> None:
     before, _, after = text.partition("|")
     line = before.count("\n")
     found = {each.label for each in completions(before + after, line, len(before.rpartition("\n")[2]))}
@@ -231,7 +231,7 @@ steps:
         ("|\n      Dear {{ ", {"input", "steps.draft.output"}, {"name"}),
     ],
 )
-def test_what_may_be_typed_in_a_template(template: str, among: set[str], not_among: set[str]) -> None:
+def test_names_in_a_template_are_completed(template: str, among: set[str], not_among: set[str]) -> None:
     text = STEPS + template
     found = {each.label for each in completions(text, text.count("\n"), len(text.rpartition("\n")[2]))}
     assert among <= found

@@ -26,7 +26,7 @@ def test_empty_span_is_one_caret_between_characters() -> None:
     assert rows("[1 2]", (3, 3))[1] == "    │    ^"
 
 
-def test_place_behind_the_end_of_the_text_is_marked() -> None:
+def test_a_place_after_the_end_of_the_text_is_marked() -> None:
     assert rows('{"a": 1', (7, 7))[1] == "    │        ^"
 
 

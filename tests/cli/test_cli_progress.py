@@ -45,7 +45,7 @@ def test_pipe_gets_one_plain_line_for_each_change() -> None:
     ]
 
 
-def test_pipe_gets_no_line_for_a_step_inside_of_another_that_succeeds() -> None:
+def test_a_pipe_gets_no_line_for_a_successful_nested_step() -> None:
     out = io.StringIO()
     with progress(Console(file=out, width=80)) as observer, observing(observer), span(started("items")) as end:
         with span(started("items/0")) as end_first:
@@ -78,7 +78,7 @@ def test_board_shows_stage_and_elapsed_time_of_a_running_step() -> None:
     assert "triage  success  1.2 s" in drawn(board)
 
 
-def test_stages_of_steps_that_run_side_by_side_are_told_apart() -> None:
+def test_stages_of_concurrent_steps_are_distinguished() -> None:
     board = Board(lambda: 0.0)
     both = asyncio.Barrier(2)
 

@@ -57,7 +57,7 @@ def test_reply_is_read_from_a_file_argument(aros: Aros, order_schema: str, tmp_p
     assert json.loads(result.stdout) == json.loads(CLEAN)
 
 
-def test_json_holds_the_whole_outcome_of_a_value(aros: Aros, order_schema: str) -> None:
+def test_json_contains_the_complete_outcome_of_a_value(aros: Aros, order_schema: str) -> None:
     document = json.loads(aros("read", "--schema", order_schema, "--json", text=WRAPPED).stdout)
     assert document["outcome"] == "accepted"
     assert document["value"] == json.loads(CLEAN)
@@ -70,7 +70,7 @@ def test_a_reply_that_is_cut_off_is_marked_after_its_last_character(aros: Aros, 
     assert result.stdout.splitlines()[2:4] == ['  1 │ {"tags": ["a', "    │             ^"]
 
 
-def test_json_holds_the_whole_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
+def test_json_contains_the_complete_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "--json", text=WRONG)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["reason"] == "invalid"
@@ -102,7 +102,7 @@ def test_a_python_file_as_schema_needs_its_type(aros: Aros, tmp_path: Path) -> N
     assert "; did you mean 'Order'?" in aros("read", "--schema", "./shop.py:Ordr", text=CLEAN).stderr
 
 
-def test_a_reply_above_the_allowed_risk_is_told_how_to_allow_it(aros: Aros, order_schema: str) -> None:
+def test_a_reply_above_the_allowed_risk_explains_how_to_allow_it(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "--risk", "lossless", text=CLEAN.replace(",", "", 1))
     assert "If such repairs are fine, allow them: `--risk inferred`" in result.stderr
 
@@ -125,7 +125,7 @@ def test_schema_may_be_a_type_of_a_file_or_folder_that_is_named(
         ("decimal:getcontext", "cannot be used as a contract"),
     ],
 )
-def test_schema_that_cannot_be_had_is_one_sentence(aros: Aros, schema: str, words: str) -> None:
+def test_an_unavailable_schema_is_one_sentence(aros: Aros, schema: str, words: str) -> None:
     result = aros("read", "--schema", schema, text=CLEAN)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -223,7 +223,7 @@ def test_payload_may_stand_elsewhere_in_the_reply(aros: Aros, where: str, text: 
         (("--contract", "text:a", "--schema", "x:Y"), "has no schema"),
     ],
 )
-def test_contract_that_cannot_be_had_is_one_sentence(aros: Aros, arguments: tuple[str, ...], words: str) -> None:
+def test_an_unavailable_contract_is_one_sentence(aros: Aros, arguments: tuple[str, ...], words: str) -> None:
     result = aros("read", *arguments, text="{}")
     assert result.exit_code == 2
     assert words in result.stderr

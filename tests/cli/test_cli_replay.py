@@ -26,7 +26,7 @@ def repaired(aros: Aros) -> str:
     return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
 
 
-def test_the_same_contract_comes_to_the_same(aros: Aros) -> None:
+def test_the_same_contract_gives_the_same_result(aros: Aros) -> None:
     ended = aros("replay", repaired(aros))
     assert ended.exit_code == 0
     assert "accepted, inferred from llm_repair  accepted, inferred from llm_repair" in ended.stdout
@@ -55,7 +55,7 @@ def test_another_contract_is_read_from_a_file(aros: Aros, order_schema: str, tmp
     assert (printed["replies_used"], printed["replies_recorded"]) == (1, 2)
 
 
-def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_path: Path) -> None:
+def test_an_unrecorded_reply_is_reported_as_missing(aros: Aros, tmp_path: Path) -> None:
     (tmp_path / "ladder.yaml").write_text("[retry]\n")
     ended = aros("replay", repaired(aros), "--ladder", "ladder.yaml")
     assert ended.exit_code == 1
@@ -88,7 +88,7 @@ def test_a_step_without_replies_says_so(aros: Aros) -> None:
     assert "has no recorded replies" in ended.stderr
 
 
-def test_checks_that_are_not_applied_are_named_and_an_acceptance_without_them_is_no_success(
+def test_unapplied_checks_are_named_and_acceptance_without_them_is_not_a_success(
     aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def large_crew(boat: Boat) -> bool:

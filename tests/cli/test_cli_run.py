@@ -73,7 +73,7 @@ def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: Aros, shop:
     "trusted",
     [("--allow", "flows/beside.py"), ("--allow", "beside", "--path", "flows"), ("--allow", "*", "--path", "flows")],
 )
-def test_a_module_beside_the_blueprint_runs_once_its_file_or_folder_is_named(
+def test_a_module_next_to_the_blueprint_runs_once_its_file_or_folder_is_named(
     aros: Aros, tmp_path: Path, trusted: tuple[str, ...]
 ) -> None:
     (tmp_path / "flows").mkdir()
@@ -82,7 +82,7 @@ def test_a_module_beside_the_blueprint_runs_once_its_file_or_folder_is_named(
     assert aros("run", "flows/a.yaml", "-i", "ab", *trusted).stdout == "abab\n"
 
 
-def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
+def test_non_text_output_is_printed_as_json(aros: Aros, shop: Path) -> None:
     result = aros("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop.py")
     assert json.loads(result.stdout) == {"text": "ANN"}
 
@@ -155,7 +155,7 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
         (("run", "absent.yaml", "-i", "x", "--allow", "shop.py"), 4, "has no 'whisper'"),
     ],
 )
-def test_what_cannot_run_is_said_in_words_with_its_exit_code(
+def test_an_unrunnable_blueprint_is_explained_with_its_exit_code(
     aros: Aros, shop: Path, args: tuple[str, ...], code: int, words: str
 ) -> None:
     absent = Path(blueprint(shop, "whisper")).rename("absent.yaml")
@@ -299,7 +299,7 @@ def test_a_step_that_cannot_run_is_reported_once_before_anything_starts(aros: Ar
     assert "step 'b' cannot run: input of step 'b': unknown filter" in ended.stderr
 
 
-def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
+def test_plan_as_json_contains_the_complete_schema(aros: Aros, triage: str) -> None:
     plan = json.loads(aros("plan", triage, "--json").stdout)
     assert plan["models"] == ["local:smollm2"]
     sort, post = plan["steps"]
@@ -342,7 +342,7 @@ def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop
     assert "none: enforcement is off" in text
 
 
-def test_plan_shows_of_further_readings_what_differs_from_the_first(aros: Aros, shop: Path) -> None:
+def test_plan_shows_only_the_differences_of_further_readings(aros: Aros, shop: Path) -> None:
     reading = {"name": "read", "uses": "agents.sorter", "input": "{{ input }}"}
     agree = {"kind": "agree", "name": "both", "wordings": 2, "reading": reading}
     (shop / "agree.yaml").write_text(json.dumps({**TRIAGE, "steps": [agree]}))
@@ -375,7 +375,7 @@ def test_no_line_of_a_pipe_ends_in_spaces(aros: Aros) -> None:
         assert not [line for line in (ended.stdout + ended.stderr).splitlines() if line.endswith(" ")]
 
 
-def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_path: Path) -> None:
+def test_a_folder_or_a_missing_file_is_reported_with_the_available_files(aros: Aros, tmp_path: Path) -> None:
     for name in ("flows/tickets.yaml", "flows/invoices.yml", "empty/readme.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("steps: []", encoding="utf-8")
@@ -393,9 +393,7 @@ def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_p
             assert words in " ".join(ended.stderr.split())
 
 
-def test_a_setting_that_cannot_be_used_is_no_mistake_of_the_blueprint(
-    aros: Aros, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_setting_is_not_an_error_in_the_blueprint(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("ask.yaml").write_text("steps: [{name: a, agent: {model: m, output_schema: {type: object}}}]")
     monkeypatch.setenv("AROS_REPAIR__MAX_ATTEMPTS", "many")
     current_settings.cache_clear()
@@ -413,7 +411,7 @@ steps:
 """
 
 
-def test_local_models_that_nobody_has_are_told_with_their_places_before_any_step(aros: Aros) -> None:
+def test_missing_local_models_are_reported_with_their_places_before_any_step(aros: Aros) -> None:
     Path("b.yaml").write_text(MISTYPED)
     ended = aros("run", "b.yaml", "-i", "x")
     assert (ended.exit_code, ended.stdout) == (4, "")
@@ -425,7 +423,7 @@ def test_local_models_that_nobody_has_are_told_with_their_places_before_any_step
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_an_error_of_a_blueprint_stands_above_its_line(aros: Aros, command: str) -> None:
+def test_a_blueprint_error_is_shown_above_its_line(aros: Aros, command: str) -> None:
     Path("b.yaml").write_text("steps:\n  - name: one\n    uses: flujo.builtins.echo\n    inptu: x  # here\n")
     ended = aros(command, "b.yaml", *(["-i", "x"] if command == "run" else []))
     assert ended.exit_code == 4
@@ -447,7 +445,7 @@ def test_errors_that_have_a_fix_end_with_the_command_that_makes_it(aros: Aros) -
     assert ended.stderr.splitlines()[-1].strip() == "aros lint b.yaml --fix --unsafe-fixes corrects 2 of them"
 
 
-def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
+def test_a_plan_warns_about_missing_local_models(aros: Aros) -> None:
     Path("b.yaml").write_text(MISTYPED)
     planned = aros("plan", "b.yaml", "--json")
     assert planned.exit_code == 0
@@ -458,7 +456,7 @@ def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
     ]
 
 
-def test_what_changes_nothing_is_a_warning_on_stderr_and_told_once(aros: Aros) -> None:
+def test_keys_without_effect_are_reported_once_on_stderr(aros: Aros) -> None:
     Path("b.yaml").write_text("tags: [a]\nsteps:\n  - {name: e, uses: flujo.builtins.echo}\n")
     printed = "warning: b.yaml:1:1: 'tags' is ignored: it has no effect"
     ended = aros("run", "b.yaml", "-i", "x")
@@ -484,7 +482,9 @@ def test_a_byte_order_mark_of_an_input_file_is_none_of_the_input(aros: Aros) -> 
         (b"GIF89a\0\xff", "in.txt:1:8: not a text file: the byte 0xff is not text; is it the right file?"),
     ],
 )
-def test_a_file_in_another_encoding_is_told_with_its_place_and_the_cure(aros: Aros, data: bytes, words: str) -> None:
+def test_a_file_in_another_encoding_is_reported_with_its_position_and_a_fix(
+    aros: Aros, data: bytes, words: str
+) -> None:
     Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
     Path("in.txt").write_bytes(data)
     ended = aros("run", "b.yaml", "-i", "@in.txt")
@@ -504,7 +504,7 @@ def test_a_file_in_another_encoding_is_told_with_its_place_and_the_cure(aros: Ar
         ("text = 3", "b.yaml:3:5: step 'two': shop.steps:text cannot be called; its type is int"),
     ],
 )
-def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: Aros, module: str, words: str) -> None:
+def test_a_missing_function_is_reported_with_the_line_of_its_step(aros: Aros, module: str, words: str) -> None:
     Path("b.yaml").write_text(
         "steps:\n  - {name: one, uses: flujo.builtins.echo}\n  - {name: two, uses: shop.steps:text}\n"
     )
@@ -530,9 +530,7 @@ def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: A
         (("--set", "a={b: 1}"), "--set a looks like JSON but is not valid (Expecting property name"),
     ],
 )
-def test_an_option_that_would_silently_mean_something_else_is_refused(
-    aros: Aros, given: tuple[str, ...], words: str
-) -> None:
+def test_an_ambiguous_option_is_rejected(aros: Aros, given: tuple[str, ...], words: str) -> None:
     Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
     ended = aros("run", "b.yaml", "-i", "x", *given)
     assert ended.exit_code == 2
@@ -547,7 +545,7 @@ steps:
 """
 
 
-def test_a_key_that_is_missing_is_told_before_any_step(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_before_any_step_runs(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     Path("b.yaml").write_text(KEYLESS)
     Path("asked.py").write_text("def note(text):\n    open('ran', 'w').close()\n    return text\n")

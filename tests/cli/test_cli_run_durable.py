@@ -40,7 +40,7 @@ def step(ended: Ended, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_durable_run_is_kept_and_a_fork_goes_on_from_it_with_another_ladder(
+def test_a_durable_run_is_stored_and_can_be_forked_with_another_ladder(
     durable: Callable[..., Ended], aros_process: Aros, tmp_path: Path
 ) -> None:
     first = durable("run", "shop.yaml", "--input", "pen", "--durable")

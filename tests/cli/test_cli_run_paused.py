@@ -56,7 +56,7 @@ def test_a_paused_run_is_resumed_by_its_id_the_beginning_of_it_or_as_the_last_on
     assert [file.stem for file in Path(".aros/paused").iterdir()] == [first], f"{second} was the last one"
 
 
-def test_last_is_refused_where_the_last_run_is_another_than_the_paused_one(
+def test_last_is_rejected_if_the_last_run_is_not_the_paused_one(
     aros: Aros, asking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An approval must not go to an older run unnoticed."""
@@ -74,7 +74,7 @@ def test_last_is_refused_where_the_last_run_is_another_than_the_paused_one(
 
 
 @pytest.mark.slow
-def test_last_is_refused_while_a_run_of_the_database_waits_too(aros: Aros, asking: str) -> None:
+def test_last_is_rejected_if_a_run_in_the_database_also_waits(aros: Aros, asking: str) -> None:
     kept, durable = (
         json.loads(aros("run", asking, "-i", "hello", "--json", *more).stdout)["run_id"] for more in ([], ["--durable"])
     )
@@ -85,14 +85,14 @@ def test_last_is_refused_while_a_run_of_the_database_waits_too(aros: Aros, askin
     assert json.loads(aros("resume", "last", "--answer", "yes").stdout) == {"sent": "yes"}
 
 
-def test_an_id_that_several_paused_runs_have_is_refused(aros: Aros, asking: str) -> None:
+def test_an_id_prefix_of_several_paused_runs_is_rejected(aros: Aros, asking: str) -> None:
     for name in ("aa1", "aa2"):
         aros("run", asking, "-i", "hello", "--state", f".aros/paused/{name}.json")
     ended = aros("resume", "aa", "--answer", "yes")
     assert (ended.exit_code, ended.stderr) == (2, "error: STATE: 2 paused runs begin with 'aa': aa1, aa2\n")
 
 
-def test_a_run_that_does_not_wait_is_said_not_to(aros: Aros) -> None:
+def test_answering_a_run_that_is_not_waiting_is_an_error(aros: Aros) -> None:
     ended = aros("resume", "last", "--answer", "yes")
     assert (ended.exit_code, ended.stderr) == (
         2,
@@ -122,7 +122,7 @@ steps:
 """
 
 
-def test_a_wrong_answer_is_told_field_by_field_and_the_question_stands_again(aros: Aros) -> None:
+def test_an_invalid_answer_is_explained_field_by_field_and_asked_again(aros: Aros) -> None:
     Path("likes.yaml").write_text(PREFERENCES)
     aros("run", "likes.yaml", "-i", "x", "--state", "state.json")
     ended = aros("resume", "state.json", "--answer", '{"theme": "drak", "lod": 1}')
@@ -155,7 +155,7 @@ def test_without_an_answer_and_a_terminal_the_option_is_named(aros: Aros, asking
     assert Path("state.json").is_file()
 
 
-def test_a_state_is_put_in_place_of_the_old_one_as_a_whole(aros: Aros, asking: str) -> None:
+def test_a_state_file_is_replaced_atomically(aros: Aros, asking: str) -> None:
     aros("run", asking, "-i", "hello", "--state", "state.json")
     before = Path("state.json").stat().st_ino
     aros("resume", "state.json", "--answer", "perhaps")
@@ -172,13 +172,13 @@ def test_a_state_that_is_a_link_stays_one(aros: Aros, asking: str) -> None:
     assert json.loads(Path("real.json").read_text())["paused"]["step"] == "ok"
 
 
-def test_a_run_that_goes_on_reports_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
+def test_a_resumed_run_reports_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
     first = json.loads(aros("run", asking, "-i", "hello", "--state", "state.json", "--json").stdout)
     ended = json.loads(aros("resume", "state.json", "--answer", "yes", "--json").stdout)
     assert ended["steps"][0] == first["steps"][0]
 
 
-def test_a_run_that_pauses_again_leaves_its_state_where_it_is_told(aros: Aros, asking: str) -> None:
+def test_a_run_that_pauses_again_saves_its_state_to_the_given_file(aros: Aros, asking: str) -> None:
     aros("run", asking, "-i", "hello", "--state", "state.json")
     ended = aros("resume", "state.json", "--answer", "perhaps", "--state", "next.json")
     assert ended.exit_code == 3
@@ -195,7 +195,7 @@ def test_json_has_the_state_and_the_default_file_is_named_after_the_run(aros: Ar
     assert Path(f".aros/paused/{document['run_id']}.json").is_file()
 
 
-def test_a_file_that_is_no_state_is_wrong_usage(aros: Aros, asking: str) -> None:
+def test_a_file_that_is_not_a_state_is_a_usage_error(aros: Aros, asking: str) -> None:
     ended = aros("resume", asking, "--answer", "yes")
     assert ended.exit_code == 2
     assert "is not the state of a paused run" in ended.stderr
@@ -208,7 +208,7 @@ def test_a_state_is_private_and_left_out_of_git(aros: Aros, asking: str) -> None
     assert Path(".aros/.gitignore").read_text() == "*\n"
 
 
-def test_a_state_that_cannot_be_written_is_said_with_what_to_do(aros: Aros, asking: str) -> None:
+def test_an_unwritable_state_is_reported_with_advice(aros: Aros, asking: str) -> None:
     Path("file").write_text("")
     ended = aros("run", asking, "-i", "hello", "--state", "file/state.json")
     assert ended.exit_code == 2

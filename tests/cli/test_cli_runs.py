@@ -17,7 +17,7 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
 
 
-def test_runs_are_listed_newest_first_with_what_they_cost(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_listed_newest_first_with_their_costs(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     ended = aros("runs")
     header, *lines = ended.stdout.splitlines()
@@ -74,7 +74,7 @@ def test_a_status_that_no_run_can_have_is_an_error(aros: Aros) -> None:
     ("journal", "words"),
     [("off", "the journal is turned off"), ("elsewhere.sqlite", "there is no journal at elsewhere.sqlite")],
 )
-def test_without_a_journal_one_sentence_says_what_to_do(
+def test_without_a_journal_one_sentence_gives_advice(
     aros: Aros, monkeypatch: pytest.MonkeyPatch, journal: str, words: str
 ) -> None:
     monkeypatch.setenv("AROS_JOURNAL", journal)

@@ -110,7 +110,7 @@ steps:
 """
 
 
-def test_what_a_paused_run_asks_is_printed_once(aros: Aros) -> None:
+def test_the_question_of_a_paused_run_is_printed_once(aros: Aros) -> None:
     Path("route.yaml").write_text(PAUSING, encoding="utf-8")
     assert aros("run", "route.yaml", "-i", "a").exit_code == 3
     shown = aros("show").stdout
@@ -118,7 +118,7 @@ def test_what_a_paused_run_asks_is_printed_once(aros: Aros) -> None:
     assert shown.endswith("route/true/ask: waits for an answer: Send it?\n")
 
 
-def test_a_question_of_several_lines_is_shown_whole(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_of_several_lines_is_shown_completely(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AROS_JOURNAL", "sqlite:///runs.sqlite")
     blueprint = 'steps: [{kind: hitl, name: sure, message: "The agent wants to call:\\n  refund(amount=40)"}]'
     Path("ask.yaml").write_text(blueprint)

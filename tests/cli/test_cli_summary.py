@@ -62,7 +62,7 @@ def row(text: str, name: str) -> list[str]:
     return re.split(r"\s{2,}", line.strip())
 
 
-def test_the_repairs_of_a_step_inside_of_another_count_once() -> None:
+def test_repairs_of_a_nested_step_are_counted_once() -> None:
     text = report(replace(TRIAGE, name="each"), replace(TRIAGE, name="each/0"), replace(TRIAGE, name="each/0/triage"))
     assert [row(text, name)[3] for name in ("each ", "each/0 ", "each/0/triage")] == ["-", "-", "2"]
     assert row(text, "total")[2] == "2"
@@ -78,7 +78,7 @@ def test_table_has_one_row_for_each_step_and_a_total() -> None:
     assert row(text, "total") == ["total", "2", "3", "602 + 98", "$0.0012", "1 min 17 s"]
 
 
-def test_the_table_reports_what_a_step_was_made_from_where_that_is_not_clean() -> None:
+def test_the_table_shows_the_input_trust_of_a_step_unless_it_is_clean() -> None:
     text = report(
         TRIAGE,
         replace(
@@ -99,11 +99,11 @@ def test_repairs_are_described_in_plain_words() -> None:
     assert '$.priority  enum case: "High" read as "high"' in text
 
 
-def test_stages_say_what_was_asked_again() -> None:
+def test_stages_name_the_fields_that_were_asked_again() -> None:
     assert "triage: llm_repair, 1 call, accepted" in report(TRIAGE)
 
 
-def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None:
+def test_a_failed_step_shows_its_issues_and_advice_but_not_the_reply() -> None:
     text = report(REPLY)
     assert "$.body: Field required" in text
     assert "loosen the schema" in text
@@ -119,7 +119,7 @@ def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None
         (Reason.INVALID, "not_complete", "Raise max_iterations"),
     ],
 )
-def test_what_to_do_fits_how_the_output_is_marked(reason: Reason, code: str, advice: str) -> None:
+def test_advice_depends_on_how_the_output_is_marked(reason: Reason, code: str, advice: str) -> None:
     text = report(replace(REPLY, outcome=Rejected(reason, (Issue("$", code, "words"),), "")))
     assert advice in text
     assert "output_mode" not in text
@@ -153,7 +153,7 @@ def test_a_failure_caused_by_a_nested_step_is_reported_once() -> None:
     assert "fan/a failed" in text
 
 
-def test_an_excused_failure_is_distinguished_and_names_what_goes_on() -> None:
+def test_an_excused_failure_is_marked_with_the_step_that_continues() -> None:
     text = report(TRIAGE, failed("fan/a", "no luck", excused_by="fan"))
     assert "Excused\n  fan/a failed, fan continues: no luck" in text
     assert "fan/a failed\n" not in text

@@ -51,7 +51,7 @@ def _some(terminal: int) -> bytes:
         return b""
 
 
-def test_live_display_is_on_the_terminal_and_the_result_beside_it(
+def test_the_live_display_is_on_the_terminal_and_the_result_on_stdout(
     tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     stdout, shown = run_in_terminal(tmp_path, environment)

@@ -125,7 +125,7 @@ def test_the_key_redirects_to_no_other_server(ui: Served) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8420", "", "127.0.0.1.evil.example", "[", "10.0.0.1"])
-def test_a_name_that_a_stranger_has_pointed_here_is_refused(ui: Served, host: str) -> None:
+def test_a_foreign_host_name_that_resolves_to_the_server_is_rejected(ui: Served, host: str) -> None:
     assert ui.get("/", Host=host).status == 421
 
 
@@ -140,7 +140,7 @@ def test_nothing_can_be_changed(ui: Served, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/runs/nothing", "/runs/", "/nothing", "/../../etc/passwd", "/runs/%2e%2e%2f"])
-def test_what_is_not_there_is_a_sentence(ui: Served, tmp_path: Path, path: str) -> None:
+def test_a_missing_file_is_one_sentence(ui: Served, tmp_path: Path, path: str) -> None:
     fill(tmp_path / "runs.sqlite")
     assert ui.get(path).status == 404
 
@@ -168,7 +168,7 @@ def test_a_network_is_served_only_on_request() -> None:
     server.server_close()
 
 
-def test_a_port_that_is_taken_is_said_and_the_usual_one_is_replaced(aros: Aros) -> None:
+def test_an_explicit_port_in_use_is_reported_and_the_default_port_is_replaced(aros: Aros) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = aros("ui", "--port", str(port))
@@ -241,7 +241,7 @@ class _Counted(Server):
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_browser_shows_how_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_browser_shows_the_progress_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if BROWSER is None:
         pytest.skip("no Chromium here: `apt-get install chromium` lets a browser open the page")
     monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")

@@ -61,7 +61,7 @@ def test_an_object_is_described_field_by_field_without_json_schema() -> None:
         ({"not": {"type": "string"}}, "any JSON value"),
     ],
 )
-def test_what_is_not_an_object_is_described_in_one_line(schema: dict[str, Any], words: str) -> None:
+def test_a_value_that_is_not_an_object_is_described_on_one_line(schema: dict[str, Any], words: str) -> None:
     assert answer_words(schema) == [f"answer with {words}"]
 
 
@@ -108,7 +108,7 @@ def _loaded(example: str) -> Any:
         {"type": "string", "format": "date", "minLength": 10**9},
     ],
 )
-def test_no_example_is_better_than_one_that_says_nothing_or_is_refused(schema: dict[str, Any]) -> None:
+def test_no_example_is_better_than_an_empty_or_rejected_one(schema: dict[str, Any]) -> None:
     assert example_answer(schema) is None
 
 
@@ -122,7 +122,7 @@ def test_endlessly_nested_lists_are_described_to_a_limited_depth() -> None:
     assert line == "answer with a list, each a list, each a list, each a list, each any JSON value"
 
 
-def test_an_object_beside_a_short_answer_has_its_fields_listed() -> None:
+def test_a_short_answer_with_an_object_lists_its_fields() -> None:
     decision = {"type": "object", "properties": {"approve": {"type": "boolean"}}, "required": ["approve"]}
     assert answer_words({"anyOf": [{"enum": ["approve", "deny"]}, decision]}) == [
         "answer with approve or deny, or an object:",

@@ -111,13 +111,13 @@ def _ladder(rungs: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/n0", "$defs": {**steps, f"n{rungs}": {"type": "integer"}}}
 
 
-def test_a_schema_that_takes_the_validator_exponential_time_is_refused() -> None:
+def test_a_schema_that_takes_the_validator_exponential_time_is_rejected() -> None:
     assert isinstance(read("1", _ladder(10)), Accepted)
     with pytest.raises(ContractError, match="more than 100,000 steps to validate one part"):
         read("1", _ladder(60))
 
 
-def test_a_schema_that_comes_back_to_itself_in_many_ways_at_one_place_is_refused() -> None:
+def test_a_schema_with_many_cycles_at_one_place_is_rejected() -> None:
     def schema(ways: int) -> dict[str, Any]:
         return {"$ref": "#/$defs/n", "$defs": {"n": {"allOf": [{"$ref": "#/$defs/n"}] * ways}}}
 

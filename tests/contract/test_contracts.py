@@ -332,7 +332,7 @@ def test_a_key_with_two_values_is_ambiguous_in_every_frame(frame: str) -> None:
     assert (outcome.reason, outcome.issues[0].code) == (Reason.AMBIGUOUS, "duplicate_key")
 
 
-def test_names_that_are_no_list_are_an_error() -> None:
+def test_names_that_are_not_a_list_are_an_error() -> None:
     for make in (lambda: Output.event(None), lambda: Output.block("a", required=None)):  # type: ignore[arg-type]
         with pytest.raises(ContractError, match="must be a list of names, not None"):
             make()

@@ -69,7 +69,7 @@ def nested(depth: int, leaf: str) -> str:
 
 @pytest.mark.parametrize("contract", [TREE, Leaf])
 @pytest.mark.parametrize("leaf", ["null", "[1, 2]", "{}"])
-def test_a_deep_value_that_fits_no_alternative_is_refused_in_bounded_work(contract: Any, leaf: str) -> None:
+def test_a_deep_value_that_fits_no_alternative_is_rejected_in_bounded_time(contract: Any, leaf: str) -> None:
     """Each level doubles the ways to read it, and none of them fits."""
     assert isinstance(read(nested(120, leaf), contract), Rejected)
 

@@ -59,7 +59,7 @@ def test_no_call_is_made_for_garnish(given: object, kept: object) -> None:
     assert (result.output.scores, model.calls) == (kept, 1)
 
 
-def test_what_was_dropped_is_reported_with_its_place() -> None:
+def test_dropped_items_are_reported_with_their_place() -> None:
     outcome = event_in(ruled(winner="p1", scores={"p1": "high", "p2": 3}))
     assert [(r.code, r.risk, r.path, r.before) for r in outcome.repairs] == [
         ("cleaned", Risk.LOSSY, "$.scores.p1", "high")
@@ -111,7 +111,7 @@ def test_an_answer_that_is_not_an_event_does_not_settle_a_winner() -> None:
     assert (result.output.text, result.output.is_no_contest, model.calls) == ("Well.", True, 2)
 
 
-def test_only_what_counts_is_asked_about() -> None:
+def test_only_required_fields_are_asked_about() -> None:
     outcome = read(ruled(winner=["p1", "p2"], scores="great"), VERDICT)
     assert isinstance(outcome, Rejected)
     assert [issue.path for issue in outcome.issues] == ["$.winner"]
@@ -151,7 +151,7 @@ def test_scores_are_cleaned_in_any_contract(given: object) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 7])
 @pytest.mark.parametrize(("given", "_kept"), SCORES, ids=[json.dumps(given) for given, _ in SCORES])
-def test_what_was_shown_as_final_stays_in_the_cleaned_event(given: object, _kept: object, size: int) -> None:
+def test_paths_shown_as_final_do_not_change_in_the_cleaned_event(given: object, _kept: object, size: int) -> None:
     contract = Output.event(["judge.ruled"], ["winner", "scores"])
     text = ruled(winner={"name": "p1"}, scores=given, mood="calm")
     reader, shown = StreamReader(contract), dict[str, Any]()

@@ -107,7 +107,7 @@ def test_an_error_in_garnish_causes_no_further_call(name: str, way: str) -> None
     assert (event.winner, event.scores, model.calls) == ("p1", {} if kept is GONE else kept, 1)
 
 
-def test_what_was_left_out_is_reported_with_its_place_and_its_words() -> None:
+def test_omitted_parts_are_reported_with_their_place_and_text() -> None:
     text = f'{{{HEAD}, "scores": {{"p2": 3, "p1": }}, "mood": "calm"}}'
     outcome = event_in(text, ASKED)
     cleaned = [repair for repair in outcome.repairs if repair.code == "cleaned"]
@@ -118,7 +118,7 @@ def test_what_was_left_out_is_reported_with_its_place_and_its_words() -> None:
 
 
 @pytest.mark.parametrize("truncated", [None, True])
-def test_an_event_that_is_cut_in_its_garnish_keeps_what_was_whole(truncated: bool | None) -> None:
+def test_an_event_truncated_in_an_optional_field_keeps_its_complete_fields(truncated: bool | None) -> None:
     text = f'{{{HEAD}, "mood": "calm", "scores": {{"p1": 7, "p2": 3'
     event = event_in(text, ASKED, truncated=truncated).value
     assert (event.text, event.mood, event.scores) == ("Well.", "calm", {"p1": 7.0})  # 3 may be the begin of 31
@@ -154,7 +154,7 @@ def test_no_cut_makes_an_event_of_half_a_text_or_winner(data: st.DataObject) -> 
         f'{{{HEAD}, "scores": {{"p1": }}',
     ],
 )
-def test_what_counts_is_never_guessed(text: str) -> None:
+def test_required_fields_are_never_guessed(text: str) -> None:
     assert isinstance(read(text, VERDICT), Rejected)
 
 
@@ -173,7 +173,7 @@ def test_a_winner_that_is_not_even_a_number_is_asked_about(winner: str) -> None:
 @pytest.mark.parametrize(
     ("key", "written"), [*(("scores", w) for w, _ in SCORES.values()), *(("mood", w) for w, _ in OTHERS.values())]
 )
-def test_what_was_shown_as_final_stays(key: str, written: str, size: int) -> None:
+def test_paths_shown_as_final_do_not_change(key: str, written: str, size: int) -> None:
     if len(written) > 1_000 and size < 7:
         return
     text = f'{{{HEAD}, "{key}": {written}}}'

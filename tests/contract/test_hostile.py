@@ -33,7 +33,7 @@ def test_a_payload_that_was_begun_last_is_not_replaced_by_an_earlier_one(later: 
 
 
 @pytest.mark.parametrize("later", [" I closed <result> properly.", " as `<result>` wants", " (see <result>)"])
-def test_a_tag_that_is_only_spoken_of_behind_a_payload_takes_nothing_away(later: str) -> None:
+def test_a_tag_only_mentioned_after_a_payload_does_not_shorten_it(later: str) -> None:
     assert read(f'<result>{{"n": 1}}</result>{later}', RESULT).value == {"n": 1}
 
 
@@ -52,7 +52,7 @@ def test_tags_that_are_spoken_of_hold_no_text_where_others_do(spoken: str) -> No
         "<note>the text</note> (as asked, in <note>...</note>)",
     ],
 )
-def test_a_text_that_speaks_of_its_own_tags_is_not_cut_at_them(reply: str) -> None:
+def test_a_text_that_mentions_its_own_tags_is_not_cut_at_them(reply: str) -> None:
     outcome = read(reply, NOTE)
     assert isinstance(outcome, Rejected)
     assert (outcome.reason, outcome.issues[0].code) == (Reason.AMBIGUOUS, "nested_tag")
@@ -68,7 +68,7 @@ def test_a_text_that_speaks_of_its_own_tags_is_not_cut_at_them(reply: str) -> No
         ("<note>…</note>", "…"),
     ],
 )
-def test_what_speaks_of_tags_around_a_text_does_not_blur_it(reply: str, text: str) -> None:
+def test_text_that_mentions_tags_around_a_payload_does_not_make_it_ambiguous(reply: str, text: str) -> None:
     outcome = read(reply, NOTE)
     assert isinstance(outcome, Accepted)
     assert outcome.value == text
@@ -79,13 +79,13 @@ def test_a_lone_word_between_tags_is_a_text() -> None:
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", " \u200d\n"])
-def test_what_is_hidden_from_readers_is_not_a_payload(unseen: str) -> None:
+def test_payloads_hidden_from_readers_do_not_count(unseen: str) -> None:
     outcome = read(f"<note>{unseen}</note>", NOTE)
     assert isinstance(outcome, Rejected)
     assert outcome.issues[0].code == "empty_payload"
 
 
-def test_a_reply_that_is_cut_behind_its_payload_has_all_of_it() -> None:
+def test_a_reply_cut_after_its_payload_is_complete() -> None:
     """Also where the payload may be mended."""
     loose = Output.tagged("result", {"type": "object"}, strict=False)
     for contract in (RESULT, loose):
@@ -131,7 +131,7 @@ def test_a_number_that_is_too_large_is_never_infinity(number: str, contract: Any
 
 
 @pytest.mark.parametrize("contract", [Output.tagged("result", {}), Output.json(dict[str, int]), Output.block("n")])
-def test_a_whole_number_may_have_any_size_where_one_is_wanted(contract: Any) -> None:
+def test_an_integer_may_have_any_size(contract: Any) -> None:
     outcome = read(holding(HUGE, contract), contract)
     assert isinstance(outcome, Accepted)
     assert (outcome.value.fields if contract.mode == "block" else outcome.value) == {"n": int(HUGE)}
@@ -169,7 +169,7 @@ def test_prose_is_the_text_of_an_event_whatever_it_contains(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"content": "x"}', 'Here: {"kind": "npc.said", "line": "x"}', '[{"text": 1}, {}]', "{}"]
 )
-def test_what_was_meant_as_an_event_and_is_none_is_not_taken_for_prose(text: str) -> None:
+def test_a_malformed_event_is_not_treated_as_prose(text: str) -> None:
     outcome = read(text, SAID)
     assert isinstance(outcome, Rejected)
     assert outcome.reason is Reason.INVALID
@@ -192,7 +192,7 @@ def test_a_short_example_of_your_own_is_an_echo_only_word_for_word() -> None:
     assert read('{"kind": "npc.said", "text": "Aye!"}', contract).value.text == "Aye!"
 
 
-def test_an_echo_that_was_set_aside_is_reported() -> None:
+def test_an_ignored_echo_is_reported() -> None:
     echo = f'{{"kind": "npc.said", "text": "{EXAMPLE}"}}'
     outcome = read(f'{echo}\n{{"kind": "npc.thought", "text": "Mine."}}', SAID)
     assert isinstance(outcome, Accepted)
@@ -217,7 +217,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_contract_that_cannot_work_is_refused_with_a_sentence(name: str) -> None:
+def test_an_invalid_contract_is_rejected_with_one_sentence(name: str) -> None:
     make, words = WRONG[name]
     with pytest.raises(ContractError, match=words):
         make()

@@ -72,7 +72,7 @@ def test_a_key_that_a_model_drops_is_named_with_its_place(name: str) -> None:
     assert [(repair.code, repair.path) for repair in outcome.repairs] == [("ignored_key", place)]
 
 
-def test_what_was_converted_is_reported_beside_what_was_kept_and_dropped() -> None:
+def test_conversions_are_reported_along_with_kept_and_dropped_keys() -> None:
     outcome = read('{"name": "a", "zzz": 1, "part": {"kind": "fixed", "size": "3"}, "tags": {"colour": 1}}', Item)
     assert isinstance(outcome, Accepted), outcome.explain()
     assert outcome.value.part == Fixed(size=3)
@@ -80,7 +80,7 @@ def test_what_was_converted_is_reported_beside_what_was_kept_and_dropped() -> No
     assert not [repair for repair in outcome.repairs if "colour" in repair.path]
 
 
-def test_nothing_is_clean_if_it_is_unknown_what_was_kept() -> None:
+def test_a_value_is_not_clean_if_the_kept_keys_are_unknown() -> None:
     outcome = read('{"a": {"b": "x"}, "zzz": 1}', Deep)
     assert isinstance(outcome, Accepted), outcome.explain()
     assert outcome.value.inner == "x"

@@ -33,12 +33,12 @@ RULED = Output.event(["judge.ruled"], ["mood", "winner", "scores"])
 
 
 @pytest.mark.parametrize("retries", [-1, 1.5, "2", True, None])
-def test_retries_are_a_whole_number(retries):
+def test_retries_are_an_integer(retries):
     with pytest.raises(ContractError, match="max_retries must"):
         Output.tagged("result", Item, max_retries=retries)
 
 
-def test_retries_are_not_part_of_what_is_read():
+def test_retries_are_not_part_of_the_cache_key():
     assert Output.tagged("r", Item, max_retries=3).fingerprint == Output.tagged("r", Item).fingerprint
 
 
@@ -54,7 +54,7 @@ def test_retries_are_not_part_of_what_is_read():
         (lambda: Output.tagged("final answer", int), "must be one name, without spaces"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(make, words):
+def test_an_impossible_option_is_one_sentence(make, words):
     with pytest.raises(ContractError, match=words) as caught:
         make()
     assert len(str(caught.value).splitlines()) == 1
@@ -130,7 +130,7 @@ def test_a_repeated_instruction_is_not_an_event():
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_an_echo_beside_an_answer_is_set_aside(order):
+def test_an_echo_next_to_an_answer_is_ignored(order):
     parts = [json.dumps({"kind": "npc.said", "text": SAID.example}), '{"kind": "npc.thought", "text": "Hm."}']
     outcome = read("\n".join(parts[at] for at in order), SAID)
     assert isinstance(outcome, Accepted), outcome.explain()
@@ -181,7 +181,7 @@ def test_a_check_without_a_cast_is_inert():
     assert read(ruled(winner="anyone", scores={"x": 99}), contract).value.winner == "anyone"
 
 
-def test_what_a_check_cleans_is_reported():
+def test_changes_made_by_a_check_are_reported():
     contract = replace(RULED, checks=(scores_of(["p1", "p2"]),))
     outcome = read(ruled(mood="calm", scores={"p1": 12, "ghost": 5, "p2": -3}), contract)
     assert outcome.value.scores == {"p1": 10.0, "p2": 0.0}

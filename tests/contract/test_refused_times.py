@@ -35,7 +35,9 @@ def model_of(kind: Any) -> type[BaseModel]:
         (timedelta, 90, "expected a duration, found the number 90; write PT1H30M"),
     ],
 )
-def test_the_message_about_a_refused_time_names_the_form_to_write(kind: Any, written: str | int, message: str) -> None:
+def test_the_message_about_an_ambiguous_time_names_the_expected_format(
+    kind: Any, written: str | int, message: str
+) -> None:
     outcome = read(json.dumps({"x": written}), model_of(kind))
     assert isinstance(outcome, Rejected)
     assert outcome.issues[0].message.startswith(message)

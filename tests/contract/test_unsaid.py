@@ -37,7 +37,7 @@ SAYS = {
 
 
 @pytest.mark.parametrize("text", SAYS)
-def test_what_is_said_is_kept_and_what_is_only_thought_is_not(text: str) -> None:
+def test_speech_is_kept_and_thinking_is_not(text: str) -> None:
     outcome = read(text, SAID)
     assert isinstance(outcome, Accepted)
     assert (outcome.value.text, outcome.value.is_raw_fallback) == (SAYS[text], True)
@@ -58,7 +58,7 @@ def test_the_second_question_shows_no_schema_to_a_model_that_is_lost_on_it() -> 
     assert '"kind"' not in model.asked[1].prompt
 
 
-def test_a_model_that_says_nothing_twice_has_said_nothing() -> None:
+def test_a_model_that_returns_nothing_twice_is_rejected_as_empty() -> None:
     model = ScriptedModel(NOTES, then=NOTES)
     event = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!").output
     assert (event.says_nothing, event.is_raw_fallback, model.calls) == (True, True, 2)
@@ -71,7 +71,7 @@ def limited(contract: Any, reply: str) -> tuple[Any, int]:
     return asyncio.run(agent.run("Go.", usage_limits=UsageLimits(request_limit=1))).output, model.calls
 
 
-def test_where_no_call_is_left_what_can_be_had_without_one_is_had() -> None:
+def test_without_calls_left_values_that_need_no_call_are_still_produced() -> None:
     event, calls = limited(SAID, NOTES)
     assert (event.says_nothing, calls) == (True, 1)
     verdict = Output.event(["ruled"], ["winner"], checks=[winner_in(["p1"])])

@@ -35,7 +35,7 @@ INTEGER = {"type": "integer"}
         ({"block": "plan", "required": "next"}, None, Output.block("plan", ["next"])),
     ],
 )
-def test_what_is_written_is_the_contract_that_python_makes(written: Any, like: Any, same: Any) -> None:
+def test_a_written_contract_equals_the_python_contract(written: Any, like: Any, same: Any) -> None:
     assert written_contract(written).contract(like).fingerprint == same.fingerprint
 
 
@@ -87,13 +87,13 @@ def test_the_example_of_an_event_can_be_written() -> None:
         ({"block": "plan", "required": ["next", 2]}, "required contains 2"),
     ],
 )
-def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str) -> None:
+def test_an_invalid_written_form_lists_the_valid_ones(written: Any, message: str) -> None:
     with pytest.raises(ContractError) as caught:
         written_contract(written)
     assert message in str(caught.value)
 
 
-def test_a_schema_where_none_has_a_place_is_refused() -> None:
+def test_a_schema_in_the_wrong_place_is_rejected() -> None:
     with pytest.raises(ContractError, match="a text contract takes no schema; remove it"):
         written_contract("text:note").contract(INTEGER)
 
@@ -116,7 +116,7 @@ def test_only_fields_of_the_event_can_be_required(required: Any) -> None:
         written_contract({"event": ["said"], "fields": ["mood"], "required": required})
 
 
-def test_the_format_of_an_event_says_what_its_text_is_and_shows_every_field() -> None:
+def test_an_event_format_describes_its_text_and_shows_every_field() -> None:
     lines = Output.event(["said"], ["mood"]).instruction().splitlines()
     assert lines[0] == "OUTPUT FORMAT"
     assert "`text` is one or two sentences, vivid and specific." in lines

@@ -64,7 +64,7 @@ def program(tmp_path: Path) -> Killed:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -> None:
+def test_a_killed_run_resumes_without_repeating_finished_calls(program: Killed) -> None:
     assert program.run("after").returncode == -9
     ended = program.run()
     assert ended.returncode == 0, ended.stderr
@@ -120,7 +120,7 @@ def model(*replies: str) -> FunctionModel:
     return FunctionModel(lambda _messages, _info: ModelResponse(parts=[TextPart(next(left))]))
 
 
-def test_what_is_kept_is_json_that_a_person_can_read(tmp_path: Path) -> None:
+def test_stored_rows_are_human_readable_json(tmp_path: Path) -> None:
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
         Runner(Pipeline(steps(tmp_path / "log", "-")), engine=durable).run_sync("hi")
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
@@ -227,7 +227,7 @@ def test_submitted_runs_are_executed_by_a_worker(tmp_path: Path) -> None:
     assert asyncio.run(main()) == [1, 2, 3]
 
 
-def test_a_name_that_is_taken_by_another_run_is_refused_also_by_submit(tmp_path: Path) -> None:
+def test_a_run_id_used_by_another_run_is_rejected_by_submit_too(tmp_path: Path) -> None:
     async def main(durable: Durable) -> None:
         runner = Runner(Call("count", function=len), engine=durable)
         await runner.submit("a", run_id="r")
@@ -285,7 +285,7 @@ def test_the_database_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert database.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_second_open_database_is_refused_by_the_name_of_the_first(tmp_path: Path) -> None:
+def test_opening_a_second_database_is_rejected_with_the_name_of_the_first(tmp_path: Path) -> None:
     pipeline = Pipeline([Call("count", function=len)])
     with Durable(f"sqlite:///{tmp_path}/one.sqlite") as one, Durable(f"sqlite:///{tmp_path}/two.sqlite") as two:
         Runner(pipeline, engine=one).run_sync("x")
@@ -310,7 +310,7 @@ def test_a_file_that_is_not_a_database_is_one_sentence(tmp_path: Path) -> None:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
 
 
-def test_a_run_of_another_version_is_parked_and_goes_on_where_its_version_is(tmp_path: Path) -> None:
+def test_a_run_of_another_version_is_parked_until_a_worker_has_its_version(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
     old, new = Pipeline([Call("a", function=len)]), Pipeline([Call("b", function=len)])
     with Durable(url) as durable:
@@ -468,7 +468,7 @@ def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_what_surrounds_a_recovered_step_is_kept_after_a_second_crash(program: Killed) -> None:
+def test_steps_around_a_recovered_step_are_kept_after_a_second_crash(program: Killed) -> None:
     assert program.run("fan").returncode == -9
     assert program.run("after").returncode == -9
     result = json.loads(program.run().stdout)
@@ -550,7 +550,7 @@ def test_a_worker_parks_the_runs_that_need_deps_until_it_has_them(tmp_path: Path
     assert asyncio.run(main()) == "7"
 
 
-def test_a_parked_run_goes_on_in_a_program_that_runs_it_with_its_version(tmp_path: Path) -> None:
+def test_a_parked_run_continues_in_a_program_with_its_version(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
     with Durable(url) as durable:
         asyncio.run(Runner(shop(), engine=durable).submit("how much?", run_id="r"))
@@ -613,7 +613,7 @@ for _ in range(2):
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_damaged_run_is_reported_and_the_others_continue(tmp_path: Path) -> None:
     async def ended(durable: Durable) -> str:
         runner = Runner(Call("count", function=len), engine=durable)
         for run in ("bad", "good"):

@@ -97,7 +97,7 @@ def everything() -> Pipeline:
     return Pipeline(steps, name="everything")
 
 
-def test_a_run_gives_what_it_gives_without_an_engine_and_obeys_the_laws(url: str) -> None:
+def test_a_durable_run_returns_the_same_result_and_satisfies_the_laws(url: str) -> None:
     async def main() -> None:
         plain = await Runner(everything()).run("ab", {"numbers": [1, 2, 3]})
         async with opened(url) as engine:
@@ -155,7 +155,7 @@ def test_an_image_is_an_image_still_after_a_pause(url: str) -> None:
     asyncio.run(main())
 
 
-def test_a_pause_waits_for_its_answer_and_goes_on(url: str) -> None:
+def test_a_pause_waits_for_its_answer_and_resumes(url: str) -> None:
     async def main() -> None:
         steps = [Call("before", function=double), Human("approve", "Ship?"), Call("after", function=len)]
         async with opened(url) as engine:
@@ -248,7 +248,7 @@ def test_a_function_that_fails_has_failed_its_step_in_the_words_of_its_error(url
     asyncio.run(main())
 
 
-def test_cancel_settles_what_is_under_way(url: str) -> None:
+def test_cancel_settles_steps_in_progress(url: str) -> None:
     async def forever(_):
         await asyncio.sleep(600)
 
@@ -269,9 +269,7 @@ def test_cancel_settles_what_is_under_way(url: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("die", ["before", "first", "repair", "in", "after"])
-def test_a_killed_process_loses_nothing_and_pays_nothing_again_but_what_was_in_flight(
-    url: str, tmp_path: Path, die: str
-) -> None:
+def test_a_killed_process_loses_nothing_and_repeats_only_calls_in_flight(url: str, tmp_path: Path, die: str) -> None:
     log = tmp_path / "log"
 
     def program(where: str) -> subprocess.CompletedProcess[str]:

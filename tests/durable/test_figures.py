@@ -15,7 +15,7 @@ def printed(script: str) -> list[str]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_page_quotes_what_a_script_has_printed_and_nothing_else(script: str) -> None:
+def test_the_page_quotes_only_the_output_of_a_script(script: str) -> None:
     page = (ROOT / "docs" / "benchmarks-durable.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert [block.splitlines() for block in blocks][SCRIPTS.index(script)] == printed(script)
@@ -43,7 +43,7 @@ def test_every_run_of_the_fleet_has_ended_and_none_is_wrong() -> None:
         assert [reported[name] for name in broken] == [0] * len(broken)
 
 
-def test_half_an_hour_at_full_speed_leaves_nothing_behind() -> None:
+def test_half_an_hour_at_full_speed_leaks_nothing() -> None:
     (line,) = printed("soak")
     reported = json.loads(line)
     assert reported["minutes"] >= 30

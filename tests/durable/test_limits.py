@@ -69,7 +69,7 @@ def test_tokens_that_were_really_used_take_the_place_of_the_estimate(minute: Min
     assert large[1] >= 60
 
 
-def test_cost_waits_for_the_minute_by_what_calls_have_cost(minute: Minutes) -> None:
+def test_cost_limits_wait_for_the_actual_cost_of_the_last_minute(minute: Minutes) -> None:
     made = minute(PerMinute(cost=Decimal("0.05")))
     times = asyncio.run(made.begun(3, Usage(1, 1, 1, Decimal("0.02"))))
     assert times[:2] == [0, 0]
@@ -94,17 +94,17 @@ def test_a_provider_without_limits_never_waits(minute: Minutes) -> None:
 
 
 @pytest.mark.parametrize("text", ["openai", "openai:", ":requests=1", "openai:rps=3", "openai:requests=x"])
-def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
+def test_a_limit_without_a_value_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="a limit is PROVIDER"):
         PerMinute.parse(text)
 
 
-def test_a_limit_for_a_misspelt_provider_is_refused() -> None:
+def test_a_limit_for_a_misspelt_provider_is_rejected() -> None:
     with pytest.raises(UsageError, match="unknown provider, 'opnai'; did you mean 'openai'"):
         PerMinute.parse("opnai:requests=5")
     assert PerMinute.parse("acme:requests=5") == ("acme", PerMinute(requests=5))
 
 
-def test_a_limit_of_nothing_is_refused() -> None:
+def test_an_empty_limit_is_rejected() -> None:
     with pytest.raises(UsageError, match="requests should be greater than 0"):
         PerMinute(requests=0)

@@ -40,7 +40,7 @@ def locked_by_another(durable: Durable) -> Generator[None]:
         other.rollback()
 
 
-def test_a_worker_without_its_lock_dequeues_nothing_and_goes_on_once_it_has_it(url: str) -> None:
+def test_a_worker_without_its_lock_dequeues_nothing_until_it_has_the_lock(url: str) -> None:
     async def main() -> None:
         with Durable(url) as durable:
             runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)

@@ -69,7 +69,7 @@ def live(folder: Path, die: str) -> subprocess.CompletedProcess[str]:
     ("die", "twice"),
     [("ask 2", "ask 2"), ("look 2", "look 2"), ("ask 3", "ask 3"), ("repair", "repair")],
 )
-def test_what_was_recorded_of_an_agent_of_ones_own_is_not_done_again(tmp_path: Path, die: str, twice: str) -> None:
+def test_recorded_calls_of_your_own_agent_are_not_repeated(tmp_path: Path, die: str, twice: str) -> None:
     assert live(tmp_path, die).returncode == -9
     ended = live(tmp_path, "-")
     assert ended.stdout == "completed name='pen' qty=3 4\n", ended.stderr

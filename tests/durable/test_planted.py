@@ -165,7 +165,7 @@ def test_a_planted_pickle_runs_no_code_and_no_run_stays_pending(
 
 
 @pytest.mark.parametrize("decode", ["args", "value", "exception"])
-def test_every_function_of_the_engine_that_decodes_refuses_pickles(tmp_path: Path, decode: str) -> None:
+def test_every_decoding_function_of_the_engine_rejects_pickles(tmp_path: Path, decode: str) -> None:
     refuse_pickles()
     mark = tmp_path / "ran"
     with pytest.raises(RefusedRow, match="never decoded"):

@@ -144,7 +144,7 @@ def test_text_that_was_seen_before_a_crash_is_not_shown_again(tmp_path: Path) ->
     assert asyncio.run(shown("one more")) == "delta:one two |delta:three|replaced:one more"
 
 
-def test_no_step_fails_because_the_database_has_refused_what_is_inside_it(tmp_path: Path) -> None:
+def test_a_database_error_inside_a_step_does_not_fail_it(tmp_path: Path) -> None:
     file = tmp_path / "runs.sqlite"
 
     def execute(statement: str) -> None:
@@ -170,7 +170,7 @@ def test_no_step_fails_because_the_database_has_refused_what_is_inside_it(tmp_pa
     )
 
 
-def test_a_release_of_the_engine_that_records_steps_in_another_way_is_refused(
+def test_an_engine_release_with_another_step_format_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dbos._sys_db import SystemDatabase
@@ -195,7 +195,7 @@ def test_the_steps_of_a_run_are_in_one_order_without_an_engine_with_one_and_from
     assert [[step.name for step in result.steps] for result in (first, again)] == [plain, plain]
 
 
-def test_what_dbos_expects_of_sqlite_is_there_whatever_its_version(tmp_path: Path) -> None:
+def test_the_sqlite_functions_that_dbos_needs_exist_in_any_version(tmp_path: Path) -> None:
     """On Python 3.12 and newer, its tables take the time from a function that SQLite has from 3.42 on."""
     with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store, store.connection() as connection:
         connection.execute(sa.text("CREATE TABLE made (id INTEGER, at INTEGER DEFAULT (unixepoch('subsec') * 1000))"))

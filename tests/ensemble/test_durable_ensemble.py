@@ -160,7 +160,7 @@ def killed(folder: Path, provider: Provider, blueprint: str, db: str, at: int) -
 
 
 @pytest.mark.parametrize(("blueprint", "deaths"), [(KEPT, (2, 7)), (LOGGED, (7, 9))], ids=["in memory", "with a log"])
-def test_what_was_answered_before_a_crash_is_not_asked_again(
+def test_calls_answered_before_a_crash_are_not_repeated(
     tmp_path: Path, provider: Provider, blueprint: str, deaths: tuple[int, ...]
 ) -> None:
     (tmp_path / "whole").mkdir()
@@ -198,7 +198,7 @@ def test_a_submitted_run_is_recovered_by_another_worker_in_postgresql(
     assert len(set(provider.asked)) == 9
 
 
-def test_a_turn_that_waits_for_an_approval_goes_on_and_no_turn_is_asked_again(
+def test_a_turn_that_waits_for_an_approval_resumes_without_repeating_earlier_turns(
     tmp_path: Path, refunded: Callable[[], list[str]]
 ) -> None:
     model = ScriptedModel(

@@ -130,7 +130,7 @@ CHAIN = [
 @pytest.mark.parametrize(
     ("unsaid", "passed_on"), [(said("…"), "turn.skipped"), (ValueError("parse"), "turn.failed")], ids=["skip", "fail"]
 )
-def test_who_waits_for_a_line_that_is_never_said_gets_a_turn_all_the_same(unsaid: Any, passed_on: str) -> None:
+def test_an_agent_that_waits_for_a_missing_line_still_gets_a_turn(unsaid: Any, passed_on: str) -> None:
     def line(prompt: str) -> Any:
         if "You are triager" in prompt:
             return unsaid
@@ -175,7 +175,7 @@ def test_a_run_that_ends_without_the_event_that_was_to_end_it_says_so() -> None:
     assert again.output["missing"] == ["judge.verdict"]
 
 
-def test_a_verdict_counts_also_in_words_that_others_have_said() -> None:
+def test_a_verdict_counts_even_in_words_that_were_used_before() -> None:
     model = ScriptedModel(then=said("The customer is right.", "judge.verdict", winner="triager"))
     judge = manifest("judge", ["ticket.triaged"], ["judge.verdict"], output_extra_fields=["winner"])
     result, log = played([CHAIN[0], judge], model, turns=2)
@@ -190,14 +190,14 @@ def test_a_verdict_in_prose_is_a_verdict_without_a_winner() -> None:
     assert (verdict["actor"], verdict["text"], verdict["winner"]) == ("judge", "Both of them did well today.", None)
 
 
-def test_an_agent_that_reflects_still_answers_what_it_has_received() -> None:
+def test_an_agent_that_reflects_still_answers_received_events() -> None:
     fox = manifest("fox", ["owl.said"], ["fox.said"], memory={"reflection_threshold": 3})
     owl = manifest("owl", ["run.started", "user.injected"], ["owl.said"])
     _, log = played([owl, fox], Talker("owl.said"), turns=9, inject={3: "Again!"})
     assert [kind for _, actor, kind in kinds(log) if actor == "fox"] == ["fox.said", "agent.reflected", "fox.said"]
 
 
-def test_what_the_user_says_is_received_between_turns() -> None:
+def test_user_messages_are_received_between_turns() -> None:
     alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"])
     model = Talker()
     _, log = played([alone], model, turns=5, inject={4: "A storm comes up."})
@@ -205,7 +205,7 @@ def test_what_the_user_says_is_received_between_turns() -> None:
     assert "A storm comes up." in model.asked[-1].prompt
 
 
-def test_what_others_append_to_the_log_is_received_at_the_next_turn() -> None:
+def test_events_appended_by_others_are_received_at_the_next_turn() -> None:
     log = EventLog()
     alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"], schedule={"tick_every": 1})
 
@@ -279,7 +279,7 @@ def test_a_line_that_is_being_reworded_may_wait_too(refunded: Callable[[], list[
     assert (fox["requests"], ended.usage.requests) == (4, 6)
 
 
-def test_what_the_user_says_while_a_turn_waits_does_not_change_the_turn(
+def test_user_messages_during_a_paused_turn_do_not_change_the_turn(
     refunded: Callable[[], list[str]],
 ) -> None:
     log = EventLog()
@@ -299,7 +299,7 @@ def test_a_run_in_which_everybody_fails_is_given_up() -> None:
     assert len(log) == 5
 
 
-def test_a_run_in_which_no_agent_has_said_anything_is_not_a_success() -> None:
+def test_a_run_in_which_no_agent_spoke_is_not_a_success() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"])
     result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
@@ -502,7 +502,7 @@ def test_reasoning_never_reaches_others() -> None:
     assert not any("VIOLIN" in json.dumps(event.to_dict()) for event in log)
 
 
-def test_beliefs_change_by_deltas_and_a_shrinking_one_is_refused() -> None:
+def test_beliefs_change_by_deltas_and_a_shrinking_delta_is_rejected() -> None:
     held = Beliefs()
     assert (
         held.apply([Add(id="b1", text="The trees gossip at night."), Add(id="b2", text="Owls hoard coins of tin.")])
@@ -517,7 +517,7 @@ def test_beliefs_change_by_deltas_and_a_shrinking_one_is_refused() -> None:
     assert held.apply([Retire(id="b9")]) == "unknown belief b9"
 
 
-def test_a_reflection_that_forgets_too_much_is_refused_and_recorded() -> None:
+def test_a_reflection_that_forgets_too_much_is_rejected_and_recorded() -> None:
     owl = manifest(
         "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 2}
     )
@@ -562,7 +562,7 @@ def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted(loop: str)
     assert loop * 2 not in model.asked[1].prompt
 
 
-def test_a_line_that_only_repeats_what_another_has_said_is_asked_for_again_then_skipped() -> None:
+def test_a_line_that_only_repeats_another_agent_is_reworded_once_then_skipped() -> None:
     model = ScriptedModel(said("The bell rings.", "world.observed"), then=said("The bell rings!"))
     _, log = played([WHISPERER, ACTOR], model, turns=2)
     assert [(event.kind, event.payload.get("reason")) for event in log][2] == ("turn.skipped", "it repeats others")
@@ -643,7 +643,7 @@ CAST = [
 
 
 @pytest.mark.parametrize("at", range(1, 16))
-def test_a_run_that_is_killed_at_any_turn_goes_on_to_the_same_log(tmp_path: Path, at: int) -> None:
+def test_a_run_killed_at_any_turn_resumes_to_the_same_log(tmp_path: Path, at: int) -> None:
     whole = [event.to_dict() for event in played(CAST, Talker(), turns=14, inject={6: "Rain."})[1]]
     url = f"sqlite:///{tmp_path}/events.sqlite"
     calls = 0
@@ -755,7 +755,7 @@ def test_the_belief_that_is_retired_is_never_one_that_shrinks_memory_too_much() 
         ),
     ],
 )
-def test_a_manifest_that_cannot_be_meant_is_refused_at_its_place(given: dict[str, Any], words: str) -> None:
+def test_an_invalid_manifest_is_reported_at_its_place(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         read_manifest(given)
 
@@ -796,7 +796,7 @@ steps:
 """
 
 
-def test_a_blueprint_says_what_stops_a_run() -> None:
+def test_a_blueprint_declares_the_stop_condition_of_a_run() -> None:
     (step,) = parse_blueprint(STOPPING.replace("STOP", "[judge.verdict]")).steps
     assert isinstance(step, Ensemble)
     assert step.stop_on == ("judge.verdict",)
@@ -810,7 +810,7 @@ def test_a_blueprint_says_what_stops_a_run() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["3", "The end", "[The end]"])
-def test_what_cannot_stop_a_run_is_one_error(wrong: str) -> None:
+def test_an_invalid_stop_condition_is_one_error(wrong: str) -> None:
     with pytest.raises(BlueprintError, match="a string that an agent says is `completion_signal`") as refused:
         parse_blueprint(STOPPING.replace("STOP", wrong))
     assert len(refused.value.findings) == 1
@@ -827,7 +827,7 @@ def test_a_log_is_folded_from_the_start_of_the_projection_or_from_the_given_one(
 
 
 @pytest.mark.parametrize("kind", ["turn.failed", "turn.skipped", "agent.reflection_refused", "run.finished"])
-def test_what_the_conductor_says_of_turns_cannot_be_granted(kind: str) -> None:
+def test_kinds_reserved_for_the_conductor_cannot_be_granted(kind: str) -> None:
     with pytest.raises(UsageError, match=f"{kind} cannot be granted"):
         read_manifest({"name": "owl", "persona": "An owl.", "subscribes_to": ["run.started"], "may_emit": [kind]})
 
@@ -864,7 +864,7 @@ def test_a_manifest_can_be_in_a_file(tmp_path: Path) -> None:
         read_manifest(tmp_path / "none.yaml")
 
 
-def test_an_unknown_profile_is_refused() -> None:
+def test_an_unknown_profile_is_rejected() -> None:
     with pytest.raises(UsageError, match="unknown profile 'fast'"):
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
 
@@ -909,7 +909,7 @@ def test_a_blueprint_with_several_agents_does_not_guess_which_one_its_cast_runs_
         parse_blueprint(CAST_ONLY.replace("AGENTS", "{small: {model: m}, large: {model: n}}").replace("MORE", ""))
 
 
-def test_what_is_not_a_profile_or_manifest_is_refused() -> None:
+def test_an_invalid_profile_or_manifest_is_rejected() -> None:
     owl = manifest("owl", ["run.started"], ["a.b"])
     with pytest.raises(UsageError, match="a profile of an ensemble is an AgentSpec or the name of a model, not 3"):
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
@@ -931,13 +931,13 @@ def test_what_is_not_a_profile_or_manifest_is_refused() -> None:
     ],
     ids=["cast", "profiles", "turn", "said", "log", "stop_on", "kind", "signal"],
 )
-def test_a_wrong_option_of_an_ensemble_is_refused_in_a_sentence(option: dict[str, Any], words: str) -> None:
+def test_an_invalid_ensemble_option_is_rejected_with_one_sentence(option: dict[str, Any], words: str) -> None:
     given: dict[str, Any] = {"cast": [manifest("owl", ["run.started"], ["a.b"])], "profiles": {"default": MODEL}}
     with pytest.raises(UsageError, match=re.escape(words)):
         Ensemble("wood", **{**given, **option})
 
 
-def test_a_check_judges_what_an_ensemble_hands_on() -> None:
+def test_a_check_validates_the_output_of_an_ensemble() -> None:
     def enough(value: dict[str, Any]) -> str | None:
         return None if value["turns"] > 5 else "too few turns"
 

@@ -20,7 +20,7 @@ def rows_of(page: str, head: str) -> list[str]:
     return text.partition(head)[2].partition("\n\n")[0].strip().splitlines()[1:]
 
 
-def test_the_page_quotes_what_a_long_run_has_cost() -> None:
+def test_the_page_quotes_the_cost_of_a_long_run() -> None:
     *tenths, end = printed("ensemble.jsonl")
     assert (end["status"], end["figures_folded_are_those_of_the_run"]) == ("completed", True)
     rows = [
@@ -72,7 +72,7 @@ def test_a_turn_costs_the_same_at_the_end() -> None:
     assert tenths[-1]["ms_a_turn"] <= 1.5 * tenths[0]["ms_a_turn"]
 
 
-def test_the_page_quotes_what_agreement_is_worth() -> None:
+def test_the_page_quotes_the_measured_value_of_agreement() -> None:
     rows: list[str] = []
     for row in printed("agreement.jsonl"):
         if "way" not in row:
@@ -84,7 +84,7 @@ def test_the_page_quotes_what_agreement_is_worth() -> None:
     assert rows_of("benchmarks-agreement.md", "| readings | | coverage | right |") == shown
 
 
-def test_the_page_quotes_what_an_early_stop_saves() -> None:
+def test_the_page_quotes_the_savings_of_an_early_stop() -> None:
     shown: list[str] = []
     for row in printed("agreement.jsonl"):
         if "early stop" not in row:
@@ -98,7 +98,7 @@ def test_the_page_quotes_what_an_early_stop_saves() -> None:
     )
 
 
-def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> None:
+def test_the_page_quotes_the_measured_agreement_of_one_small_model() -> None:
     quoted = (
         "3 samples, all agree",
         "3 wordings, all agree",
@@ -113,7 +113,7 @@ def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> Non
     assert rows_of("benchmarks-agreement.md", "| documents | readings | coverage | right |") == shown
 
 
-def test_what_all_readings_of_one_small_model_agree_on_is_right_nine_times_out_of_ten() -> None:
+def test_fields_on_which_all_readings_of_one_small_model_agree_are_right_nine_times_out_of_ten() -> None:
     (all_,) = [
         row
         for row in printed("agreement_live.jsonl")

@@ -80,7 +80,7 @@ def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert {each.stat().st_mode & 0o777 for each in tmp_path.glob("log.sqlite*")} == {0o600}
 
 
-def test_a_name_that_a_database_has_no_room_for_is_refused() -> None:
+def test_a_name_too_long_for_the_database_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"run_id='x+': expected 1 to 64 characters"):
         EventLog(run_id="x" * 65)
     with pytest.raises(UsageError, match=r"kind='x+': expected at most 100 characters"):

@@ -79,7 +79,7 @@ def test_the_example_of_the_prompt_and_a_placeholder_say_nothing(reply: str) -> 
     assert outcome.reason is Reason.ECHOED_SCHEMA
 
 
-def test_reasoning_is_apart_from_what_is_said() -> None:
+def test_reasoning_is_separate_from_speech() -> None:
     assert read("<think>aim: give nothing away</think> a hint", SAID).value.text == "a hint"
 
 
@@ -96,7 +96,7 @@ def test_reasoning_is_apart_from_what_is_said() -> None:
     ],
 )
 @pytest.mark.parametrize("said", ["A bell rings.", '{"kind": "agent.spoke", "text": "A bell rings."}', ""])
-def test_a_draft_in_the_reasoning_is_never_said(opens: str, closes: str, said: str) -> None:
+def test_a_draft_in_the_reasoning_is_never_used_as_speech(opens: str, closes: str, said: str) -> None:
     draft = f'{opens}I hide it: {{"kind": "agent.spoke", "text": "The owl did it."}} No.'
     event = read(f"{draft}{closes}{said}", SAID).value
     assert event.text == "A bell rings." if said else event.says_nothing
@@ -168,7 +168,7 @@ def test_a_score_without_end_is_cleaned() -> None:
     assert scores_of(CAST)({"scores": {"ada": 10**400, "bo": float("nan")}}) == {"scores": {"ada": 10}}
 
 
-def test_a_winner_that_is_a_number_without_end_is_an_issue_beside_scores_that_are_none() -> None:
+def test_an_infinite_winner_is_an_issue_even_with_invalid_scores() -> None:
     outcome = read(json.dumps({"kind": "judge.ruled", "text": "So.", "winner": 10**400, "scores": 0.5}), RULED)
     assert isinstance(outcome, Rejected)
     assert [issue.path for issue in outcome.issues] == ["$.winner"]

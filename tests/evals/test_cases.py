@@ -45,7 +45,7 @@ def test_a_dataset_of_pydantic_evals_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".json"])
-def test_what_is_written_as_a_dataset_is_read_back(tmp_path: Path, suffix: str) -> None:
+def test_a_written_dataset_is_read_back(tmp_path: Path, suffix: str) -> None:
     cases = [
         Case("a", {"n": 1}, "x", {"lang": "de"}, "output.n > 0", {"level": "easy"}),
         Case({"text": "é"}, None if suffix == "" else UNLABELLED, "y"),
@@ -78,7 +78,7 @@ def test_what_is_written_as_a_dataset_is_read_back(tmp_path: Path, suffix: str) 
         ("cases: [", "cannot be read"),
     ],
 )
-def test_what_is_not_a_dataset_is_reported_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_an_invalid_dataset_is_reported_with_its_place(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "rows.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=words):
@@ -95,7 +95,7 @@ def test_rows_are_read_one_at_a_time_and_again(tmp_path: Path) -> None:
     assert (second.expected, second.labelled, second.check) == (None, True, "output")
 
 
-def test_a_label_does_not_change_what_a_row_ran_on(tmp_path: Path) -> None:
+def test_a_label_does_not_change_the_mark_of_a_row(tmp_path: Path) -> None:
     marks: list[str] = []
     for row in ({"input": "a"}, {"input": "a", "expected": 1, "check": "True", "metadata": 2}, {"input": "b"}):
         file = tmp_path / "rows.jsonl"

@@ -67,7 +67,7 @@ def verdicts(evaluation: Evaluation) -> dict[object, str]:
     return {each.id: each.verdict.value for each in evaluation.results}
 
 
-def test_a_case_is_right_wrong_or_refused() -> None:
+def test_a_case_is_right_wrong_or_rejected() -> None:
     found = evaluate_sync(triage(answer)[0], CASES)
     assert verdicts(found) == {"a": "right", "b": "wrong", "c": "refused"}
     assert (found.right, found.wrong, found.judged) == (1 / 3, 1 / 3, 3)
@@ -94,7 +94,7 @@ def test_fields_that_are_not_expected_are_compared_only_by_exact() -> None:
     assert evaluate_sync(step, cases, match="fields").right == 1
 
 
-def test_a_check_judges_alone_or_beside_what_is_expected() -> None:
+def test_a_check_is_used_alone_or_with_an_expected_value() -> None:
     double = Call("double", function=lambda text: int(text) * 2)
     assert evaluate_sync(double, [("2", 4)], check="output > expected").right == 0
     only = [Case("3", check="output == 6"), Case("4", check="output == 9")]
@@ -112,7 +112,7 @@ def test_a_check_that_cannot_be_evaluated_is_not_a_wrong_answer() -> None:
     assert evaluate_sync(same, [("b", {"text": "c"})], check="output.total > 0", judge=judge).right is None
 
 
-def test_a_judge_decides_about_what_differs_and_is_not_asked_about_what_is_equal() -> None:
+def test_a_judge_is_asked_only_about_outputs_that_differ() -> None:
     model = ScriptedModel('{"why": "the same city", "right": true}', '{"why": "another city", "right": false}')
     verdict = {"type": "object", "properties": {"why": {"type": "string"}, "right": {"type": "boolean"}}}
     judge = Runner(
@@ -173,7 +173,7 @@ def test_a_changed_prompt_takes_the_reply_of_its_step_and_is_counted() -> None:
     assert (verdicts(after)["a"], after.approximate, model.calls) == ("right", 3, calls)
 
 
-def test_another_ladder_leaves_nested_steps_what_they_read_from_outside() -> None:
+def test_replacing_the_ladder_keeps_the_outside_references_of_nested_steps() -> None:
     inner = Step("inner", agent=AgentSpec(model="openai:sorter"), input="{{ steps.outer.output }}")
     outer = Step("outer", agent=AgentSpec(model="openai:sorter"))
     pipeline = Pipeline(
@@ -252,7 +252,7 @@ def test_equal_failures_in_a_row_stop_it_with_their_reason() -> None:
 
 
 @pytest.mark.parametrize(("cost", "words"), [("0.00081", "$0.00081"), ("0.5000", "$0.5"), ("12.3456", "$12.35")])
-def test_the_cost_that_stops_it_is_said_to_be_no_less_than_the_limit(cost: str, words: str) -> None:
+def test_the_reported_cost_is_never_below_the_limit_that_stopped_the_batch(cost: str, words: str) -> None:
     stop = Stop(max_cost=Decimal("0.0005"))
     stop.ended(Usage(1, cost=Decimal(cost)), None)
     assert stop.reason == f"spent {words} (the limit is $0.0005)"
@@ -268,14 +268,14 @@ def test_cost_and_failures_stop_it() -> None:
     assert (len(found.results), found.stopped) == (1, "1 case has failed (the limit is 1)")
 
 
-def test_a_case_that_waits_for_a_person_is_refused() -> None:
+def test_a_case_that_waits_for_a_person_counts_as_rejected() -> None:
     from flujo_aros import Human
 
     found = evaluate_sync(Pipeline([Human("ask", message="Which?")]), [("a", "b")])
     assert (found.results[0].verdict, found.results[0].status) == (Verdict.REFUSED, "paused")
 
 
-def test_what_cannot_be_a_case_is_said_before_anything_runs() -> None:
+def test_invalid_cases_are_reported_before_anything_runs() -> None:
     ran: list[str] = []
     step = Call("note", function=ran.append)
     with pytest.raises(UsageError, match="did you mean 'expected'"):

@@ -99,7 +99,7 @@ def replies(messages: list[ModelMessage]) -> list[ModelResponse]:
 
 @pytest.mark.parametrize("ending", ["read to its end", "left", "cancelled", "broken off"])
 @pytest.mark.parametrize("way", [in_run_stream, in_iter, in_events])
-def test_a_stream_of_text_is_what_it_is_without(way: Way, ending: Ending) -> None:
+def test_a_text_stream_is_unchanged_by_aros(way: Way, ending: Ending) -> None:
     assert watched(way, ending, [Aros(ladder=READ_ONLY)]) == watched(way, ending, [])
 
 
@@ -149,7 +149,7 @@ def test_code_that_catches_the_errors_of_the_host_catches_ours(
     assert (error.message, error.body, error.texts) == (str(error), None, (wrong,))
 
 
-def test_an_error_of_a_run_survives_pickling_whole() -> None:
+def test_an_error_of_a_run_survives_pickling_with_all_attributes() -> None:
     agent = Agent(Script("nothing of the kind").model, output_type=PromptedOutput(City))
     with pytest.raises(OutputError) as caught:
         asyncio.run(agent.run("Where?", capabilities=[Aros(ladder=READ_ONLY)]))
@@ -187,7 +187,7 @@ def test_a_model_that_falls_back_on_others_is_asked_like_any(output: Any) -> Non
 
 
 @pytest.mark.parametrize(("schemas", "known"), [((True, True), True), ((True, False), None)])
-def test_of_a_model_that_falls_back_is_known_what_all_have_in_common(schemas: tuple[bool, ...], known: object) -> None:
+def test_a_fallback_model_has_the_shared_capabilities(schemas: tuple[bool, ...], known: object) -> None:
     assert profile_of(WrapperModel(falling_back(*schemas))).get("supports_json_schema_output") is known
 
 
@@ -205,7 +205,7 @@ def test_an_output_function_with_more_than_one_argument_gets_each_of_them() -> N
     assert asyncio.run(agent.run("Go.")).output == "Quay 2"
 
 
-def test_a_value_that_only_its_class_refuses_is_not_an_answer_beside_one_that_it_accepts() -> None:
+def test_a_value_rejected_only_by_its_class_does_not_compete_with_an_accepted_one() -> None:
     class Place(BaseModel):
         street: str
 

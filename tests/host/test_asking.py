@@ -77,14 +77,14 @@ def test_an_ask_without_a_prompt_puts_the_question_once_more_with_more_room():
     assert script.infos[0].model_settings["max_tokens"] == 400
 
 
-def test_a_constrained_ask_has_the_schema_enforced_also_behind_turns():
+def test_a_constrained_ask_enforces_the_schema_after_earlier_turns_too():
     script = Script(GOOD)
     asked(script, Ask("Again.", "retry", 1, CONTRACT, way="constrained", said=(BAD,)))
     assert script.infos[0].model_request_parameters.output_mode == "native"
     assert reported(script.requests[0])[1] == ("text", BAD)
 
 
-def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
+def test_a_constrained_reply_rejected_by_the_host_is_read_like_any_other():
     reply = asked(Script("{'name': 'pen', 'qty': 3,}"), Ask("", "constrain", 1, CONTRACT, way="constrained"))
     assert (reply.text, reply.fault) == ("{'name': 'pen', 'qty': 3,}", None)
     reply = asked(Script(GOOD[:-3], finish="length"), Ask("", "constrain", 1, CONTRACT, way="constrained"))
@@ -102,7 +102,7 @@ def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
         (Script(GOOD), Ask("x", "escalate", 1, CONTRACT, model="nowhere:model"), "nowhere:model"),
     ],
 )
-def test_what_cannot_be_asked_is_reported_without_a_call(script, ask, words):
+def test_an_impossible_request_is_reported_without_a_call(script, ask, words):
     heard = []
     with observing(heard.append):
         reply = asked(script, ask)
@@ -286,7 +286,7 @@ def test_a_cancelled_call_is_counted_and_its_stage_reported():
     )
 
 
-def test_a_ladder_counts_what_its_calls_cost():
+def test_a_ladder_counts_the_cost_of_its_calls():
     def priced(text):
         usage = RequestUsage(input_tokens=1000, output_tokens=200)
         return ModelResponse(parts=[TextPart(text)], usage=usage, provider_name="openai")

@@ -89,7 +89,7 @@ def reported(outcome: Any) -> Any:
 @pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("where", ["contract", "step"])
 @pytest.mark.parametrize("name", CASES)
-def test_it_comes_to_the_same(name: str, where: str, live: bool) -> None:
+def test_the_result_is_the_same(name: str, where: str, live: bool) -> None:
     contract, checks, replies = CASES[name]
     found: list[Any] = []
     for made in (lambda check: check, awaited):
@@ -109,7 +109,7 @@ def test_it_comes_to_the_same(name: str, where: str, live: bool) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["checks", "awaited checks"])
 @pytest.mark.parametrize("name", CASES)
-def test_an_agent_of_a_blueprint_comes_to_the_same_as_one_of_your_own(name: str, asynchronous: bool) -> None:
+def test_an_agent_spec_and_an_agent_built_in_python_give_the_same_result(name: str, asynchronous: bool) -> None:
     contract, checks, replies = CASES[name]
     asked = with_checks(contract, [awaited(check) if asynchronous else check for check in checks])
     found: list[Any] = []
@@ -167,7 +167,7 @@ def test_a_step_of_a_pipeline_ends_in_no_contest() -> None:
     assert (result.status.value, result.output.winner, result.output.is_no_contest) == ("completed", None, True)
 
 
-def test_where_nothing_can_await_a_check_this_is_said_before_any_call() -> None:
+def test_an_async_check_that_cannot_be_awaited_is_reported_before_any_call() -> None:
     contract = with_checks(JSON, [awaited(few)])
     with pytest.raises(UsageError, match="async"):
         read(item(3), contract)
@@ -198,7 +198,7 @@ AGENTS: dict[str, Callable[[Any], tuple[Any, Contract[Any] | None]]] = {
 @pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["checks", "awaited checks"])
 @pytest.mark.parametrize("name", AGENTS)
-def test_what_a_check_cleans_is_cleaned_once(name: str, asynchronous: bool, live: bool) -> None:
+def test_values_cleaned_by_a_check_are_cleaned_once(name: str, asynchronous: bool, live: bool) -> None:
     model = ScriptedModel('{"n": 1}')
     agent, contract = AGENTS[name](model)
 

@@ -73,7 +73,7 @@ async def by_step(model: Replies, retries: int) -> Shown:
 @pytest.mark.parametrize("retries", [0, 1])
 @pytest.mark.parametrize("second", [f"{BLOCK}\nDone.", "never"], ids=["then a block", "then none"])
 @pytest.mark.parametrize("first", FIRST)
-def test_what_was_streamed_is_what_is_returned(
+def test_the_streamed_text_equals_the_returned_text(
     first: str, second: str, retries: int, way: Callable[[Replies, int], Coroutine[Any, Any, Shown]]
 ) -> None:
     shown, output, calls = asyncio.run(way(model_of(first, second), retries))
@@ -84,7 +84,7 @@ def test_what_was_streamed_is_what_is_returned(
 
 
 @pytest.mark.parametrize("first", ["an empty text", "white space", "reasoning"])
-def test_behind_nothing_the_whole_second_reply_is_put(first: str) -> None:
+def test_without_shown_text_the_complete_second_reply_is_appended(first: str) -> None:
     """Its prose too, since none was shown before."""
     shown, _, calls = asyncio.run(by_text(model_of(first, f"{BLOCK}\nDone."), 1))
     assert shown.strip().removeprefix("<think>hm</think>").strip() == f"{BLOCK}\nDone."

@@ -56,7 +56,7 @@ async def test_where_no_call_can_be_used_the_ladder_is_climbed():
     assert (await agent(script, "early", Aros()).run("Who?")).output == ADA
 
 
-async def test_a_usable_call_that_the_host_refuses_is_asked_for_again():
+async def test_a_usable_call_that_the_host_rejects_is_retried():
     made = agent(script := Script(ModelResponse(parts=[call(LACKING), call(BOB)]), call(GOOD)), "early", Aros())
 
     @made.output_validator

@@ -86,7 +86,7 @@ def test_a_messy_output_is_read_without_a_call(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_cannot_be_read_is_repaired_by_one_bare_call(mode):
+def test_an_unreadable_reply_is_repaired_by_one_bare_call(mode):
     script = Script(written(mode, BAD), GOOD)
     agent = Agent(
         script.model, output_type=MODES[mode](Item), instructions="Be brief.", capabilities=[Aros(ladder=REPAIR)]
@@ -159,7 +159,7 @@ def test_a_provider_that_is_busy_raises_its_own_error():
         run(agent, model=Script(ModelHTTPError(503, "m", "busy")).model)
 
 
-def test_a_cut_output_is_neither_completed_nor_asked_about_as_if_it_were_whole():
+def test_a_truncated_output_is_neither_completed_nor_repaired_as_if_it_were_complete():
     script = Script('{"name": "pen", "qty": 3', '"qty": 4}', finish="length")
     with pytest.raises(OutputError) as caught:
         run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]))
@@ -281,7 +281,7 @@ def even(value: int) -> int:
     return value
 
 
-def test_what_the_host_alone_refuses_goes_up_the_ladder():
+def test_values_rejected_only_by_the_host_go_through_the_ladder():
     def act(qty: Annotated[int, AfterValidator(even)], name: str) -> str:
         return f"{qty} {name}"
 
@@ -292,7 +292,7 @@ def test_what_the_host_alone_refuses_goes_up_the_ladder():
     assert record.stages == [StageRecord("retry", "accepted", None, 1)], "a repair would have made the number up"
 
 
-def test_a_repair_that_the_host_refuses_is_invalid():
+def test_a_repair_that_the_host_rejects_is_invalid():
     def act(qty: Annotated[int, AfterValidator(even)], name: str) -> str:
         return f"{qty} {name}"
 
@@ -302,7 +302,7 @@ def test_a_repair_that_the_host_refuses_is_invalid():
     assert caught.value.reason is Reason.INVALID
 
 
-def test_the_host_gets_what_was_read_and_not_a_value_written_back():
+def test_the_host_receives_the_value_as_read_and_not_reserialized():
     class Login(BaseModel):
         user: str
         password: SecretStr
@@ -344,7 +344,7 @@ def test_values_that_are_not_objects_travel_in_the_envelope_of_the_host(mode, li
         assert record.outcome.value == value
 
 
-def test_a_named_contract_is_held_beside_the_output_type():
+def test_a_named_contract_is_enforced_along_with_the_output_type():
     schema = {"type": "object", "properties": {"qty": {"type": "integer", "maximum": 9}}, "required": ["name", "qty"]}
     script = Script('{"name": "pen", "qty": 12}', '{"name": "pen", "qty": 9}')
     result, record = run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros(schema)]))
@@ -504,12 +504,12 @@ def test_an_agent_spec_may_name_it():
     assert run(Agent.from_spec({"model": "test", "capabilities": ["Aros"]}, custom_capability_types=[Aros]))[0].output
 
 
-def test_what_is_not_a_ladder_is_refused_where_it_is_written():
+def test_an_invalid_ladder_is_rejected_at_its_place():
     with pytest.raises(UsageError, match="must be a Ladder"):
         Aros(ladder=["retry"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_the_class_in_place_of_an_object_is_refused_with_the_way_to_write_it() -> None:
+def test_a_class_in_place_of_an_object_is_rejected_with_advice() -> None:
     """pydantic-ai would take it as a factory of capabilities."""
     agent = Agent(TestModel(), output_type=int, capabilities=[Aros])
     with pytest.raises(UsageError, match=r"write capabilities=\[Aros\(\)\]"):

@@ -31,7 +31,7 @@ def valid_replies(draw):
 
 
 @given(valid_replies(), st.sampled_from(sorted(MODES)))
-def test_what_succeeds_without_aros_succeeds_the_same_with_it(text, mode):
+def test_successful_outputs_are_the_same_with_aros(text, mode):
     seen = []
     for capabilities in ([], [Aros()]):
         script = Script(written(mode, text))

@@ -53,7 +53,7 @@ def test_prose_that_was_cut_is_resumed(live: bool) -> None:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_larger_budget_takes_the_place_of_what_was_cut(live: bool) -> None:
+def test_a_larger_budget_replaces_the_truncated_reply(live: bool) -> None:
     whole = f"{BLOCK}\nDear Ann, all is well."
     run, shown = ran(Part(f"{BLOCK}\n{CUT}", finish="length"), Part(whole), live=live, max_tokens=20)
     assert isinstance(run.outcome, Accepted)
@@ -79,7 +79,7 @@ def test_prose_that_repeats_itself_to_the_end_is_not_a_success(first: str, finis
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_retry_gives_the_whole_reply_and_no_block_for_what_was_cut(live: bool) -> None:
+def test_a_retry_returns_a_complete_reply_and_no_block_for_the_truncated_one(live: bool) -> None:
     """The second reply takes the place of the first: its block before the cut prose would hide the cut."""
     ladder = Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     first = Part(ENDLESS, finish="length")
@@ -92,7 +92,7 @@ def test_a_retry_gives_the_whole_reply_and_no_block_for_what_was_cut(live: bool)
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_the_rest_that_lacks_the_block_gets_one_behind_all_of_the_prose(live: bool) -> None:
+def test_a_continuation_without_the_block_gets_one_after_all_of_the_prose(live: bool) -> None:
     run, shown = ran(Part(CUT, finish="length"), Part(REST), live=live)
     assert isinstance(run.outcome, Accepted)
     assert (run.outcome.value.prose, run.outcome.trust) == (WHOLE, Trust.SYNTHESIZED)

@@ -89,7 +89,7 @@ def test_a_durable_agent_is_repaired_in_its_workflow(tmp_path: Path):
     assert calls(tmp_path) == ["first", "repair", "step"]
 
 
-def test_a_killed_workflow_goes_on_with_the_repaired_value(tmp_path: Path):
+def test_a_killed_workflow_resumes_with_the_repaired_value(tmp_path: Path):
     with subprocess.Popen(program(tmp_path, "start"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
         try:
             while "step" not in calls(tmp_path):

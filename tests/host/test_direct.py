@@ -122,7 +122,7 @@ async def story_of(replies, contract, *, instrumented, native, streamed):
 @example([ERROR, *REPLIES[:5]], "json", True, True)
 @example(["", *REPLIES[:5]], "json", True, True)
 @example(["", *REPLIES[:5]], "none", False, False)
-def test_with_spans_or_without_a_run_comes_to_the_same(replies, name, native, streamed):
+def test_a_run_has_the_same_result_with_and_without_spans(replies, name, native, streamed):
 
     async def both():
         given_ = {"native": native, "streamed": streamed}
@@ -143,7 +143,7 @@ async def test_the_run_is_reported_under_the_id_that_the_host_gave_it():
 
 
 @pytest.mark.anyio
-async def test_an_agent_that_a_check_runs_has_a_record_of_its_own():
+async def test_an_agent_run_by_a_check_has_its_own_record():
     inner = Agent(
         Scripted([REPLIES[2]], native=False).made,
         output_type=PromptedOutput(Item),
@@ -181,7 +181,7 @@ async def test_a_blank_that_represents_silence_is_never_shown():
         ("content_filter", (Reason.REFUSED, "the provider's filter ended the reply")),
     ],
 )
-async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish, reported, streamed):
+async def test_a_reply_that_ended_before_any_output_is_rejected_with_our_own_message(finish, reported, streamed):
     for instrumented in (True, False):
         model = ScriptedModel(ModelResponse(parts=[], finish_reason=finish))
         source, heard = Scripted((), native=True), []
@@ -199,7 +199,7 @@ async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish
 
 
 @pytest.mark.anyio
-async def test_a_plain_reply_that_a_filter_ended_is_refused_in_our_words():
+async def test_a_plain_reply_ended_by_a_filter_is_rejected_with_our_own_message():
     source = Scripted((), native=True)
     source.made = ScriptedModel(ModelResponse(parts=[], finish_reason="content_filter"))
     run = await run_agent(AgentSpec(model="local:x"), "go", None, models=source)
@@ -246,7 +246,7 @@ async def test_every_request_of_a_run_goes_through_one_function(streamed):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_run_that_is_answered_from_records_asks_nobody_and_comes_to_the_same(streamed):
+async def test_a_replayed_run_makes_no_calls_and_has_the_same_result(streamed):
     recorded, shown = [], []
 
     async def record(call):
@@ -290,7 +290,7 @@ async def test_a_streamed_reply_is_counted_within_the_limit_on_tokens():
 
 
 @pytest.mark.anyio
-async def test_in_tool_mode_the_conversation_goes_on_behind_the_answer_to_the_call():
+async def test_in_tool_mode_the_conversation_continues_after_the_tool_result():
     call = ToolCallPart("final_result", REPLIES[0], tool_call_id="c")
     source = Scripted([], native=True)
     source.made = ScriptedModel(ModelResponse(parts=[call]), ModelResponse(parts=[call]))
@@ -321,7 +321,7 @@ async def test_the_run_span_counts_its_own_requests_and_not_those_of_the_ladder(
 
 
 @pytest.mark.anyio
-async def test_a_reply_that_the_provider_puts_off_is_refused_with_what_to_do():
+async def test_a_reply_deferred_by_the_provider_is_rejected_with_advice():
     source = Scripted([], native=True)
     source.made = ScriptedModel(ModelResponse(parts=[], state="suspended"))
     with pytest.raises(UsageError, match="background mode"):

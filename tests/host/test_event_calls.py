@@ -62,7 +62,7 @@ def test_a_provider_that_is_down_is_not_asked_in_other_words(status: int) -> Non
     ],
     ids=["JSON", "prose"],
 )
-def test_the_rest_of_a_cut_event_is_never_an_event_of_its_own(first, rest):
+def test_the_rest_of_a_truncated_event_is_never_a_separate_event(first, rest):
     """Any words could be wrapped as one: without a seam nobody knows what they belong to."""
     model = ScriptedModel(cut(first), rest)
     run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
@@ -83,7 +83,7 @@ def test_the_rest_of_a_cut_event_is_never_an_event_of_its_own(first, rest):
     ],
     ids=["JSON with a seam", "prose with a seam", "an event anew"],
 )
-def test_a_cut_event_is_made_whole_where_the_ends_are_known_to_meet(first, rest, text):
+def test_a_truncated_event_is_completed_if_the_two_parts_are_known_to_overlap(first, rest, text):
     model = ScriptedModel(cut(first), rest)
     run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
     assert (run.outcome.value.text, run.outcome.origin, model.calls) == (text, "resume", 2)

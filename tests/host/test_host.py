@@ -141,7 +141,7 @@ def test_the_finish_reason_is_known_in_every_way_to_run(mode, way):
         assert made.model.calls == (1 if wanted == PEN else 2), "a cut reply is only ever resumed, never repaired"
 
 
-def test_arguments_that_a_server_calls_whole_may_still_be_cut():
+def test_arguments_reported_as_complete_may_still_be_truncated():
     with pytest.raises(OutputError) as caught:
         run(agent(reply(GOOD[:-1], "tool", finish="tool_call"), mode="tool"))
     assert caught.value.reason is Reason.TRUNCATED
@@ -152,7 +152,7 @@ async def events_of(made):
         return [event async for event in stream]
 
 
-def test_events_come_live_and_an_error_in_mid_stream_replaces_what_was_shown():
+def test_live_events_arrive_immediately_and_a_mid_stream_error_replaces_the_text():
     text = str({"name": "pen", "qty": 3})
     part = Part(text, error=json_mode_error(text), shown=9)
     events = asyncio.run(events_of(agent(part, mode="native")))
@@ -174,7 +174,7 @@ def test_a_buffered_stream_shows_nothing_that_is_repaired_later():
     assert events[-1].result.output == PEN
 
 
-def test_a_mid_stream_error_without_the_reply_leaves_what_was_shown_to_go_on_from():
+def test_a_mid_stream_error_without_the_reply_keeps_the_text_shown_so_far():
     made = agent(Part(GOOD, error=json_mode_error(""), shown=20), Part(GOOD[4:]), mode="native")
     assert asyncio.run(by_stream(made)) == PEN
     assert made.model.calls == 2
@@ -212,14 +212,14 @@ def test_repairs_show_up_under_the_span_of_the_run_and_no_span_counts_usage_twic
     assert all(name.startswith("chat") for name in counting)
 
 
-def test_no_span_holds_what_a_model_wrote_unless_content_is_on():
+def test_no_span_contains_model_text_unless_content_is_on():
     for parts in ((reply(MESSY),), (reply(BAD), reply(GOOD)), (reply("pen pen"), reply("pen"), reply("pen"))):
         for span in spans_of(agent(*parts)):
             reported = json.dumps([dict(span.attributes), [dict(event.attributes) for event in span.events]])
             assert "pen" not in reported
 
 
-def test_aros_is_inside_of_instrumentation_wherever_it_is_written():
+def test_aros_is_inside_instrumentation_in_any_order():
     for order in ([Aros(), Instrumentation()], [Instrumentation(), Aros()]):
         found = []
         made = agent(reply(GOOD), capabilities=order)
@@ -331,7 +331,7 @@ def steady(value):
 @given(
     NAMES, st.integers(-(10**9), 10**9), st.sampled_from(sorted(MODES)), st.sampled_from(sorted(WAYS)), st.booleans()
 )
-def test_what_succeeds_without_aros_is_the_same_with_it_in_every_way_to_run(name, qty, mode, way, indented):
+def test_successful_runs_are_the_same_with_aros_in_every_run_method(name, qty, mode, way, indented):
     text = json.dumps({"name": name, "qty": qty}, indent=2 if indented else None, ensure_ascii=indented)
     seen = []
     for capabilities in ([], [Aros()], [Aros(clean_history=True)]):
@@ -406,7 +406,7 @@ def test_a_grammar_that_is_not_on_gives_itself_away():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("before", ["", "Sure! Here it is: ", "```json ", "<think>{} or not</think>\n"])
-def test_partial_values_come_behind_prose_fences_and_thinking(mode, before):
+def test_partial_values_are_shown_after_prose_fences_and_thinking(mode, before):
     async def main():
         made = Agent(Replies([reply(before + GOOD, mode)]), output_type=MODES[mode](Draft), capabilities=[Aros()])
         async with made.run_stream("x") as stream:

@@ -32,7 +32,7 @@ def test_a_model_is_made_once_in_an_event_loop():
     assert first is second
 
 
-def test_another_event_loop_has_a_model_of_its_own():
+def test_another_event_loop_has_its_own_model():
     assert asyncio.run(named_model("test", None)) is not asyncio.run(named_model("test", None))
 
 
@@ -73,7 +73,7 @@ def test_a_checked_contract_is_made_once_for_the_same_checks():
     assert plain is NUMBER
 
 
-def test_a_closed_event_loop_leaves_nothing_behind():
+def test_models_of_a_closed_event_loop_are_garbage_collected():
     async def kept():
         return weakref.ref(await named_model("test", None))
 
@@ -83,7 +83,7 @@ def test_a_closed_event_loop_leaves_nothing_behind():
     assert first() is None
 
 
-def test_what_was_made_first_goes_when_there_is_too_much():
+def test_the_oldest_entry_is_dropped_when_there_are_too_many():
     local = SPEC.model_copy(update={"model": "local:x"})
 
     async def first_and_last():

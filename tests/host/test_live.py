@@ -123,7 +123,7 @@ def test_words_before_a_tool_call_are_not_an_answer():
     assert seen(pieces) == result.outcome.value == "The answer."
 
 
-def test_degraded_text_is_what_was_shown():
+def test_degraded_text_equals_the_text_shown():
     pieces, result = watched(Script(BAD), ladder=Ladder(stages=(Degrade(),)))
     assert isinstance(result.outcome, Degraded)
     assert seen(pieces) == result.outcome.text
@@ -163,7 +163,7 @@ def test_without_a_listener_nothing_is_streamed():
     st.sampled_from([ITEM, PLAN]),
     st.sampled_from([REPAIR, None, Ladder(stages=(Degrade(),))]),
 )
-def test_what_was_shown_is_what_is_returned(replies, contract, ladder):
+def test_the_shown_text_equals_the_returned_text(replies, contract, ladder):
     """The law of streams, over scripted replies: the pieces shown to a person make the text of the outcome."""
     script = Script(*replies, *[ModelHTTPError(500, "m", "down")] * 8)
     pieces, result = watched(script, contract, ladder)
@@ -329,7 +329,7 @@ def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_reports_it(mod
 
 
 @pytest.mark.parametrize("endless", [BLANK, AGAIN])
-def test_the_ladder_goes_on_from_a_stopped_reply_but_asks_for_no_more_of_it(endless):
+def test_the_ladder_continues_after_a_stopped_reply_without_resuming_it(endless):
     script, heard = Script(endless, GOOD), []
     with observing(heard.append):
         pieces, result = watched(script, ladder=STAGES)
@@ -341,7 +341,7 @@ def test_the_ladder_goes_on_from_a_stopped_reply_but_asks_for_no_more_of_it(endl
     assert len(script.prompt(1)) < 2_000
 
 
-def test_white_space_without_end_takes_nothing_from_a_whole_answer():
+def test_endless_white_space_does_not_invalidate_a_complete_answer():
     script = Endless(GOOD + "\n" * 90_000)
     _, result = watched(script)
     assert script.taken < 8_000
@@ -396,9 +396,7 @@ def test_the_stop_can_be_switched_off(monkeypatch):
 
 @pytest.mark.parametrize("mode", [PromptedOutput, NativeOutput, ToolOutput])
 @pytest.mark.parametrize(("doomed", "ends_early"), [("true", True), ("false", False)])
-def test_a_stream_with_a_field_that_nothing_behind_it_can_repair_is_ended_if_wanted(
-    monkeypatch, mode, doomed, ends_early
-):
+def test_a_stream_with_an_unrepairable_field_is_ended_early_if_requested(monkeypatch, mode, doomed, ends_early):
     text = '{"qty": "several", "name": "' + " ".join(map(str, range(9_000))) + '"}'
     taken = 0
 

@@ -69,7 +69,7 @@ def with_model(use, settings=None):
     return asyncio.run(run())
 
 
-def test_native_mode_holds_the_model_to_the_whole_schema():
+def test_native_mode_enforces_the_complete_schema():
     """At a temperature where a model without a grammar would write anything: bounds, enum, nesting, null."""
 
     async def use(models, model):
@@ -117,7 +117,7 @@ def test_a_stream_gives_the_text_and_the_usage():
     assert 1 < usage.output_tokens <= 8  # a model may end by itself
 
 
-def test_a_prompt_longer_than_the_context_is_refused_and_never_cut():
+def test_a_prompt_longer_than_the_context_is_rejected_and_never_cut():
     async def use(models, model):
         agent = Agent(model, model_settings={"max_tokens": 5})
         with pytest.raises(ModelContextWindowExceededError) as caught:
@@ -156,7 +156,7 @@ NO_GRAMMAR = [
 ]
 
 
-def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server_lives():
+def test_a_schema_without_a_grammar_is_rejected_with_its_place_and_the_server_survives():
     """The contradictory one would take all the memory of the machine if the server had no bound."""
 
     async def refusal(model, broken):
@@ -175,7 +175,7 @@ def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server
         assert words in sentence
 
 
-def test_an_image_is_refused_in_one_sentence():
+def test_an_image_is_rejected_with_one_sentence():
     async def use(models, model):
         with pytest.raises(
             ModelRequestRejectedError, match=r"takes text only \(image input is not supported\): use another"
@@ -185,7 +185,7 @@ def test_an_image_is_refused_in_one_sentence():
     with_model(use)
 
 
-def test_tools_that_the_template_would_drop_are_refused():
+def test_tools_that_the_template_would_drop_are_rejected():
     def look_up(order: str) -> str:
         return order
 

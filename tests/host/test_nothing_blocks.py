@@ -93,7 +93,7 @@ def test_nothing_blocks_the_event_loop_in(case: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_blocks_is_found(tmp_path: Path) -> None:
+def test_blocking_code_is_detected(tmp_path: Path) -> None:
     reads = "\nfrom flujo_aros.settings import read_settings\nasync def late(): read_settings()\n"
     done = ran(f"{reads}asyncio.run(watched(late()))", tmp_path)
     assert "BlockingError: Blocking call to os.getcwd" in done.stderr

@@ -79,7 +79,7 @@ def test_a_near_miss_needs_no_second_call(way):
 
 
 @WAYS
-def test_what_was_wrong_is_sent_back(way):
+def test_the_errors_are_sent_back(way):
     seen = []
     order = way([('{"item": "pen", "qty": "a dozen"}', "stop"), ('{"item": "pen", "qty": 12}', "stop")], seen)
     assert order.qty == 12

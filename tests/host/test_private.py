@@ -87,7 +87,7 @@ def test_a_secret_at_hand_leaves_with_no_repair_prompt(where: str) -> None:
 
 
 @pytest.mark.parametrize("words", IN_REPLY)
-def test_what_a_reply_calls_secret_leaves_with_no_repair_prompt(words: str) -> None:
+def test_a_labelled_secret_in_a_reply_is_not_sent_in_a_repair_prompt(words: str) -> None:
     secret = IN_REPLY[words]
     model = ScriptedModel(json.dumps({"note": words, "qty": "it is 3"}), then="CANNOT_REPAIR")
     agent = Agent(model, output_type=PromptedOutput(Note), capabilities=[Aros(ladder=REPAIR)])
@@ -134,13 +134,13 @@ def test_a_secret_of_the_environment_leaves_with_no_repair_prompt(monkeypatch: p
         "The key: we must go",
     ],
 )
-def test_what_is_not_a_secret_stays(text: str) -> None:
+def test_ordinary_text_is_not_masked(text: str) -> None:
     assert labelled_values(text) == ()
     assert Vault(text, labelled=True).hide(text) == text
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_long_list_beside_a_secret_hides_it_from_nobody(*, first: bool) -> None:
+def test_a_long_list_next_to_a_secret_does_not_prevent_masking(*, first: bool) -> None:
     """What has a name of its own is looked at before the items of lists."""
     rows, own = {"rows": [{"n": n} for n in range(20_000)]}, {"db": {"password": "hunter2"}}
     assert secrets_among({**own, **rows} if first else {**rows, **own}) == ("hunter2",)
@@ -172,7 +172,7 @@ def test_a_secret_is_hidden_wherever_else_it_occurs() -> None:
         (None, None, ()),
     ],
 )
-def test_observers_hear_what_of_a_run_is_secret(deps: Any, settings: Any, secrets: tuple[str, ...]) -> None:
+def test_observers_receive_the_secrets_of_a_run(deps: Any, settings: Any, secrets: tuple[str, ...]) -> None:
     heard: list[AgentStarted] = []
 
     def hear(event: Event) -> None:

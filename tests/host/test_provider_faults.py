@@ -47,13 +47,13 @@ def test_no_error_comes_out_raw_no_text_is_lost_and_no_value_is_wrong(fault):
         (Output.json(Person), GOOD[:-1]),
     ],
 )
-def test_what_has_no_end_of_its_own_is_cut_where_a_stream_breaks_off(contract, text):
+def test_a_value_without_a_recognizable_end_is_cut_where_a_stream_breaks_off(contract, text):
     rejected = read_reply(Reply(text, truncated=True, **FAULT), contract)
     assert rejected.reason is Reason.TRUNCATED
     assert [issue.code for issue in rejected.issues][-2:] == ["no_connection", "broken_off"]
 
 
-def test_a_whole_value_before_the_break_is_inferred_and_reported():
+def test_a_complete_value_before_the_break_is_inferred_and_reported():
     outcome = read_reply(Reply(GOOD, truncated=True, **FAULT), Output.json(Person))
     assert (outcome.value, outcome.trust) == (ADA, Trust.INFERRED)
     assert [repair.code for repair in outcome.repairs] == ["broken-off"]

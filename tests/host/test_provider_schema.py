@@ -64,7 +64,7 @@ def test_openai_enforces_a_schema_exactly_where_nothing_keeps_it_from_doing_so(s
 
 @settings(max_examples=60, deadline=None)
 @given(schemas())
-def test_a_word_that_is_dropped_is_not_in_what_is_sent(schema: dict[str, Any]) -> None:
+def test_a_dropped_keyword_is_not_in_the_request(schema: dict[str, Any]) -> None:
     """And every path leads to a schema that has the word."""
     for model in ("openai:gpt-4o-mini", "google:gemini-2.5-flash", "local:smollm2"):
         for loss in schema_losses(model, schema):
@@ -74,7 +74,7 @@ def test_a_word_that_is_dropped_is_not_in_what_is_sent(schema: dict[str, Any]) -
             assert loss.keyword in node or loss.keyword == "required"
 
 
-def test_what_google_drops() -> None:
+def test_google_drops_unsupported_keywords() -> None:
     """By the transformer of its profile, which needs no package of Google's."""
     schema = {
         "type": "object",

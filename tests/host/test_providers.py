@@ -251,7 +251,7 @@ def test_the_text_in_a_failed_json_mode_is_read(make, output):
     assert result.usage.unmeasured_requests == 1
 
 
-def test_a_tool_call_that_groq_refuses_is_repaired():
+def test_a_tool_call_that_groq_rejects_is_repaired():
     failed = json.dumps({"name": "final_result", "arguments": {"name": "pen", "qty": "it is 3"}})
     error = {"message": "Tool call validation failed", "type": "invalid_request_error", "code": "tool_use_failed"}
     refused = (400, {"error": {**error, "failed_generation": failed}})
@@ -296,7 +296,7 @@ def broken_streams(*texts):
 @pytest.mark.parametrize("make", [openai_chat, groq])
 @pytest.mark.parametrize("way", [by_stream, by_events])
 @pytest.mark.parametrize("how", broken_streams("x"))
-def test_a_stream_that_breaks_off_is_finalized_from_what_it_has_shown(make, way, how):
+def test_a_stream_that_breaks_off_is_finalized_from_the_text_shown(make, way, how):
     whole = broken_streams("{'name': ", "'pen', 'qty'", ": 3}")[how]
     value, seen = run(make, (200, whole), way=way, output=NativeOutput)
     assert (value, len(seen)) == (PEN, 1)
@@ -306,7 +306,7 @@ def test_a_stream_that_breaks_off_is_finalized_from_what_it_has_shown(make, way,
     assert (value, len(seen)) == (PEN, 2)
 
 
-def test_a_refusal_of_openai_is_refused_at_one_request():
+def test_an_openai_refusal_is_rejected_after_one_request():
     assert reason_of(openai_chat, chat(refusal="I cannot help with that.")) is Reason.REFUSED
 
 
@@ -328,7 +328,7 @@ def test_the_responses_interface_is_read_too():
     assert reason_of(openai_responses, filtered) is Reason.REFUSED
 
 
-def test_a_thinking_model_of_ollama_that_never_answers_is_said_in_words():
+def test_an_ollama_thinking_model_that_never_answers_is_described_in_words():
     silent = chat("", reasoning="The user wants a pen, so I should")
     with pytest.raises(OutputError) as caught:
         run(ollama, silent, silent)
@@ -336,7 +336,7 @@ def test_a_thinking_model_of_ollama_that_never_answers_is_said_in_words():
     assert "only its thinking" in caught.value.issues[0].message
 
 
-def test_a_thinking_model_of_ollama_is_read_beside_its_thinking():
+def test_a_reply_of_an_ollama_thinking_model_is_read_apart_from_its_thinking():
     result, _ = run(ollama, chat(f"<think>A {{}} pen?</think>\n{GOOD}", reasoning="so"))
     assert result.output == PEN
 

@@ -126,7 +126,7 @@ def test_a_stream_is_recorded_once_it_was_read_and_is_replayed_without_the_model
     asyncio.run(main())
 
 
-def test_a_stream_that_is_cancelled_before_it_opens_is_not_recorded_and_leaves_no_call_behind() -> None:
+def test_a_stream_cancelled_before_it_opens_is_not_recorded_and_leaves_no_open_call() -> None:
     async def main() -> None:
         tape, streamed = Tape(), Streamed(opens=False)
         with pytest.raises(TimeoutError):

@@ -62,7 +62,7 @@ def test_refusals_of_providers_are_recognized(status, body):
 
 
 @pytest.mark.parametrize(("status", "body"), OTHERS)
-def test_other_errors_are_not_taken_for_refusals(status, body):
+def test_other_errors_are_not_treated_as_refusals(status, body):
     assert not refuses_schema(ModelHTTPError(status, "m", body))
 
 
@@ -137,7 +137,7 @@ def test_a_single_output_tool_is_described_in_words_as_it_was():
     assert "One line of the order." in model.asked[1].prompt
 
 
-def test_what_is_wrong_with_the_words_goes_up_the_ladder_without_the_schema():
+def test_wrong_content_goes_through_the_ladder_without_the_schema():
     model = ScriptedModel(TOO_LARGE, "I would say a pen.", "CANNOT_REPAIR", GOOD)
     result = asyncio.run(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]).run("x"))
     assert result.output == PEN
@@ -154,7 +154,7 @@ def test_later_requests_of_the_same_run_ask_in_words_at_once():
     assert result.metadata["aros"]["schema_refused"].endswith("earlier in this run; prompted with the schema instead")
 
 
-def test_a_second_refusal_is_the_outcome():
+def test_a_second_rejection_is_the_outcome():
     model = ScriptedModel(TOO_LARGE, TOO_LARGE)
     agent = Agent(model, output_type=NativeOutput(Item), capabilities=[Aros(ladder=Ladder(stages=()))])
     with pytest.raises(ModelHTTPError):
@@ -169,14 +169,14 @@ def test_a_prompted_request_is_not_made_twice():
     assert (caught.value.reason, caught.value.stages) == (Reason.PROVIDER, ("retry",))
 
 
-def test_models_that_fall_back_on_each_other_are_asked_in_words_when_all_refuse():
+def test_fallback_models_are_prompted_if_all_reject_the_schema():
     models = [ScriptedModel(TOO_LARGE, GOOD), ScriptedModel(TOO_LARGE)]
     agent = Agent(FallbackModel(*models), output_type=NativeOutput(Item), capabilities=[Aros()])
     assert asyncio.run(agent.run("x")).output == PEN
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_steps_of_one_run_remember_what_was_refused(streamed):
+def test_steps_of_one_run_remember_rejected_schemas(streamed):
     model = ScriptedModel(TOO_LARGE, GOOD, GOOD, GOOD)
     body = Pipeline([Step("item", agent=AgentSpec(model="local:m"), contract=Output.json(Item), input="{{ item }}")])
     runner = Runner(Map("all", body, iterable_input="previous_step", max_concurrency=1), models=OneModel(model))
@@ -212,7 +212,7 @@ def test_another_schema_of_the_same_model_is_still_asked_for_natively():
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "native"]
 
 
-def test_a_refused_schema_is_that_of_one_contract_and_no_other():
+def test_a_rejected_schema_affects_only_its_own_contract():
     model, run = ScriptedModel(), Run()
     item, place = compile_contract(Item), compile_contract(Place)
     assert not is_refused(model, item, run)
@@ -222,13 +222,13 @@ def test_a_refused_schema_is_that_of_one_contract_and_no_other():
     assert not is_refused(model, place, run)
 
 
-def test_the_call_that_was_refused_counts_against_the_limits_of_the_run():
+def test_the_rejected_call_counts_towards_the_limits_of_the_run():
     model = ScriptedModel(TOO_LARGE, GOOD)
     run = asyncio.run(run_agent(AgentSpec(model="local:m"), "x", Output.json(Item), models=OneModel(model)))
     assert (run.calls, run.usage.requests, run.usage.unmeasured_requests) == (2, 2, 1)
 
 
-def test_a_stage_whose_schema_is_refused_asks_in_words_and_the_run_remembers():
+def test_a_stage_whose_schema_is_rejected_prompts_instead_and_the_run_remembers():
     ladder = Ladder(stages=(Constrain(),), max_calls=2)
     model = ScriptedModel("a pen", TOO_LARGE, GOOD, "a pen", "a pen")
     spec = AgentSpec(model="local:m", output_mode="prompted")

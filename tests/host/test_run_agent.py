@@ -136,7 +136,7 @@ def test_there_is_one_retry_authority():
     ("reply", "mode", "words"),
     [("", "native", "wrote nothing"), ("", "tool", "wrote nothing"), (call("{}", "finish"), "tool", "called finish")],
 )
-def test_a_reply_that_holds_no_output_is_said_in_words(reply, mode, words):
+def test_a_reply_without_output_is_described_in_words(reply, mode, words):
     outcome = run(Script(reply), ladder=Ladder(stages=()), output_mode=mode).outcome
     assert outcome.reason is Reason.NO_JSON
     assert words in outcome.issues[0].message
@@ -233,7 +233,7 @@ def test_issues_and_repairs_name_places_in_the_value_and_not_in_the_envelope():
     ],
     ids=["recursive", "anything"],
 )
-def test_what_the_host_cannot_express_is_asked_for_in_words(schema, text):
+def test_types_that_the_host_cannot_express_are_prompted(schema, text):
     contract = Output.json(schema)
     script = Script(f"Sure: ```json\n{text}\n```")
     result = run(script, contract=contract, system_prompt="Be brief.")
@@ -273,7 +273,7 @@ def test_a_failing_provider_is_an_outcome_with_a_sentence(error, reason, words):
     assert result.usage == Usage(requests=1, unmeasured_requests=1)
 
 
-def test_a_schema_that_the_provider_refuses_in_every_form_is_reported_with_what_to_do():
+def test_a_schema_that_the_provider_rejects_in_every_form_is_reported_with_advice():
     body = {"error": {"message": "failed to parse grammar: unsupported pattern"}}
     refused = ModelHTTPError(400, "m", body)
     result = run(Script(refused, refused), ladder=Ladder(stages=()), output_mode="native")
@@ -349,7 +349,7 @@ def test_a_user_agent_keeps_its_output_type(own):
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["plain", "with its own Aros"])
-def test_a_contract_is_held_beside_the_output_type_of_a_user_agent(own):
+def test_a_contract_is_enforced_along_with_the_output_type_of_a_user_agent(own):
     strict = compile_contract(
         {**SCHEMA, "properties": {**SCHEMA["properties"], "qty": {"type": "integer", "maximum": 5}}}
     )
@@ -384,12 +384,12 @@ def test_an_error_of_a_tool_is_never_wrapped():
     ("name", "words"),
     [("local:smollm2", "no source of local models"), ("nosuch:model", "nosuch"), ("nonsense", "nonsense")],
 )
-def test_a_model_that_cannot_be_had_is_said_before_any_call(name, words):
+def test_an_unavailable_model_is_reported_before_any_call(name, words):
     with pytest.raises(UsageError, match=words):
         asyncio.run(run_agent(AgentSpec(model=name), "x", CONTRACT))
 
 
-def test_native_output_without_a_model_that_can_do_it_is_said():
+def test_native_output_without_model_support_is_reported():
     with pytest.raises(UsageError, match="output_mode: auto"):
         run(Script(GOOD, profile=ModelProfile(supports_json_schema_output=False)), output_mode="native")
 

@@ -117,7 +117,7 @@ def test_only_a_field_whose_type_is_text_is_given_a_text(path: str) -> None:
     ],
     ids=["a number", "a boolean", "a list", "left out"],
 )
-def test_a_repair_says_what_was_in_the_field_and_what_is_now(more: dict[str, Any], repair: tuple[Any, ...]) -> None:
+def test_a_repair_shows_the_field_before_and_after(more: dict[str, Any], repair: tuple[Any, ...]) -> None:
     event = Event.model_validate({"kind": "npc.said", "text": "Aye.", "wants": "rest", **more})
     found = fit(event, "$.mood")
     assert found is not None
@@ -131,7 +131,7 @@ def test_only_an_event_under_a_contract_of_events_is_fitted() -> None:
     assert fit(event, "$.mood", compile_contract({"type": "object"})) is None
 
 
-def test_a_class_derived_from_the_model_has_rules_of_its_own() -> None:
+def test_a_subclass_of_the_event_model_has_its_own_rules() -> None:
     class Loud(SAID.model):  # type: ignore[name-defined,misc]  # a model that is made at run time
         volume: int
 

@@ -227,7 +227,7 @@ def test_a_tagged_output_is_typed_by_as_output_and_text_without():
     assert json.loads(run(Script(GOOD), RESULT, ASK).output) == {"name": "pen", "qty": 3}
 
 
-def test_a_prompt_without_the_opening_tag_is_refused_before_any_call():
+def test_a_prompt_without_the_opening_tag_is_rejected_before_any_call():
     script = Script(GOOD)
     with pytest.raises(UsageError, match="does not name the opening tag <result>"):
         run(script, RESULT, "Give me the item.")
@@ -275,7 +275,7 @@ def test_without_retries_there_is_none():
     assert script.calls == 1
 
 
-def test_an_error_holds_what_the_caller_has_said_of_its_run():
+def test_an_error_carries_the_context_given_by_the_caller():
     made = Agent(Script("no tag").model, name="coder", capabilities=[Aros(RESULT)])
     with pytest.raises(OutputError) as caught:
         asyncio.run(made.run(ASK, metadata={"branch": "fix-3", "commits": ["a1"]}))
@@ -291,7 +291,7 @@ def test_an_error_holds_what_the_caller_has_said_of_its_run():
     assert pickle.loads(pickle.dumps(caught.value)).context == context  # noqa: S301 (what was pickled here)
 
 
-def test_retries_that_a_ladder_or_a_model_cannot_make_are_refused_before_any_call():
+def test_impossible_retries_are_rejected_before_any_call():
     contract = Output.tagged("result", Item, max_retries=1)
     script = Script(GOOD)
     with pytest.raises(UsageError, match="the ladder makes no such call"):
@@ -314,7 +314,7 @@ def test_text_between_tags_is_the_output():
     assert run(script, Output.text("note"), "Write into <note>.").output == "a\n  b"
 
 
-def test_a_tagged_output_may_stand_beside_other_output_types():
+def test_a_tagged_output_can_be_combined_with_other_output_types():
     contract = Output.tagged("result", Item, max_retries=1)
     script = Script("none", GOOD)
     made = Agent(script.model, output_type=[contract.as_output(), Other], capabilities=[Aros()], retries=0)
@@ -363,7 +363,7 @@ def test_a_failing_check_is_asked_about_exactly_once_and_usage_is_summed():
     assert (result.usage.input_tokens, result.usage.output_tokens) == (220, 22)
 
 
-def test_a_winner_that_stays_wrong_is_no_contest():
+def test_a_winner_that_stays_wrong_gives_no_contest():
     script = Script(ruled(winner="nobody"), ruled(winner="no one"))
     with recording() as record:
         result = run(script, None, output=VERDICT.as_output())
@@ -438,7 +438,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_succeeds_without_aros_is_the_same_with_it(name, way):
+def test_successful_runs_are_the_same_with_aros(name, way):
     """Value, calls and messages, in every way to run."""
     output, contract, text = RIGHT[name]
     seen = []

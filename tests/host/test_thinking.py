@@ -85,7 +85,7 @@ def test_words_in_the_thinking_are_not_an_answer(contract, said):
 @pytest.mark.parametrize(
     "thought", ['{"name": "pen", "qty": "many"}', f'{GOOD}, {{"name": "cup", "qty": 4}}', '{"name": "pen", "qt']
 )
-def test_what_cannot_be_read_there_is_asked_for(thought):
+def test_an_unreadable_part_is_requested_again(thought):
     outcome = run(thinking(thought), GOOD, ladder=Ladder(stages=(Retry(),))).outcome
     assert (outcome.value, outcome.origin) == (PEN, "retry")
 

@@ -78,7 +78,7 @@ def by_stage(record: Run, first: Usage) -> Usage:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_stages_add_up_to_what_the_host_counts(way: str) -> None:
+def test_the_usage_of_stages_adds_up_to_the_usage_of_the_host(way: str) -> None:
     heard = Heard()
     with recording() as record, observing(heard):
         host = asyncio.run(asked(way, scripted('{"n": oops}', '{"n": 1}')))
@@ -99,7 +99,7 @@ def test_the_attempts_of_a_failure_add_up_to_its_usage(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_limit_leaves_what_was_used_until_then(way: str) -> None:
+def test_reaching_a_limit_keeps_the_usage_so_far(way: str) -> None:
     heard = Heard()
     with recording() as record, observing(heard), pytest.raises(UsageLimitExceeded):
         asyncio.run(asked(way, scripted("no", "none", then="no"), UsageLimits(request_limit=1)))
@@ -109,7 +109,7 @@ def test_a_limit_leaves_what_was_used_until_then(way: str) -> None:
 
 @pytest.mark.parametrize("cut_in", ["first", "llm_repair"])
 @pytest.mark.parametrize("shown", [False, True], ids=["whole", "live"])
-def test_a_cancelled_run_reports_what_it_has_used(cut_in: str, *, shown: bool) -> None:
+def test_a_cancelled_run_reports_its_usage(cut_in: str, *, shown: bool) -> None:
     """The sink of a step hears the same as the observers, wherever the run was when it was cancelled."""
     calls: list[str] = []
 
@@ -145,7 +145,7 @@ def test_a_cancelled_run_reports_what_it_has_used(cut_in: str, *, shown: bool) -
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_block_put_behind_a_stream_is_counted(way: str) -> None:
+def test_a_block_appended_to_a_stream_is_counted(way: str) -> None:
     heard = Heard()
     model = ScriptedModel(said("On it.", 100), said('{"plan": "a"}', 130), then=None)
     agent = Agent(model, capabilities=[Aros(Output.block("plan"))])
@@ -156,7 +156,7 @@ def test_a_block_put_behind_a_stream_is_counted(way: str) -> None:
 
 
 @pytest.mark.parametrize("in_blueprint", [False, True])
-def test_a_stream_that_breaks_off_has_used_what_nobody_knows(in_blueprint: bool) -> None:
+def test_a_stream_that_breaks_off_has_unmeasured_usage(in_blueprint: bool) -> None:
     async def pieces(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
         yield '{"n": '
         raise ModelHTTPError(500, "m", {"error": {"message": "overloaded"}})

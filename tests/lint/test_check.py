@@ -84,7 +84,7 @@ def test_an_unknown_rule_code_is_an_error() -> None:
         Options(select=("V-8A",))
 
 
-def test_a_baseline_hides_what_was_there_wherever_it_has_moved(tmp_path: Path) -> None:
+def test_a_baseline_hides_known_findings_even_if_they_have_moved(tmp_path: Path) -> None:
     """New findings are reported; another of a known kind is new as well."""
     file, baseline = tmp_path / "b.yaml", tmp_path / "baseline.json"
     file.write_text(HEAD + STEP)

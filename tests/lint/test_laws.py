@@ -66,7 +66,7 @@ def found(text: str) -> Counter[tuple[str, str]]:
 
 @law
 @given(blueprints())
-def test_fixing_twice_is_fixing_once_and_what_is_fixed_loads(text: str) -> None:
+def test_fixing_is_idempotent_and_the_result_loads(text: str) -> None:
     """A second round has nothing to do, and a blueprint that loaded still does."""
     assert loads(text), inspect_blueprint(text.removeprefix(MARK), allow=["*"]).findings
     for level in LEVELS:
@@ -112,7 +112,7 @@ def test_line_ends_and_byte_order_mark_stay(text: str) -> None:
 
 @law
 @given(blueprints())
-def test_safe_fixes_change_only_what_they_say(text: str) -> None:
+def test_safe_fixes_change_only_the_intended_text(text: str) -> None:
     """As data, the blueprint is the same but for the keys that safe fixes write."""
     before = parse_document(text.removeprefix(MARK), "before").plain()
     after = parse_document(fixed(text, Applicability.SAFE).removeprefix(MARK), "after").plain()

@@ -25,12 +25,12 @@ def test_a_fix_goes_into_the_block_that_is_there() -> None:
     assert lint_text(fixed.text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",))).text == fixed.text
 
 
-def test_what_is_switched_off_there_is_seen() -> None:
+def test_enforcement_turned_off_under_meta_is_reported() -> None:
     (found,) = lint_text(TEXT.replace("aop: minimal", "enforcement: off"), options=Options(select=("V-A8",))).findings
     assert (found.place.line, found.severity.value) == (7, "warning")
 
 
-def test_one_beside_a_block_of_its_own_is_passed_over_aloud() -> None:
+def test_meta_processing_is_ignored_with_a_warning_if_the_step_has_its_own() -> None:
     (warning,) = parse_blueprint(TEXT + "    processing: {aop: full}\n").warnings
     assert warning == "blueprint:6:7: 'meta.processing' is ignored: the step has a `processing` of its own"
 

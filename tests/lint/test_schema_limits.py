@@ -65,11 +65,11 @@ def test_choices_and_names_are_counted():
 
 
 @pytest.mark.parametrize("model", ["mistral:mistral-large-latest", "local:smollm2", "test"])
-def test_nothing_is_said_of_providers_that_publish_no_limits(model):
+def test_providers_without_published_limits_have_no_findings(model):
     assert found(model, nested(40)) == []
 
 
-def test_with_the_client_of_anthropic_the_linter_knows_what_its_schema_mode_drops() -> None:
+def test_with_the_anthropic_client_the_linter_knows_its_dropped_keywords() -> None:
     """pydantic-ai asks for native output there with `strict`: a plain schema is enforced, some bounds are not."""
     pytest.importorskip("anthropic", reason="anthropic is not installed: pip install 'flujo_aros[anthropic]'")
     plain = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

@@ -77,7 +77,7 @@ def test_no_reading_is_made_that_could_change_nothing() -> None:
     assert model.calls == 2
 
 
-def test_a_contested_field_is_refused_and_named() -> None:
+def test_a_contested_field_fails_the_step_and_is_named() -> None:
     result, _ = ran(Agree("bill", reading=reading(), wordings=2), reply("Ada"), reply("Bob"))
     assert result.status is RunStatus.FAILED
     outcome = result.step("bill").outcome
@@ -86,7 +86,7 @@ def test_a_contested_field_is_refused_and_named() -> None:
     assert '"Ada" (1 of 2), "Bob" (1 of 2)' in outcome.issues[0].message
 
 
-def test_a_refusal_that_is_sure_ends_the_readings() -> None:
+def test_a_certain_rejection_ends_the_readings() -> None:
     _, model = ran(Agree("bill", reading=reading(), wordings=5, need=5), reply("Ada"), reply("Bob"))
     assert model.calls == 2
 
@@ -98,7 +98,7 @@ def test_a_contested_field_is_asked_for_once_more() -> None:
     assert '$.seller: "Ada" (1 of 2), "Bob" (1 of 2)' in model.asked[2].prompt
 
 
-def test_what_is_still_contested_after_that_is_refused() -> None:
+def test_fields_still_contested_after_that_fail_the_step() -> None:
     step = Agree("bill", reading=reading(), wordings=2, contested="ask")
     result, model = ran(step, reply("Ada"), reply("Bob"), reply("Cy"))
     assert (result.status, model.calls) == (RunStatus.FAILED, 3)
@@ -143,7 +143,7 @@ def field_reply(prompt: str) -> str:
     return '{"total": 9.5}' if "Question: total" in prompt else reply()
 
 
-def test_without_a_step_of_its_own_the_reading_is_described_by_the_options() -> None:
+def test_without_a_step_the_options_describe_the_reading() -> None:
     """As `Step` takes them, in the simplest form of the page: `Agree(name, wordings=3)`."""
     model = ScriptedModel(then=reply())
     step = Agree("bill", wordings=3, agent=AgentSpec(model="local:m"), contract=Bill, input="Read: {{ input }}")
@@ -251,7 +251,7 @@ def test_a_field_that_cannot_be_read_makes_its_reading_abstain() -> None:
     assert (result.status, result.output) == (RunStatus.COMPLETED, Bill(seller="Ada", total=9.5))
 
 
-def test_the_second_wording_says_in_words_what_the_fields_are() -> None:
+def test_the_second_wording_describes_the_fields() -> None:
     _, model = ran(Agree("bill", reading=reading(), wordings=2), reply(), reply())
     assert ["JSON Schema" in asked.prompt for asked in model.asked] == [False, True]
 
@@ -283,7 +283,7 @@ def test_the_second_wording_says_in_words_what_the_fields_are() -> None:
         ({"readings": reading()}, "a list of steps, not Step"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
+def test_contradictory_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words.replace("{", r"\{")):
         Agree("bill", **options)
 
@@ -327,7 +327,7 @@ def test_wordings_that_a_blueprint_cannot_mean_are_one_error_at_their_place(wron
     assert "wordings must be a number from 2 to 5, or a list of strings" in finding.message
 
 
-def test_a_value_without_evidence_in_the_text_is_refused_whoever_gives_it() -> None:
+def test_a_value_without_evidence_in_the_text_is_rejected_whichever_reading_has_it() -> None:
     step = Agree("bill", reading=reading(), wordings=3, evidence="{{ input }}")
     model = ScriptedModel(then=reply("Ada", 9.5))
     runner = Runner(step, models=ScriptedModels({"local:m": model}))
@@ -371,7 +371,7 @@ def test_no_run_makes_more_calls_than_were_announced(bad: str) -> None:
     assert model.calls <= result.usage.requests <= announced == 4 * 7
 
 
-def test_a_reading_that_fails_beside_one_that_asks_does_not_fail_the_run_that_waits() -> None:
+def test_a_failed_reading_does_not_fail_a_run_that_waits_for_another_reading() -> None:
     def fails(_: object) -> object:
         raise LookupError("no reading")
 

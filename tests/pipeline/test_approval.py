@@ -96,7 +96,7 @@ def test_a_tool_call_that_needs_an_approval_pauses_the_run_and_goes_no_further(o
 
 
 @pytest.mark.parametrize("answer", ["approve", True, {"approve": True}, '{"approve": true}'])
-def test_an_approved_call_runs_and_the_agent_goes_on(answer: Any) -> None:
+def test_an_approved_call_runs_and_the_agent_continues(answer: Any) -> None:
     done: list[Any] = []
     model = Clerk(REFUND)
     pipeline = Pipeline([Step("tidy", clerk(model.model, done))])
@@ -145,7 +145,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_nothing_is_asked_
     assert resumed(pipeline, again, "approve").output == "refunded 40"
 
 
-def test_calls_beside_it_run_once() -> None:
+def test_parallel_calls_run_once() -> None:
     done: list[Any] = []
     pipeline = Pipeline([Step("tidy", clerk(Clerk(("look", {"order": "A-7"}), REFUND).model, done))])
     run = resumed(pipeline, Runner(pipeline).run_sync("x"), "approve")
@@ -234,7 +234,7 @@ def test_an_agent_may_ask_again_after_an_approval() -> None:
 
 
 @pytest.mark.parametrize("kind", ["map", "parallel", "cache", "fallback"])
-def test_an_agent_inside_of_another_step_pauses_and_goes_on(kind: str) -> None:
+def test_an_agent_in_a_nested_step_pauses_and_resumes(kind: str) -> None:
     done: list[Any] = []
     model = Clerk(REFUND)
     step = Step("tidy", clerk(model.model, done))
@@ -325,7 +325,7 @@ def test_a_tool_that_wants_another_try_is_not_paused_for() -> None:
     assert Runner(Step("tidy", Agent(FunctionModel(reply), tools=[flaky]))).run_sync("x").output == "done"
 
 
-def test_the_state_of_another_pipeline_is_refused() -> None:
+def test_the_state_of_another_pipeline_is_rejected() -> None:
     done: list[Any] = []
     paused = Runner(Step("tidy", clerk(Clerk(REFUND).model, done))).run_sync("x")
     with pytest.raises(UsageError, match="another pipeline"):

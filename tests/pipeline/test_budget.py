@@ -29,15 +29,13 @@ def budget(spent: Usage | None = None, *, open_calls: int = 0, **limits: Any) ->
         ({"max_cost": 2 * CENT}, Usage(cost=CENT), Usage(cost=2 * CENT)),
     ],
 )
-def test_a_call_is_refused_once_a_limit_is_reached_and_not_before(
-    limits: dict[str, Any], below: Usage, at: Usage
-) -> None:
+def test_a_call_is_rejected_only_after_a_limit_is_reached(limits: dict[str, Any], below: Usage, at: Usage) -> None:
     (key,) = limits
     assert budget(below, **limits).refusal() is None
     assert f"raise usage_limits.{key}" in (budget(at, **limits).refusal() or "")
 
 
-def test_without_limits_nothing_is_refused_and_nothing_waits() -> None:
+def test_without_limits_nothing_is_rejected_and_nothing_waits() -> None:
     spent = Usage(requests=9, input_tokens=10**9, cost=Decimal(10**6))
     assert budget(spent, open_calls=3).refusal() is None
     assert not budget(spent, open_calls=3).might_exceed()
@@ -54,7 +52,7 @@ def test_who_cannot_wait_counts_the_calls_that_are_open() -> None:
     assert budget(Usage(requests=1), open_calls=1, max_requests=3).refusal(within=True) is None
 
 
-def test_a_step_with_an_open_call_is_refused_what_another_step_would_wait_for() -> None:
+def test_a_step_with_an_open_call_is_rejected_where_another_step_would_wait() -> None:
     """Two steps that wait for each other's calls would never end."""
 
     async def main() -> None:
@@ -97,5 +95,5 @@ def test_a_call_waits_where_two_more_of_the_dearest_may_pass_the_cost(most: Deci
 
 
 @pytest.mark.parametrize("limits", [{"max_tokens": 10**6}, {"max_cost": Decimal(10**6)}])
-def test_a_call_waits_while_it_is_unknown_what_one_uses(limits: dict[str, Any]) -> None:
+def test_a_call_waits_while_the_usage_of_one_call_is_unknown(limits: dict[str, Any]) -> None:
     assert budget(open_calls=1, **limits).might_exceed()

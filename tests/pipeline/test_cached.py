@@ -43,7 +43,7 @@ def test_a_value_from_the_cache_says_so_and_took_no_attempt():
     assert second.steps[0].attempts == 0
 
 
-def test_only_what_the_step_reads_is_part_of_the_key():
+def test_only_inputs_that_the_step_reads_are_part_of_the_key():
     work = Counting()
     runner = Runner(Cached("c", Call("work", work, input="{{ context.topic }}")))
     for given, topic in (("a", "x"), ("b", "x"), ("b", "y")):
@@ -90,7 +90,7 @@ def test_a_made_up_value_is_not_kept():
     assert len(work.given) == 2
 
 
-def test_what_the_step_puts_into_the_context_is_put_there_again():
+def test_writes_to_the_context_are_repeated_from_the_cache():
     cached = Cached("c", Call("work", Counting(), sink_to="found.it"))
     runner = Runner(cached >> Call("after", str, input="{{ context.found.it.of }}"))
     assert [runner.run_sync("a").output for _ in range(2)] == ["a", "a"]
@@ -111,7 +111,7 @@ def test_a_value_that_cannot_be_copied_is_not_kept():
     assert len(work.given) == 2
 
 
-def test_a_step_with_steps_inside_is_cached_as_a_whole():
+def test_a_step_with_nested_steps_is_cached_as_one():
     work = Counting(result=1)
     each = Map("each", Pipeline([Call("work", work)], body=True), iterable_input="{{ input }}")
     runner = Runner(Cached("c", each))
@@ -155,7 +155,7 @@ def test_items_that_ask_for_the_same_at_the_same_time_wait_for_one_of_them():
     assert [step.name for step in run.steps if step.name.endswith("work")] == ["each/0/c/work", "each/2/c/work"]
 
 
-def test_runs_at_the_same_time_share_what_is_in_the_making():
+def test_concurrent_runs_share_a_value_that_is_being_computed():
     slow = Slow()
     runner = Runner(Cached("c", Call("work", slow.work)))
 
@@ -200,7 +200,7 @@ def test_a_cache_of_ones_own_may_be_shared():
     assert len(work.given) == 1
 
 
-def test_the_memory_forgets_what_was_used_longest_ago():
+def test_the_memory_cache_evicts_the_least_recently_used_entry():
     cache, entry = MemoryCache(most=2), CacheEntry(Accepted(1, Trust.CLEAN, "first", (), ""))
     for key in ("a", "b", "a", "c"):
         if cache.get(key) is None:

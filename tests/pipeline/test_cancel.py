@@ -79,7 +79,7 @@ def test_cancelled_at_any_turn_of_the_loop_the_ledger_is_legal():
     assert seen == sorted(seen)  # once late enough, always completed
 
 
-def test_ctrl_c_in_a_branch_settles_all_and_goes_on():
+def test_ctrl_c_in_a_branch_settles_everything_and_propagates():
     heard: list[Event] = []
     ended: list[RunResult] = []
 
@@ -94,7 +94,7 @@ def test_ctrl_c_in_a_branch_settles_all_and_goes_on():
     assert ended[0].status is RunStatus.CANCELLED
 
 
-def test_a_cancelled_run_still_reports_what_was_done():
+def test_a_cancelled_run_still_reports_its_finished_work():
     async def run() -> RunResult:
         ended: list[RunResult] = []
         pipeline = Call("count", function=len) >> Call("wait", function=forever)

@@ -111,7 +111,7 @@ def test_it_evaluates(source: str, value: Any):
         ("'ü' == 'ü' and contxt", "column 16: there is no 'contxt'"),
     ],
 )
-def test_an_error_names_its_place_and_what_is_there_instead(source: str, message: str):
+def test_an_error_names_its_place_and_the_existing_names(source: str, message: str):
     with pytest.raises(TemplateError) as caught:
         evaluate(source)
     assert str(caught.value).startswith("condition of step 'x'")

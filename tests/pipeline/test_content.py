@@ -63,7 +63,7 @@ def test_content_goes_to_the_model_as_it_is(source: Any, given: Any, parts: list
         ("{{ input | tojson }}", LINK),
     ],
 )
-def test_content_inside_of_text_or_data_is_refused_before_any_call(source: Any, given: Any) -> None:
+def test_content_inside_text_or_data_is_rejected_before_any_call(source: Any, given: Any) -> None:
     calls: list[object] = []
     agent = Agent(FunctionModel(lambda messages, _: calls.append(messages)))  # type: ignore[func-returns-value,arg-type,return-value]  # never called
     run = Runner(Step("look", agent, input=source)).run_sync(given)
@@ -87,7 +87,7 @@ def test_a_function_gets_content_as_it_is() -> None:
         {"$content": 1, "picture": IMAGE},
     ],
 )
-def test_a_run_with_content_goes_on_after_a_pause_with_the_same_content(given: Any) -> None:
+def test_a_run_with_content_resumes_with_the_same_content(given: Any) -> None:
     pipeline = Call("keep", lambda value: value, sink_to="kept") >> Human("ask", "Well?")
     runner = Runner(pipeline >> Call("again", lambda value: value, input="{{ context.kept }}"))
     paused = runner.run_sync(given).paused
@@ -107,7 +107,7 @@ def test_a_run_with_content_goes_on_after_a_pause_with_the_same_content(given: A
         (ImageUrl("data:image/png;base64," + "A" * 300_000), "[image/png, 300022 bytes, sha256 "),
     ],
 )
-def test_the_journal_keeps_what_content_was_and_not_its_bytes(tmp_path: Path, given: Any, mark: str) -> None:
+def test_the_journal_keeps_a_description_of_content_and_not_its_bytes(tmp_path: Path, given: Any, mark: str) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         step = Step("look", Agent(ScriptedModel("a cat")), input=["What is it?", "{{ input }}"])
         Runner(step, journal=journal).run_sync(given)

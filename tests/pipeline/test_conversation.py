@@ -26,7 +26,7 @@ def test_a_step_may_go_on_with_the_conversation_of_the_steps_before_it():
     assert said == ["First?", "Kiel", "Second?", "Oslo", "And now?"]
 
 
-def test_steps_inside_of_a_step_go_on_with_the_conversation_around_it():
+def test_nested_steps_continue_the_conversation_around_them():
     seen = Seen("Kiel", "one", "two")
     inner = [Step("b", Agent(seen.model), input="b?"), Step("c", Agent(seen.model), input="c?", use_history=True)]
     fan = Parallel("fan", {"only": inner})
@@ -43,7 +43,7 @@ def said_to(messages: list[ModelMessage]) -> list[str]:
     return [str(part.content) for message in messages for part in message.parts]  # type: ignore[union-attr]  # texts here
 
 
-def test_each_turn_of_a_loop_goes_on_with_the_turns_before_and_what_follows_with_all_of_them():
+def test_a_loop_iteration_continues_earlier_iterations_and_later_steps_continue_all_of_them():
     seen = Seen("hello", "one", "two", "bye")
     agent = Agent(seen.model)
     talk = Loop("talk", Step("t", agent, use_history=True), max_loops=2)
@@ -62,7 +62,7 @@ def test_a_conversation_goes_through_the_branch_that_was_taken_and_the_fallback_
     assert said_to(seen.messages[2]) == ["x", "hello", "hello", "taken", "taken"]
 
 
-def test_a_conversation_is_saved_with_a_paused_run_and_goes_on():
+def test_a_conversation_is_saved_with_a_paused_run_and_continues():
     """Each turn asks the person, and the model sees all that was said before, in whatever process."""
     seen = Seen("Where to?", "When?", "Booked.")
     talk = Loop("talk", [Step("ai", Agent(seen.model), use_history=True), Human("you")], max_loops=2)
@@ -77,7 +77,7 @@ def test_a_conversation_is_saved_with_a_paused_run_and_goes_on():
     assert result.usage.requests == 3
 
 
-def test_without_history_nothing_that_was_said_is_saved():
+def test_without_history_no_messages_are_saved():
     paused = Runner(Step("a", Agent(Seen("hi").model)) >> Human("ask", "Go on?")).run_sync("x").paused
     assert paused is not None
     assert all(step.messages == [] for step in paused.steps)

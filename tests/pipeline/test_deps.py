@@ -56,7 +56,7 @@ def test_the_tools_of_an_agent_see_the_deps_of_the_run(way: str) -> None:
     assert (run.status, run.output) == (RunStatus.COMPLETED, ["It is 3."])
 
 
-def test_deps_are_given_again_where_a_paused_run_goes_on(tmp_path: Path) -> None:
+def test_deps_are_passed_again_when_a_paused_run_resumes(tmp_path: Path) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         pipeline = Human("ask", message="Go on?") >> Step("sell", clerk()) >> Call("end", str.upper)
         paused = Runner(pipeline, journal=journal).run_sync("pen", deps=SHOP)
@@ -68,7 +68,7 @@ def test_deps_are_given_again_where_a_paused_run_goes_on(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_a_tool_that_meets_none_where_deps_were_forgotten_says_what_to_pass(forgotten: bool) -> None:
+def test_a_tool_without_its_deps_says_what_to_pass(forgotten: bool) -> None:
     run = Runner(Step("ask", clerk())).run_sync("pen", deps=None if forgotten else object())
     assert run.steps[0].error is not None
     assert ("pass deps=" in run.steps[0].error) == forgotten

@@ -62,7 +62,7 @@ def test_a_step_can_opt_out_of_its_agents_schema(off: Processing):
     assert contract_of(processing=off) is None
 
 
-def test_a_step_that_opts_out_of_grammars_keeps_a_schema_of_its_own():
+def test_a_step_that_opts_out_of_grammars_keeps_its_own_schema():
     assert contract_of(processing=Processing(structured_output="off", schema=SCHEMA)) == SCHEMA
 
 
@@ -122,7 +122,7 @@ def test_it_says_where_the_schema_in_force_was_written(step: Step, source: str |
     assert (facts.schema_source, facts.promoted) == (source, promoted)
 
 
-def test_a_written_contract_says_where_the_payload_is_and_the_agents_schema_what_it_is():
+def test_a_written_contract_places_the_payload_and_the_agent_schema_types_it():
     contract = effective(Step("a", agent=AGENT, contract="tagged:result")).contract
     assert isinstance(contract, TaggedContract)
     assert (contract.tag, contract.json_schema) == ("result", SCHEMA)
@@ -254,7 +254,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
         (lambda: Processing(structured_output="off", enforce_grammar=True), "remove one of them"),
     ],
 )
-def test_what_cannot_be_is_one_clear_sentence(make: Any, message: str):
+def test_impossible_options_are_one_clear_sentence(make: Any, message: str):
     with pytest.raises(UsageError) as caught:
         make()
     assert message in str(caught.value)
@@ -269,7 +269,7 @@ def test_what_cannot_be_is_one_clear_sentence(make: Any, message: str):
         (Processing(enforcement="validate", stages=("retry",)), "stages"),
     ],
 )
-def test_what_is_written_and_changes_nothing_is_a_warning(processing: Processing, key: str):
+def test_keys_without_effect_are_warnings(processing: Processing, key: str):
     assert [warned for warned, _ in warnings_of(Step("a", agent=AGENT, processing=processing))] == [key]
 
 

@@ -75,12 +75,12 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
 @pytest.mark.parametrize(
     ("answer", "words"), [("maybe", "expected an object, found the string 'maybe'"), (" ", "it is empty")]
 )
-def test_an_answer_in_text_that_is_not_a_value_is_refused_as_an_answer_not_as_a_reply(answer: str, words: str):
+def test_text_that_is_not_a_value_is_rejected_as_an_answer(answer: str, words: str):
     outcome = judged_answer(answer, compile_contract({"type": "object"}))
     assert refused_answer("Pay?", outcome) == f"Pay?\nThe answer was not accepted: {words}"
 
 
-def test_a_check_may_refuse_an_answer():
+def test_a_check_can_reject_an_answer():
     pipeline, run = asked(Human("n", "How many?", input_schema=int, checks=(check("output < 10"),)))
     again = answered(pipeline, run, 12)
     assert again.paused is not None

@@ -25,7 +25,7 @@ def keys_of(*run_ids: str) -> list[str]:
     return keys
 
 
-def test_each_step_item_and_turn_of_each_run_has_a_key_of_its_own() -> None:
+def test_each_step_item_and_iteration_of_each_run_has_its_own_key() -> None:
     keys = keys_of("a", "b")
     assert len(set(keys)) == len(keys) == 10
     assert set(keys_of("a")) < set(keys)
@@ -68,6 +68,6 @@ def test_parts_distinguish_the_effects_of_one_step_such_as_the_calls_of_tools() 
     assert len(set(keys)) == 2
 
 
-def test_there_is_no_key_outside_of_a_run() -> None:
+def test_there_is_no_idempotency_key_outside_a_run() -> None:
     with pytest.raises(UsageError, match="outside a run"):
         idempotency_key()

@@ -61,7 +61,7 @@ LOW = Call("low", worth(LOSSY, {"k": [1, 2]}))
         ({"a": ["{{ steps.low.output }}"]}, LOSSY),
     ],
 )
-def test_what_a_template_reads_is_what_counts(source: Any, expected: Trust) -> None:
+def test_the_key_depends_on_the_values_that_a_template_reads(source: Any, expected: Trust) -> None:
     assert trusts(LOW, Call("next", same, input=source))["next"] is expected
 
 
@@ -72,7 +72,7 @@ def test_trust_travels_over_any_distance_and_is_the_lowest() -> None:
     assert trusts(LOW, Call("text", worth(DEGRADED)), Call("e", same, input=both))["e"] is DEGRADED
 
 
-def test_what_was_put_into_the_context_keeps_its_trust() -> None:
+def test_values_written_to_the_context_keep_their_trust() -> None:
     kept = Call("low", worth(LOSSY), sink_to="a.b")
     reads = [Call("whole", same, input="{{ context.a }}"), Call("part", same, input="{{ context.a.b }}")]
     other = Call("other", same, input="{{ context.c }}")
@@ -93,7 +93,7 @@ def test_what_was_put_into_the_context_keeps_its_trust() -> None:
     ],
     ids=lambda step: step.kind,
 )
-def test_every_kind_hands_the_trust_of_its_input_to_the_steps_inside_and_behind(around: Any) -> None:
+def test_every_kind_passes_the_trust_of_its_input_to_nested_and_later_steps(around: Any) -> None:
     made = trusts(LOW, around, Call("next", same))
     inner = [trust for name, trust in made.items() if name.startswith("s/")]
     assert inner
@@ -112,7 +112,7 @@ def test_every_kind_hands_the_trust_of_its_input_to_the_steps_inside_and_behind(
     ],
     ids=lambda step: step.kind,
 )
-def test_what_is_made_inside_of_a_step_travels_out_of_it(around: Any) -> None:
+def test_trust_set_inside_a_step_is_visible_outside(around: Any) -> None:
     made = trusts(around, Call("next", same), given=["x"])
     assert made["next"] is LOSSY
     assert made.get("s/b/j", CLEAN) is CLEAN  # the branches of a parallel step know nothing of each other
@@ -138,7 +138,7 @@ def test_a_value_from_the_cache_is_made_from_the_input_of_this_time() -> None:
     assert first.step("s").input_trust is second.step("s").input_trust is LOSSY
 
 
-def test_a_fallback_is_made_from_what_it_reads_itself() -> None:
+def test_a_fallback_uses_its_own_inputs() -> None:
     def fail(value: Any) -> Any:
         raise ValueError(value)
 

@@ -164,7 +164,7 @@ def fan_writing(one: Any, other: Any, **options: Any) -> Parallel:
     return Parallel("fan", {"a": writes("w", "k", one), "b": writes("w", "k", other)}, **options)
 
 
-def test_what_branches_write_apart_is_merged():
+def test_independent_writes_of_branches_are_merged():
     result = run(Parallel("fan", {"a": writes("w", "x.y", 1), "b": writes("w", "x.z", 2)}), context={"x": {"o": 0}})
     assert result.context == {"x": {"o": 0, "y": 1, "z": 2}}
 
@@ -197,7 +197,7 @@ def test_a_named_strategy_says_which_branch_wins(options: dict[str, Any], contex
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "x.y", "z"]), st.integers(0, 2)), max_size=6))
-def test_merging_is_a_conflict_or_every_branch_finds_what_it_wrote(written: list[tuple[str, str, int]]):
+def test_merging_is_either_a_conflict_or_keeps_the_writes_of_every_branch(written: list[tuple[str, str, int]]):
     by_branch: dict[str, list[Call]] = {}
     for branch, key, value in written:
         steps = by_branch.setdefault(branch, [])
@@ -219,7 +219,7 @@ def test_a_failed_step_leaves_the_context_as_it_was():
     assert run(Branch("b", {"four": body}, condition="input")).context == {}
 
 
-def test_what_a_function_does_to_the_context_in_place_is_forgotten():
+def test_in_place_changes_of_the_context_are_discarded():
     def spoil(context: Any) -> int:
         context["list"].append(1)
         return 1
@@ -230,7 +230,7 @@ def test_what_a_function_does_to_the_context_in_place_is_forgotten():
     assert given == {"list": [0]}
 
 
-def test_updates_context_merges_a_mapping_and_refuses_anything_else():
+def test_updates_context_merges_a_mapping_and_rejects_anything_else():
     assert run(const("c", {"a": 1}, updates_context=True), context={"b": 2}).context == {"a": 1, "b": 2}
     result = run(const("c", "text", updates_context=True))
     assert result.error is not None
@@ -242,7 +242,7 @@ class Order(BaseModel):
     note: str = ""
 
 
-def test_a_typed_context_validates_what_is_written_and_stays_typed():
+def test_a_typed_context_validates_writes_and_stays_typed():
     typed = Order(number=1)
     assert run(writes("w", "number", "7"), context=typed).context == Order(number=7)
     wrong = run(writes("w", "number", "many"), context=typed)
@@ -356,7 +356,7 @@ def test_a_condition_picks_the_branch(condition: Any, picked: str):
     assert names(result)[1:] == [f"route/{picked}", f"route/{picked}/{picked[0]}"]
 
 
-def test_the_default_branch_takes_what_no_other_does_and_without_it_the_step_fails():
+def test_the_default_branch_handles_other_values_and_without_it_the_step_fails():
     branches = {"spam": const("s", "spam")}
     with_default = Branch("route", branches, condition="input", default_branch=const("d", "other"))
     assert run(with_default).output == "other"
@@ -374,7 +374,7 @@ def test_steps_inside_see_the_steps_before_them_outside():
     assert run(pipeline).output == "4!"
 
 
-def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole():
+def test_a_body_with_a_reference_to_an_unknown_step_is_rejected_with_its_pipeline():
     body = Call("see", function=str, input="{{ steps.frist.output }}")
     with pytest.raises(UsageError, match=r"there is no step 'frist'; did you mean 'first'"):
         call("first") >> Parallel("fan", {"a": body})
@@ -416,7 +416,7 @@ def test_functions_inside_are_imported_before_anything_runs():
     assert ran == []
 
 
-def test_a_runner_of_something_else_is_refused():
+def test_a_runner_rejects_anything_but_a_pipeline_or_step():
     with pytest.raises(UsageError, match="Runner takes a Pipeline or a step, not int"):
         Runner(3)  # type: ignore[arg-type] # the mistake
 

@@ -119,7 +119,7 @@ def test_a_provider_is_left_alone_for_as_long_as_it_wants():
 
 
 @pytest.mark.parametrize(("reported", "options"), [("40", {"timeout": 20}), ("9000", {})])
-def test_what_a_provider_wants_is_not_waited_for_beyond_the_timeout_of_the_step(reported: str, options: dict[str, Any]):
+def test_a_provider_delay_beyond_the_step_timeout_is_not_waited_for(reported: str, options: dict[str, Any]):
     waited: list[float] = []
     provider = Provider(
         ModelHTTPError(429, "m", {"message": "slow down"}, headers={"Retry-After": reported}), '{"n": 1}'
@@ -192,13 +192,13 @@ def test_where_a_step_has_none_the_client_of_the_provider_repeats_as_it_always_d
 
 
 @pytest.mark.parametrize("fault", [ModelHTTPError(401, "m"), ModelHTTPError(400, "m")])
-def test_what_will_not_be_different_the_next_time_is_not_repeated(fault: Exception):
+def test_permanent_errors_are_not_retried(fault: Exception):
     provider = Provider(fault, '{"n": 1}')
     result = run(provider.step("a", retries=3, processing=Processing(enforcement="validate")))
     assert (result.status, provider.calls) == (RunStatus.FAILED, 1)
 
 
-def test_a_request_whose_format_is_refused_is_asked_for_in_words_and_not_repeated():
+def test_a_request_whose_format_is_rejected_is_prompted_once():
     provider = Provider(ModelHTTPError(400, "m"))
     result = run(provider.step("a", retries=3))
     assert (result.status, result.steps[0].attempts, provider.calls) == (RunStatus.FAILED, 2, 2)
@@ -222,7 +222,7 @@ def test_a_callable_is_repeated_after_a_broken_connection_only():
     assert run(Call("bad", function=fail, retries=2)).steps[0].attempts == 1
 
 
-def test_a_step_with_steps_inside_is_repeated_as_a_whole_under_new_names():
+def test_a_step_with_nested_steps_is_repeated_under_new_names():
     provider = Provider(BUSY, '{"n": 1}')
     result = run(Parallel("fan", {"a": provider.step("s")}, retries=1))
     assert (result.status, result.output) == (RunStatus.COMPLETED, {"a": {"n": 1}})
@@ -314,7 +314,7 @@ def test_the_text_stays_where_the_fallback_fails_too():
     assert (result.status, result.step("a/fallback").excused_by) == (RunStatus.DEGRADED, "a")
 
 
-def test_text_inside_of_a_step_does_not_count_once_its_fallback_has_a_value():
+def test_degraded_text_inside_a_step_does_not_count_if_its_fallback_has_a_value():
     provider = Provider("words")
     fan = Parallel("fan", {"a": Step("s", Agent(FunctionModel(provider.answer)), NUMBER)}, fallback=Call("f", len))
     result = run(fan, "four")
@@ -324,7 +324,7 @@ def test_text_inside_of_a_step_does_not_count_once_its_fallback_has_a_value():
 # Limits on what may be used
 
 
-def test_a_refused_call_is_a_failed_step_with_a_sentence():
+def test_a_rejected_call_fails_the_step_with_one_sentence():
     provider = Provider('{"n": 1}')
     pipeline = provider.step("a") >> provider.step("b") >> provider.step("c")
     result = run(pipeline, usage_limits=StepLimits(max_requests=2))
@@ -368,7 +368,7 @@ def test_a_limit_that_is_not_reached_costs_no_concurrency():
     st.integers(0, 3),
     st.integers(1, 12),
 )
-def test_the_usage_of_steps_reconciles_with_what_the_provider_saw(replies: list[Any], retries: int, limit: int):
+def test_the_usage_of_steps_equals_the_usage_seen_by_the_provider(replies: list[Any], retries: int, limit: int):
     """Every call is in exactly one step, totals are their sum, and no limit is passed."""
     provider = Provider(*replies)
     fan = Parallel(

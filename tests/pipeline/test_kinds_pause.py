@@ -83,7 +83,7 @@ def resume(pipeline: Pipeline, state: dict[str, Any], answer: Any, **options: An
     return asyncio.run(Runner(pipeline, observers=[heard.append]).resume(state, answer, **options))
 
 
-def test_a_pause_settles_the_run_as_paused_and_says_what_is_asked():
+def test_a_pause_settles_the_run_as_paused_with_its_question():
     lab, heard = Counting(), []
     result = Runner(Pipeline([lab.call("a"), Ask("sure"), lab.call("b")]), observers=[heard.append]).run_sync("x")
     check_legal(result, heard)
@@ -118,7 +118,7 @@ def nested(lab: Counting) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["parallel", "branch", "loop", "imports"])
-def test_a_pause_inside_any_kind_goes_on_without_running_anything_twice(kind: str):
+def test_a_pause_inside_any_kind_resumes_without_running_anything_twice(kind: str):
     lab = Counting()
     pipeline = lab.call("first") >> nested(lab)[kind] >> lab.call("last")
     result, pauses = Runner(pipeline).run_sync("x", {"items": [1, 2]}), 0
@@ -166,7 +166,7 @@ def test_usage_and_failures_that_were_gone_on_in_spite_of_are_kept():
     assert result.step("s/a/bad").status is StepStatus.FAILED
 
 
-def test_another_pipeline_is_refused():
+def test_another_pipeline_is_rejected():
     lab = Counting()
     state = paused_state(Runner(lab.call("a") >> Ask("sure")).run_sync())
     with pytest.raises(
@@ -193,7 +193,7 @@ def test_a_typed_context_comes_back_typed():
     assert resume(pipeline, state, "yes", context_type=Order).context == Order(number=4)
 
 
-def test_an_import_may_refuse_pauses():
+def test_an_import_can_reject_pauses():
     step = Import("s", Pipeline([Ask("ask")]), propagate_hitl=False)
     result = Runner(step).run_sync()
     assert result.status is RunStatus.FAILED
@@ -218,7 +218,7 @@ else:
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_in_another_process(tmp_path: Path):
+def test_a_run_continues_in_another_process(tmp_path: Path):
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "state.json")]
     root = Path(__file__).parents[2]
     subprocess.run(command, check=True, cwd=root)
@@ -226,7 +226,7 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path):
     assert done.stdout == "completed 3 ['FOUR', 'yes', 3]\n"
 
 
-def test_what_was_repaired_before_a_pause_is_reported_after_it() -> None:
+def test_repairs_before_a_pause_are_reported_after_it() -> None:
     agent = Agent(ScriptedModel("{n: 4,}"))
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     pipeline = Pipeline([Step("read", agent=agent, contract=Output.json(schema)), Ask("sure")])
@@ -298,7 +298,7 @@ def test_the_time_of_a_run_is_that_of_all_its_processes_without_the_pause() -> N
     assert asked.seconds > first.step("s/1/ask").seconds
 
 
-def test_what_a_run_may_use_holds_across_a_pause() -> None:
+def test_the_limits_of_a_run_apply_across_a_pause() -> None:
     pipeline = reading('{"n": 1}', name="one") >> Ask("sure") >> reading('{"n": 2}', name="two")
     limits = StepLimits(max_requests=1)
     state = paused_state(Runner(pipeline, usage_limits=limits).run_sync("x"))
@@ -307,7 +307,7 @@ def test_what_a_run_may_use_holds_across_a_pause() -> None:
     assert "no further model call: the run has used up its limit of 1 model calls" in str(ended.error)
 
 
-def test_what_a_step_may_use_holds_across_a_pause_inside_it() -> None:
+def test_the_limits_of_a_step_apply_across_a_pause_inside_it() -> None:
     body = [reading('{"n": 1}', name="one"), Ask("sure"), reading('{"n": 2}', name="two")]
     pipeline = Pipeline([Loop("s", body, max_loops=1, usage_limits=StepLimits(max_requests=1))])
     ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
@@ -328,13 +328,13 @@ class Weighing(PipelineStep):
         return Settlement(Accepted(context.answer.value, Trust.CLEAN, "first", (), ""))
 
 
-def test_what_a_step_has_used_before_it_paused_counts_when_it_has_ended() -> None:
+def test_usage_before_a_pause_counts_when_the_step_ends() -> None:
     pipeline = Pipeline([Weighing("weigh")])
     ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
     assert ended.step("weigh").usage == ended.usage == Usage(2, 20, 4)
 
 
-def test_an_observer_hears_from_each_process_what_was_done_in_it() -> None:
+def test_an_observer_receives_the_events_of_each_process() -> None:
     pipeline = Pipeline([Weighing("weigh")])
     state = paused_state(Runner(pipeline).run_sync("x"))
     state["begun"]["weigh"]["seconds"] = 1000.0

@@ -192,7 +192,7 @@ def test_the_json_of_a_run_has_exactly_the_documented_keys():
     assert (plain["status"], plain["output"]) == ("failed", None)
 
 
-def test_a_pause_settles_as_paused_and_goes_on():
+def test_a_pause_settles_as_paused_and_resumes():
     slot = Slot("a", "hitl")
     with pytest.raises(PauseRun), slot:
         raise PauseRun("sure?", {"type": "boolean"})
@@ -276,7 +276,7 @@ def settled_result(name: str) -> Any:
         ("other", StepStatus.CANCELLED, [False, False, False, False]),
     ],
 )
-def test_excused_is_what_has_ended_so_at_or_inside_a_name_except_who_goes_on(
+def test_excusing_covers_everything_inside_a_name_except_the_step_that_continues(
     by: str, only: StepStatus | None, excused: list[bool]
 ):
     ledger = ledger_of("fan", "fan2")
@@ -301,7 +301,7 @@ def test_the_seconds_of_a_run_are_those_of_all_its_processes():
     assert slot.result.seconds >= 10.0 > slot.work.seconds
 
 
-def test_what_a_step_had_used_is_that_of_itself_and_of_those_inside():
+def test_earlier_usage_of_a_step_includes_its_nested_steps():
     names = ("a", "a/b", "ab", "")
     ledger = RunLedger("run-1", "demo", [], {name: Work(Usage(requests=10**at), 1.0) for at, name in enumerate(names)})
     assert ledger.spent_before("a", ()).requests == 11

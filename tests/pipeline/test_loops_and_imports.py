@@ -19,7 +19,7 @@ def test_a_loop_ends_when_its_exit_condition_holds():
     assert names(result) == ["grow", "grow/1", "grow/1/twice", "grow/2", "grow/2/twice"]
 
 
-def test_a_loop_that_never_gets_there_fails_and_says_what_to_do():
+def test_a_loop_that_never_meets_its_condition_fails_with_advice():
     grow = Loop("grow", call("twice"), exit="previous_step == 'x'", max_loops=2)
     assert run(grow).error == {
         "step": "grow",
@@ -64,7 +64,7 @@ def test_state_next_input_output_and_mappers_of_a_loop():
 
 
 @pytest.mark.parametrize("key", ["exit", "next_input", "output"])
-def test_what_a_loop_says_after_its_body_may_speak_of_its_steps_and_of_no_others(key: str):
+def test_expressions_evaluated_after_a_loop_body_may_only_refer_to_its_steps(key: str):
     source = {
         "exit": "steps.{}.output",
         "next_input": "{{{{ steps.{}.output }}}}",
@@ -90,7 +90,7 @@ CHILD = Pipeline(
 )
 
 
-def test_an_import_has_a_context_of_its_own_and_brings_back_what_is_named():
+def test_an_import_has_its_own_context_and_copies_back_named_outputs():
     step = Import("sub", CHILD, outputs=[OutputMapping("v", "result.v"), OutputMapping("output.v", "again")])
     result = run(step, context={"mine": 1})
     assert (result.output, result.context) == ({"v": "FOUR"}, {"mine": 1, "result": {"v": "FOUR"}, "again": "FOUR"})

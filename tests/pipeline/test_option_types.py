@@ -129,7 +129,7 @@ WRONG: list[tuple[Make, str]] = [
 
 
 @pytest.mark.parametrize(("make", "words"), WRONG, ids=[words[:40] for _, words in WRONG])
-def test_an_option_of_a_wrong_type_is_named_with_what_it_must_be(make: Make, words: str) -> None:
+def test_an_option_of_the_wrong_type_is_named_with_the_expected_type(make: Make, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         make()
     assert words in str(caught.value)
@@ -152,7 +152,7 @@ def test_an_option_of_a_wrong_type_is_named_with_what_it_must_be(make: Make, wor
         (lambda: Coercion(level=1), "Coercion has no option 'level'; known: allow, anyof_strategy, "),  # type: ignore[call-arg]  # as above
     ],
 )
-def test_an_option_that_there_is_not_is_refused_with_the_nearest(make: Make, words: str) -> None:
+def test_an_unknown_option_is_rejected_with_the_nearest_name(make: Make, words: str) -> None:
     with pytest.raises(TypeError) as caught:
         make()
     assert words in str(caught.value)
@@ -166,7 +166,7 @@ def test_every_option_of_every_kind_is_looked_at(kind: type[PipelineStep]) -> No
         assert name in looked_at or each.words or each.choices
 
 
-def test_what_is_right_is_taken_in_every_way_that_python_has() -> None:
+def test_valid_option_values_are_accepted_in_every_python_form() -> None:
     step = Step("a", SPEC, checks=[len], model_settings={"timeout": 3, "openai_user": "x"}, timeout=2, retries=1)
     assert replace(step, retries=2).retries == 2
     assert copy.copy(step) == step

@@ -55,7 +55,7 @@ def test_an_agent_of_your_own_is_read_as_a_spec_is(agent: str, processing: dict[
     assert (mine.status, mine.trust, mine.usage.requests) == (spec.status, spec.trust, spec.usage.requests)
 
 
-def test_a_lossless_step_refuses_what_a_tool_call_had_to_be_converted_from() -> None:
+def test_a_lossless_step_rejects_a_converted_tool_call() -> None:
     assert run("own", BY_CALL).output == Order(sku="lamp", qty=2)
     assert run("own", BY_CALL, risk="lossless").status.value in ("failed", "degraded")
 

@@ -71,13 +71,13 @@ def test_run_and_run_sync_are_one_path():
     assert one == other
 
 
-def test_what_a_run_prints_is_json_also_where_a_number_is_not_finite():
+def test_printed_output_is_valid_json_even_with_non_finite_numbers():
     run = Runner(Call("odd", function=lambda _: {"a": float("nan"), "b": [float("-inf"), 1.5]})).run_sync()
     assert json.loads(json.dumps(run.to_dict()["output"], allow_nan=False)) == {"a": "NaN", "b": ["-Infinity", 1.5]}
     assert run.output["b"][0] == float("-inf")
 
 
-def test_run_sync_inside_an_event_loop_says_what_to_write():
+def test_run_sync_inside_an_event_loop_suggests_run():
     async def inside() -> None:
         Runner(Call("count", function=len)).run_sync("x")
 
@@ -214,7 +214,7 @@ def test_a_pipeline_without_local_models_never_loads_their_engine():
     assert "xllamacpp" not in sys.modules
 
 
-def test_events_come_in_pairs_and_only_for_what_happened():
+def test_events_come_in_pairs_and_only_for_actual_work():
     heard: list[Event] = []
     Runner(Call("bad", function=fail) >> Call("later", function=len), observers=[heard.append]).run_sync("x")
     assert [type(event) for event in heard] == [RunStarted, StepStarted, FunctionCalled, StepFinished, RunFinished]
@@ -405,7 +405,7 @@ def test_the_error_of_a_run_reaches_the_work_that_was_done_before():
         assert caught.value.attempts[0].text == "I would rather not."
 
 
-def test_a_journal_hears_the_run_beside_the_observers() -> None:
+def test_a_journal_observes_the_run_along_with_other_observers() -> None:
     """`journal=` takes anything that listens, such as a `Journal`."""
     kept: list[str] = []
     heard: list[str] = []

@@ -70,7 +70,7 @@ def test_aros_1_and_8_every_agent_step_ends_and_is_the_last_of_the_results(strea
 
 
 @BOTH
-def test_aros_2_what_was_repaired_is_in_the_results_and_what_cannot_be_is_not_a_success(stream: bool):
+def test_aros_2_repairs_are_in_the_results_and_unrepairable_replies_are_not_successes(stream: bool):
     good = run(step(NEAR_JSON), stream=stream).to_dict()["steps"][0]
     assert (good["trust"], good["output"]) == ("inferred", VALUE)
     assert {"fence", "trailing-comma"} <= {repair["code"] for repair in good["repairs"]}

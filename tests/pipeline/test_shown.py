@@ -45,7 +45,7 @@ def test_a_notebook_shows_the_steps_and_the_output_and_nothing_runs_in_it() -> N
     assert "&lt;script&gt;" in page
 
 
-def test_steps_and_pipelines_are_shown_by_what_was_given_and_on_one_line() -> None:
+def test_the_repr_of_steps_and_pipelines_shows_the_given_options_on_one_line() -> None:
     ask = Step("ask", AgentSpec(model="openai:x", system_prompt="word " * 5_000), retries=2)
     assert repr(ask.agent).startswith("AgentSpec('openai:x', system_prompt='word word")
     assert repr(ask).startswith("Step('ask', retries=2, agent=AgentSpec('openai:x'")

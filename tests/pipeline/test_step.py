@@ -110,7 +110,7 @@ def test_an_object_input_reaches_a_callable_as_an_object():
     assert Runner(step).run_sync({"name": "Ann"}).output == {"who": "Ann", "list": [{"name": "Ann"}, 1]}
 
 
-def test_an_input_without_a_bottom_is_refused():
+def test_an_infinitely_nested_input_is_rejected():
     endless: dict[str, Any] = {}
     endless["a"] = endless
     with pytest.raises(TemplateError, match="input of step 'a' is nested too deeply"):
@@ -144,7 +144,7 @@ def test_model_and_settings_of_the_step_win_over_those_of_the_spec(local: Callab
     }
 
 
-def test_the_resolved_system_prompt_is_what_an_observer_hears(local: Callable[[Model], Scripted]):
+def test_observers_receive_the_resolved_system_prompt(local: Callable[[Model], Scripted]):
     local(Seen("ok").model)
     heard: list[Event] = []
     step = Step("a", AgentSpec(model="local:m", system_prompt="You are a pilot."), input="Fly {{ input }}")
@@ -183,7 +183,7 @@ def test_a_failing_check_enters_the_ladder_and_the_model_is_given_the_reason():
     assert "output.net + output.tax == output.gross does not hold" in seen.prompts[1]
 
 
-def test_a_value_that_no_check_accepts_is_refused_with_the_issue():
+def test_a_value_that_no_check_accepts_is_rejected_with_the_issue():
     seen = Seen(*[BAD] * 9)
     checks = (lambda order: Issue("$.gross", "sum", "it does not add up") if order.gross == 4 else None,)
     step = Step("a", Agent(seen.model), Order, checks=checks, on_degraded="fail")
@@ -242,7 +242,7 @@ def test_an_async_check_is_asked_once_for_each_value():
     assert asked == [3, 2]
 
 
-def test_what_cannot_await_an_async_check_says_so():
+def test_code_that_cannot_await_an_async_check_raises_an_error():
     with pytest.raises(UsageError, match="the check adds_up is async and cannot be awaited here"):
         read(GOOD, with_checks(Output.json(Order), [adds_up]))
 
@@ -258,7 +258,7 @@ def test_a_contract_may_be_written_as_text():
     assert Runner(step).run_sync("x").output == {"n": 3}
 
 
-def test_an_adaptive_ladder_leaves_out_what_the_runners_evidence_says_is_hopeless():
+def test_an_adaptive_ladder_skips_stages_that_the_evidence_shows_to_be_hopeless():
     lost = Achieved(tries=20, successes=0, calls=20)
     step = Step("a", Agent(Seen("none", GOOD).model), Order, processing=Processing(adaptive=True))
     fingerprint = compile_contract(Order).fingerprint
@@ -358,7 +358,7 @@ def test_a_wrong_option_is_one_clear_sentence(make: Any, message: str):
         ("tagged:a,b", "a contract is json, tagged:TAG"),
     ],
 )
-def test_a_contract_that_is_written_wrong_says_what_may_be_written(written: str, message: str):
+def test_an_invalid_written_contract_lists_the_valid_forms(written: str, message: str):
     with pytest.raises(ContractError) as caught:
         Step("a", Agent("test"), written)
     assert message in str(caught.value)
@@ -396,7 +396,7 @@ def test_a_degraded_text_reaches_a_model_as_text():
 # From a blueprint
 
 
-def test_what_a_blueprint_says_without_effect_is_a_warning_with_its_line():
+def test_a_key_without_effect_is_a_warning_with_its_line():
     text = (
         "agents: {a: {model: 'local:m', output_schema: {type: object}}}\n"
         "steps:\n"
@@ -488,7 +488,7 @@ def test_a_schema_that_allows_any_value_is_accepted(schema: dict[str, Any]) -> N
         (Processing(risk="lossless", enforcement="validate"), 1, "failed"),
     ],
 )
-def test_processing_governs_an_agent_with_an_output_type_of_its_own(
+def test_processing_applies_to_an_agent_with_its_own_output_type(
     marked: Any, processing: Processing, calls: int, status: str
 ):
     seen = Seen(*["{net: 1, tax: '2', gross: 3}"] * 2)

@@ -238,7 +238,7 @@ def test_a_failing_step_is_an_event_and_no_exception():
     assert isinstance(events[2].result, StepResult)
 
 
-def test_what_is_wrong_before_the_run_is_raised():
+def test_detectable_errors_are_raised_before_the_run():
     with pytest.raises(UsageError, match="cannot be imported"):
         events_of(Call("a", function="no_such_package.tools:fix"))
     with pytest.raises(UsageError, match="buffer must be 1 or more"):
@@ -251,7 +251,7 @@ def test_a_provider_error_in_mid_stream_is_read_like_any_reply():
     assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)
 
 
-def test_a_run_that_goes_on_is_streamed_like_one_that_begins():
+def test_a_resumed_run_is_streamed_like_a_new_one():
     """Only what had not ended has events; the stream ends with the same result as `resume`."""
     model = Streaming(REPLY)
     pipeline = Call("draft", function=str.upper) >> Human("ok", "Send?") >> model.step("sort")

@@ -88,7 +88,7 @@ def test_it_renders(source: str, text: str):
         ("a\n\n{{ imput }}", ", line 3: there is no 'imput'; did you mean 'input'?"),
     ],
 )
-def test_a_wrong_name_says_what_is_there_instead(source: str, message: str):
+def test_a_wrong_name_lists_the_existing_names(source: str, message: str):
     assert refusal(source) == message
 
 
@@ -112,7 +112,7 @@ def test_a_member_of_unparsed_json_says_how_to_give_json():
         "{{#each a}}",
     ],
 )
-def test_what_can_be_known_is_said_when_the_template_is_made(source: str):
+def test_detectable_errors_are_raised_when_the_template_is_created(source: str):
     with pytest.raises(TemplateError):
         InputTemplate(source)
 
@@ -178,7 +178,7 @@ def test_the_work_is_bounded(source: str):
         render(source, input="y" * 100_000)
 
 
-def test_what_a_model_wrote_is_never_a_template():
+def test_model_text_is_never_a_template():
     assert render("{{ input }}", input="{{ context.user }}{% if %}") == "{{ context.user }}{% if %}"
 
 
@@ -202,7 +202,7 @@ def test_a_missing_value_of_a_lone_expression_is_an_error_too():
         InputTemplate("{{ context.usr }}").value(NAMES)
 
 
-def test_it_knows_the_steps_that_it_speaks_of():
+def test_it_knows_the_steps_that_it_refers_to():
     template = InputTemplate("{{ steps.a.output.x }}\n{{ steps['b c'].result }} {{ steps.d }}")
     assert {(read.step, read.path[1], read.line) for read in template.reads if read.step} == {
         ("a", "output", 1),
@@ -242,7 +242,7 @@ def test_any_source_renders_or_is_a_template_error(source: str):
         ("{% endif %}", "an 'endif' without its 'if'"),
     ],
 )
-def test_what_is_not_closed_is_quoted_as_it_was_written(source: str, message: str):
+def test_an_unclosed_template_is_quoted_as_written(source: str, message: str):
     with pytest.raises(TemplateError) as refused:
         InputTemplate(source, where="input")
     assert str(refused.value) == f"input: {message}"

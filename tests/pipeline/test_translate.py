@@ -62,7 +62,7 @@ def render(source: str, **names: Any) -> str:
         ("{{ previous_step.items | length }}", "2"),
     ],
 )
-def test_a_form_means_here_what_it_says(source: str, text: str):
+def test_a_flujo_form_has_its_documented_meaning(source: str, text: str):
     assert render(source) == text
 
 
@@ -82,7 +82,7 @@ def test_a_form_means_here_what_it_says(source: str, text: str):
         ("{{#each previous_step.items}}\n\n{{ ths }}{{/each}}", "line 3: there is no 'ths'"),
     ],
 )
-def test_what_is_not_there_is_an_error_at_the_place_that_was_written(source: str, message: str):
+def test_a_missing_name_is_an_error_at_its_place(source: str, message: str):
     with pytest.raises(TemplateError) as caught:
         render(source)
     assert message in str(caught.value)

@@ -18,7 +18,7 @@ def step(mode: Any) -> Step[Any]:
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted", "tool"])
-def test_the_model_learns_that_there_is_no_such_tool_and_answers(mode: Any) -> None:
+def test_the_model_is_told_that_the_tool_does_not_exist_and_answers(mode: Any) -> None:
     model = ScriptedModel(ToolCallPart("lookup", {"what": "pens"}), '{"n": 3}')
     run = Runner(step(mode), models=model).run_sync("How many pens?")
     assert run.output == {"n": 3}
@@ -33,7 +33,7 @@ def test_arguments_of_a_tool_that_does_not_exist_are_not_an_answer() -> None:
     assert Runner(step("prompted"), models=model).run_sync("How many pens?").output == {"n": 3}
 
 
-def test_a_model_that_goes_on_calling_it_is_refused_with_the_reason() -> None:
+def test_a_model_that_keeps_calling_the_tool_is_rejected_with_the_reason() -> None:
     model = ScriptedModel(then=ToolCallPart("lookup", {"what": "pens"}))
     run = Runner(step("prompted"), models=model).run_sync("How many pens?")
     assert run.error is not None
@@ -48,7 +48,7 @@ def test_a_step_without_a_contract_fails_with_the_reason() -> None:
     assert "called lookup, which it does not have" in run.error["message"]
 
 
-def test_the_call_of_an_unknown_tool_leaves_nothing_behind_for_the_tools_of_later_runs() -> None:
+def test_a_call_of_an_unknown_tool_does_not_affect_later_runs() -> None:
     text = Step("count", AgentSpec(model="openai:x"))
     assert Runner(text, models=ScriptedModel(ToolCallPart("lookup", {"what": "pens"}))).run_sync("?").error is not None
     model = ScriptedModel(ToolCallPart("final_result", {"n": 3}))

@@ -152,7 +152,7 @@ def test_words_that_do_not_continue_the_cut_text_are_not_its_rest(rest: str, con
     ],
 )
 @pytest.mark.parametrize("own", [True, False])
-def test_the_step_says_what_cut_text_comes_to(
+def test_the_step_reports_the_outcome_of_truncated_text(
     own: bool, options: dict[str, Any], status: RunStatus, calls: int
 ) -> None:
     run = ran(Replies((CUT, "length"), ("well and that the", "length")), own=own, **options)

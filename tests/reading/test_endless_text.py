@@ -46,7 +46,7 @@ ENDLESS = {
 @pytest.mark.parametrize("truncated", [False, None])
 @pytest.mark.parametrize("contract", [TEXT, Output.block("")])
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_text_that_repeats_itself_for_a_while_is_whole(name: str, contract: Any, truncated: bool | None) -> None:
+def test_a_text_that_repeats_itself_for_a_while_is_complete(name: str, contract: Any, truncated: bool | None) -> None:
     assert ran_away(WHOLE[name]) is None
     assert isinstance(read(WHOLE[name], contract, truncated=truncated), Accepted)
 
@@ -65,7 +65,7 @@ def test_a_text_that_repeats_itself_to_its_end_is_truncated(name: str, contract:
 
 
 @pytest.mark.parametrize("tail", ["", " " * 3_000, "\nI hope that helps."])
-def test_a_payload_with_an_end_of_its_own_is_whole_whatever_it_repeats(tail: str) -> None:
+def test_a_payload_with_a_recognizable_end_is_complete_even_if_it_repeats_itself(tail: str) -> None:
     text = f"<note>{'la ' * 2_000}</note>"
     assert isinstance(read(text + tail, Output.text("note"), truncated=False), Accepted)
     assert isinstance(read(json.dumps({"note": "la " * 2_000}) + tail, {"type": "object"}, truncated=False), Accepted)

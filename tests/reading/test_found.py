@@ -16,7 +16,7 @@ FOUND = [json.loads(line) for line in LINES if line]
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
-def test_what_was_found_stays_repaired(case):
+def test_fuzzing_finds_stay_repaired(case):
     """It ends, says why it refuses, and accepts only what is valid."""
     contract = compile_contract(case["schema"] or True)
     outcome = read(case["text"], contract, truncated=case["truncated"])
@@ -31,7 +31,7 @@ def test_what_was_found_stays_repaired(case):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
-def test_what_was_found_reads_the_same_in_pieces(case):
+def test_fuzzing_finds_read_the_same_in_chunks(case):
     """Character by character, as whole."""
     contract = compile_contract(case["schema"] or True)
     reader = StreamReader(contract)
@@ -44,7 +44,7 @@ def test_what_was_found_reads_the_same_in_pieces(case):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("size", [1, 5, 20])
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
-def test_what_was_final_on_the_way_is_in_the_outcome(case, size):
+def test_paths_that_were_final_are_in_the_outcome(case, size):
     """Values only grow, and nothing final is taken back."""
     text = case["text"]
     pieces = [text[at : at + size] for at in range(0, len(text), size)]

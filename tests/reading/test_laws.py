@@ -241,7 +241,7 @@ def steps_of(text: str, schema: dict[str, Any]) -> int:
 
 @examples(400)
 @given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)), st.booleans())
-def test_damage_that_loses_nothing_is_undone_or_refused(pair: Pair, name: str, odd: bool) -> None:
+def test_lossless_damage_is_repaired_or_rejected(pair: Pair, name: str, odd: bool) -> None:
     """One departure from JSON gives the same value with at least one repair, or a rejection; never another value."""
     text = DAMAGE[name](pair.value)
     _undone(pair, text, odd=odd and name != "no-break spaces")
@@ -297,7 +297,7 @@ LOOSE_MEMBERS = st.tuples(
 @example("[ , ]")
 @example('{"a": 1 "b": 2}')
 @example("[1, /* two */: 2]")
-def test_what_is_rewritten_is_what_the_machine_reads(text: str) -> None:
+def test_rewritten_text_equals_the_result_of_the_parser(text: str) -> None:
     """The quick way through common damage gives the value, the trust and the repairs of the machine, or nothing."""
     quick, careful = read(text, {}), read(text, {}, limits=Limits(max_depth=DEPTH - 1))
     if isinstance(quick, Accepted):
@@ -312,7 +312,7 @@ def _oddly_spaced(text: str) -> str:
 
 
 @given(whole_objects(st.text(CALM, max_size=12)), st.sampled_from(sorted(CALM_DAMAGE)))
-def test_other_quotes_are_undone_or_refused(pair: Pair, name: str) -> None:
+def test_other_quotes_are_repaired_or_rejected(pair: Pair, name: str) -> None:
     """Other quotes around strings that hold no quotes give the same value, or a rejection."""
     _undone(pair, CALM_DAMAGE[name](pair.value))
 

@@ -124,7 +124,7 @@ def _keys(extra: dict[str, Any]) -> str:
         "2 labels left out",
     ],
 )
-def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
+def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str) -> None:
     """In every language of the lists, wherever the sentence has its subject."""
     outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
     assert isinstance(outcome, Rejected)
@@ -183,7 +183,7 @@ def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> Non
         "**Shelf**: Basement",
     ],
 )
-def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind: str) -> None:
+def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -> None:
     """What the answer holds is denied, or a value it does not hold is asserted."""
     outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
     assert isinstance(outcome, Rejected)
@@ -251,7 +251,7 @@ def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind
         "Please tell me whether this is useful.",
     ],
 )
-def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
+def test_chatter_after_an_answer_is_harmless(behind: str) -> None:
     """Explanations, hedges about what could be, and courtesies take nothing back."""
     outcome = read(f"```json\n{SPOKEN}\n```\n\n{behind}", Parcel)
     assert isinstance(outcome, Accepted)
@@ -283,7 +283,7 @@ VISIT = '{"place": "Room 4", "day": "2026-03-02", "at": "09:30:00"}'
         "It moved to Room 5.",
     ],
 )
-def test_another_day_or_time_behind_the_answer_refuses(behind: str) -> None:
+def test_another_day_or_time_after_the_answer_rejects_the_reply(behind: str) -> None:
     """A day is compared as a whole, not number by number."""
     outcome = read(f"{VISIT}\n\n{behind}", Visit)
     assert isinstance(outcome, Rejected)
@@ -294,7 +294,7 @@ def test_another_day_or_time_behind_the_answer_refuses(behind: str) -> None:
     "behind",
     ["The correct day is 2.3.2026.", "Day: 2026-03-02", "At: 9:30", "It moved to Room 4.", "The day is a Monday."],
 )
-def test_the_same_day_or_time_behind_the_answer_is_harmless(behind: str) -> None:
+def test_the_same_day_or_time_after_the_answer_is_harmless(behind: str) -> None:
     """In any notation."""
     assert isinstance(read(f"{VISIT}\n\n{behind}", Visit), Accepted)
 
@@ -384,7 +384,7 @@ def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> 
         "推测：\n",
     ],
 )
-def test_an_example_beside_a_request_is_not_an_answer(before: str) -> None:
+def test_an_example_next_to_a_request_is_not_an_answer(before: str) -> None:
     """Nothing was given to answer, or the words before the value forbid it."""
     assert isinstance(read(before + SPOKEN, Parcel), Rejected)
 
@@ -429,7 +429,7 @@ def test_words_after_an_answer_that_do_not_call_it_a_guess_leave_it_as_it_is(beh
 
 
 @pytest.mark.parametrize("form", ["Soit {}, soit {}.", "One says {}. The other says {}. Both are plausible."])
-def test_answers_of_which_none_is_preferred_are_refused(form: str) -> None:
+def test_answers_without_a_preference_are_rejected(form: str) -> None:
     """Alternatives in words that are not between the answers alone."""
     outcome = read(form.format(SPOKEN, SPOKEN.replace("sea", "air")), Parcel)
     assert isinstance(outcome, Rejected)
@@ -465,7 +465,7 @@ def test_a_sentence_between_two_answers_that_takes_the_first_back_selects_the_se
     "between",
     ["The following answer is incorrect.", "This one is wrong.", "The older record is outdated.", "It is not:"],
 )
-def test_a_sentence_between_two_answers_that_may_disown_the_second_refuses(between: str) -> None:
+def test_a_sentence_that_may_disown_the_second_of_two_answers_rejects_the_reply(between: str) -> None:
     """It may be about the answer that follows it."""
     assert isinstance(read(f"{SPOKEN.replace('sea', 'air')}\n\n{between}\n\n{SPOKEN}", Parcel), Rejected)
 
@@ -517,7 +517,7 @@ def test_an_answer_in_a_string_replaces_its_draft(draft: str) -> None:
     assert read(f"{first}\nCorrected version:\n{json.dumps(SPOKEN)}", Parcel).value == Parcel(**ANSWER)
 
 
-def test_a_draft_whose_final_answer_never_comes_is_refused() -> None:
+def test_a_draft_without_its_final_answer_is_rejected() -> None:
     """The announced answer is somewhere else."""
     assert isinstance(read(f"Draft: {SPOKEN}\nFinal answer: see the attachment", Parcel), Rejected)
 
@@ -556,7 +556,7 @@ def test_the_answer_to_the_next_input_is_not_the_answer() -> None:
     assert isinstance(read(f"If the slip is right: {SPOKEN}\nOtherwise: {_keys({})}", Parcel), Rejected)
 
 
-def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:
+def test_a_correction_next_to_the_answer_in_an_envelope_rejects_the_reply() -> None:
     """Whatever the correction says."""
     assert isinstance(read(json.dumps({"answer": ANSWER, "correction": "shelf D1"}), Parcel), Rejected)
 
@@ -573,7 +573,7 @@ def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:
         {"correlation": "t-1"},
     ],
 )
-def test_a_key_that_may_have_been_meant_for_an_empty_field_refuses(extra: dict[str, Any]) -> None:
+def test_a_key_that_may_be_meant_for_an_empty_field_rejects_the_reply(extra: dict[str, Any]) -> None:
     """Opposites and other units are never renamed, and words of one root are never dropped."""
     assert isinstance(read(_keys(extra), Parcel), Rejected)
 
@@ -597,7 +597,7 @@ def test_a_key_about_the_record_or_the_work_is_ignored(extra: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("key", ["age", "Age", "AGE", " age"])
-def test_a_field_beside_an_envelope_that_contradicts_it_refuses_however_it_is_written(key: str) -> None:
+def test_a_field_next_to_an_envelope_that_contradicts_it_rejects_the_reply(key: str) -> None:
     class Person(BaseModel):
         name: str
         age: int
@@ -625,7 +625,7 @@ def test_a_field_beside_an_envelope_that_contradicts_it_refuses_however_it_is_wr
         ({"colour_correction": 0.3}, True),
     ],
 )
-def test_a_key_beside_the_fields_that_corrects_them_refuses(extra: dict[str, Any], is_harmless: bool) -> None:
+def test_a_key_that_corrects_the_fields_next_to_it_rejects_the_reply(extra: dict[str, Any], is_harmless: bool) -> None:
     for text in (json.dumps(ANSWER | extra), json.dumps(ANSWER | extra)[:-1] + ",}"):
         outcome = read(text, Parcel)
         assert isinstance(outcome, Accepted) is is_harmless
@@ -642,7 +642,7 @@ def test_an_announced_empty_list_at_the_end_is_the_answer(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["I looked at parcels[] and found nothing.", "Empty: [] means no parcels."])
-def test_empty_brackets_in_a_sentence_are_no_answer(text: str) -> None:
+def test_empty_brackets_in_a_sentence_are_not_an_answer(text: str) -> None:
     """They are a part of it."""
     assert isinstance(read(text, list[Parcel]), Rejected)
 
@@ -651,13 +651,13 @@ def test_empty_brackets_in_a_sentence_are_no_answer(text: str) -> None:
     "form",
     ["{one}\n\n```json\n{two}\n```", "```json\n[{one}, {two}]\n```\nand also {three}", "```json\n{one}\n```\n\n{two}"],
 )
-def test_another_item_beside_an_item_or_below_the_list_refuses(form: str) -> None:
+def test_another_item_next_to_an_item_or_below_the_list_rejects_the_reply(form: str) -> None:
     """A list of one may have been meant to hold both."""
     one, two, three = (json.dumps({"code": code}) for code in ("A", "B", "C"))
     assert isinstance(read(form.format(one=one, two=two, three=three), list[Parcel]), Rejected)
 
 
-def test_an_item_that_the_list_holds_may_be_shown_beside_it() -> None:
+def test_an_item_of_the_list_may_be_shown_next_to_it() -> None:
     """It adds nothing."""
     text = '```json\n[{"code": "A"}, {"code": "B"}]\n```\nThe first one is {"code": "A"}.'
     assert read(text, list[Parcel]).value == [Parcel(code="A"), Parcel(code="B")]
@@ -678,12 +678,12 @@ def test_footnotes_and_their_numbers_are_prose() -> None:
         '[{"carrier": "air"}]',
     ],
 )
-def test_json_below_the_answer_that_edits_a_field_refuses(behind: str) -> None:
+def test_json_below_the_answer_that_edits_a_field_rejects_the_reply(behind: str) -> None:
     """A patch names the field in a string or in a list."""
     assert isinstance(read(f"```json\n{SPOKEN}\n```\n\n{behind}", Parcel), Rejected)
 
 
-def test_a_statement_before_the_answer_that_its_boolean_contradicts_refuses() -> None:
+def test_a_statement_that_contradicts_the_boolean_after_it_rejects_the_reply() -> None:
     insured = json.dumps(ANSWER | {"insured": True})
     assert isinstance(read(f"The parcel is not insured.\n{insured}", Parcel), Rejected)
     assert isinstance(read(f"At first it was not insured. Now it is insured.\n{insured}", Parcel), Accepted)
@@ -717,7 +717,7 @@ def test_a_typo_of_a_field_with_another_value_is_the_field_given_twice(
         ({"status_code": 200, "message": "ok"}, True),
     ],
 )
-def test_an_answer_beside_a_failure_is_in_doubt(beside: dict[str, Any], is_harmless: bool) -> None:
+def test_an_answer_next_to_a_failure_is_in_doubt(beside: dict[str, Any], is_harmless: bool) -> None:
     assert isinstance(read(json.dumps({**beside, "data": ANSWER}), Parcel), Accepted) is is_harmless
 
 
@@ -725,13 +725,13 @@ def test_an_answer_beside_a_failure_is_in_doubt(beside: dict[str, Any], is_harml
     ("beside", "is_harmless"),
     [({"count": 3}, False), ({"next_cursor": "x7"}, False), ({"count": 2}, True), ({"next_page": None}, True)],
 )
-def test_a_list_that_is_a_part_of_the_answer_refuses(beside: dict[str, Any], is_harmless: bool) -> None:
+def test_a_list_that_is_only_part_of_the_answer_rejects_the_reply(beside: dict[str, Any], is_harmless: bool) -> None:
     """Its count differs, or there is a next page."""
     assert isinstance(read(json.dumps({"items": ["a", "b"], **beside}), list[str]), Accepted) is is_harmless
 
 
 @pytest.mark.parametrize(("unit", "is_harmless"), [("euros", False), ("USD", True), ("thousands", False)])
-def test_amounts_in_another_currency_than_the_name_says_refuse(unit: str, is_harmless: bool) -> None:
+def test_amounts_in_another_currency_than_the_field_name_reject_the_reply(unit: str, is_harmless: bool) -> None:
     class Offer(BaseModel):
         price_usd: float
 
@@ -750,11 +750,11 @@ def test_a_number_in_a_string_is_compared_as_a_number() -> None:
 
 
 @pytest.mark.parametrize("comment", ["TODO", "guess", "not sure", "dummy", "FIXME: look it up", "should be no"])
-def test_a_comment_that_doubts_its_value_refuses(comment: str) -> None:
+def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None:
     assert isinstance(read(f'{{"code": "PX-20", "insured": true // {comment}\n}}', Parcel), Rejected)
     assert isinstance(read('{"code": "PX-20", "insured": true // from the label\n}', Parcel), Accepted)
 
 
 @pytest.mark.parametrize("behind", [" (and more)", " plus 3", "\n...and others", "\n# 3 omitted"])
-def test_a_list_that_goes_on_after_its_bracket_refuses(behind: str) -> None:
+def test_a_list_that_continues_after_its_bracket_rejects_the_reply(behind: str) -> None:
     assert isinstance(read(f"[1, 2]{behind}", list[int]), Rejected)

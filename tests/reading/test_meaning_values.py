@@ -80,7 +80,7 @@ def test_a_choice_is_read_in_neutral_company(said: str) -> None:
         *("high (?)", "kind of high", "high (not confirmed)", "high - just kidding", "-high", "high/low", "un high"),
     ],
 )
-def test_any_other_word_or_sign_beside_a_choice_refuses(said: str) -> None:
+def test_any_other_word_or_sign_next_to_a_choice_rejects_the_reply(said: str) -> None:
     outcome = reading(said, Level, "level")
     assert given(outcome, "level") == "refused"
 
@@ -333,11 +333,11 @@ def test_a_number_is_read_where_one_reading_is_possible(said: str, meant: float,
         ),
     ],
 )
-def test_a_number_that_could_be_another_is_refused(said: str) -> None:
+def test_an_ambiguous_number_is_rejected(said: str) -> None:
     assert given(reading(said, float)) == "refused"
 
 
-def test_a_whole_number_is_not_made_of_a_fraction() -> None:
+def test_a_fraction_is_not_converted_to_an_integer() -> None:
     assert [given(reading(said, int)) for said in ("3,5", "3.7", "½", "1.234,00", "12,345")] == ["refused"] * 3 + [
         1234,
         12345,
@@ -384,7 +384,7 @@ def test_a_unit_that_the_name_says_is_read(name: str, said: str, meant: float) -
         ("mg_per_ml", "5 mg"),
     ],
 )
-def test_another_unit_than_the_name_says_refuses(name: str, said: str) -> None:
+def test_a_unit_that_contradicts_the_field_name_rejects_the_reply(name: str, said: str) -> None:
     assert given(reading(said, float, name), name) == "refused"
 
 
@@ -418,7 +418,7 @@ def test_a_decimal_keeps_its_digits() -> None:
     assert read('{"amount": "$5"}', dict[str, float | str]).value == {"amount": "$5"}
 
 
-def test_digits_behind_a_comma_in_a_list_may_belong_to_the_number_before() -> None:
+def test_digits_after_a_comma_in_a_list_may_belong_to_the_number_before_it() -> None:
     assert why("[1.299,00, 2.499,50]", list[float]) is Reason.AMBIGUOUS
 
 
@@ -518,7 +518,7 @@ def test_a_written_date_is_read(said: str) -> None:
         "3 Foo 2025",
     ],
 )
-def test_a_date_that_could_be_another_is_refused(said: str) -> None:
+def test_an_ambiguous_date_is_rejected(said: str) -> None:
     assert isinstance(read(json.dumps([said]), list[date]), Rejected)
 
 
@@ -581,7 +581,7 @@ def test_a_written_duration_is_read(said: str, minutes: int) -> None:
 
 
 @pytest.mark.parametrize("said", ["5 M", "2-3 hours", "2 h ago", "30 m 1 h", "2 months", "5 kg", "about 2 hours"])
-def test_a_duration_that_could_be_another_is_refused(said: str) -> None:
+def test_an_ambiguous_duration_is_rejected(said: str) -> None:
     assert isinstance(read(json.dumps([said]), list[timedelta]), Rejected)
 
 
@@ -599,7 +599,7 @@ def test_a_word_for_no_value_is_null_where_null_is_allowed(said: str, like: Any)
 
 
 @pytest.mark.parametrize("said", ["N/A", "unknown", "", "none"])
-def test_a_word_for_no_value_is_kept_where_strings_are_allowed_and_refused_where_null_is_not(said: str) -> None:
+def test_a_word_for_no_value_is_kept_for_strings_and_rejected_where_null_is_not_allowed(said: str) -> None:
     assert read(json.dumps({"v": said}), dict[str, str | None]).value == {"v": said}
     for like in (float, date, bool, Level, list[str]):
         assert isinstance(read(json.dumps({"v": said}), dict[str, like]), Rejected), like
@@ -629,7 +629,7 @@ def test_null_is_the_empty_list_that_a_default_factory_makes() -> None:
     assert codes(outcome) == ["null-to-empty", "null-to-empty"]
 
 
-def test_the_currency_of_an_amount_is_that_of_its_own_string_wherever_the_amount_was_moved() -> None:
+def test_the_currency_of_an_amount_is_that_of_its_own_string_even_after_a_move() -> None:
     class Sum(BaseModel):
         number: str
         total: Decimal
@@ -670,7 +670,7 @@ def test_a_flat_list_is_not_a_matrix() -> None:
 
 
 @pytest.mark.parametrize("reply", ['{"error_code": 500}', '{"min": 5}', '{"retry_after": 5}'])
-def test_a_number_under_a_name_of_its_own_is_not_in_an_envelope(reply: str) -> None:
+def test_a_number_under_another_name_is_not_in_an_envelope(reply: str) -> None:
     assert isinstance(read(reply, int), Rejected)
 
 
@@ -717,7 +717,7 @@ class Person(BaseModel):
         '{"name": os.getenv("USER"), "age": 30}',
     ],
 )
-def test_an_unquoted_word_that_refers_to_a_value_is_refused(reply: str) -> None:
+def test_an_unquoted_word_that_refers_to_a_value_is_rejected(reply: str) -> None:
     assert isinstance(read(reply, Person), Rejected)
 
 
@@ -729,11 +729,11 @@ def test_a_string_that_only_names_its_field_in_brackets_is_a_placeholder(name: s
 
 
 @pytest.mark.parametrize("name", ["name", "<Ann>", "[sic]", "string", "...", "{surname}"])
-def test_any_other_string_is_what_was_said(name: str) -> None:
+def test_any_other_string_is_taken_as_speech(name: str) -> None:
     assert read(json.dumps({"name": name}), Person).value == Person(name=name)
 
 
-def test_an_answer_beside_the_template_is_the_answer() -> None:
+def test_an_answer_next_to_the_template_is_the_answer() -> None:
     assert read('The format is {"name": "<name>"}.\n{"name": "Ann"}', Person).value == Person(name="Ann")
 
 
@@ -745,7 +745,7 @@ def test_the_same_placeholder_in_several_fields_is_a_template() -> None:
 
 
 @pytest.mark.parametrize("last", ["...", "etc.", "and so on", "(12 more)", "+3 more"])
-def test_a_last_item_that_says_that_more_follow_refuses(last: str) -> None:
+def test_a_last_item_that_announces_more_items_rejects_the_reply(last: str) -> None:
     assert why(json.dumps(["a", "b", last]), list[str]) is Reason.AMBIGUOUS
 
 
@@ -817,7 +817,7 @@ def test_python_escapes_are_decoded_in_single_quotes(written: str, meant: str) -
         '{"day": "2025-04-03", "n": 12,5, "level": "formerly high", "gone": null}',
     ],
 )
-def test_what_is_shown_as_final_stays(reply: str, size: int) -> None:
+def test_values_shown_as_final_do_not_change(reply: str, size: int) -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -857,7 +857,7 @@ def test_the_repair_of_an_amount_for_a_decimal_names_the_amount() -> None:
     }
 
 
-def test_what_is_not_an_amount_is_named_and_an_amount_next_to_an_error_is_refused() -> None:
+def test_an_invalid_amount_is_named_and_an_amount_next_to_an_error_is_rejected() -> None:
     outcome = read('{"price": "about 3.5"}', Line)
     assert isinstance(outcome, Rejected)
     assert [issue.message for issue in outcome.issues] == ["expected a number, found 'about 3.5'"]
@@ -973,7 +973,7 @@ class Report(BaseModel):
         *(f"{HIGH}\n\nتصحيح: منخفض.", f"{HIGH}\n\nसुधार: कम।"),
     ],
 )
-def test_an_answer_among_others_or_in_doubt_is_refused(reply: str) -> None:
+def test_an_answer_among_others_or_in_doubt_is_rejected(reply: str) -> None:
     assert why(reply, Report) is Reason.AMBIGUOUS
 
 
@@ -1058,13 +1058,13 @@ class Offer(BaseModel):
         ('{"price": "€12.50", "currency": null}', False),
     ],
 )
-def test_an_amount_in_another_currency_than_the_one_beside_it_refuses(reply: str, is_read: bool) -> None:
+def test_an_amount_in_another_currency_than_the_neighbouring_field_rejects_the_reply(reply: str, is_read: bool) -> None:
     for contract in (Offer, list[Offer]):
         outcome = read(reply if contract is Offer else f"[{reply}]", contract)
         assert isinstance(outcome, Accepted) is is_read, outcome.explain()
 
 
-def test_the_currency_of_a_whole_order_holds_for_the_amounts_in_it() -> None:
+def test_the_currency_of_an_order_applies_to_its_amounts() -> None:
     class Order(BaseModel):
         currency: str
         lines: list[dict[str, float]]
@@ -1116,7 +1116,9 @@ class Member(BaseModel):
         ("anleitung", "https://example.org/a"),
     ],
 )
-def test_a_key_in_another_language_or_with_the_form_of_an_empty_field_refuses(key: str, written: str) -> None:
+def test_a_key_in_another_language_or_with_the_format_of_an_empty_field_rejects_the_reply(
+    key: str, written: str
+) -> None:
     refused = read(json.dumps({"name": "Ada", key: written}), Member)
     assert isinstance(refused, Rejected)
     assert refused.issues[0].code == "unmatched_key"

@@ -27,7 +27,7 @@ SCHEMA = {"type": "object", "required": ["age"], "properties": {"age": {"type": 
         ('{"age": ', '{"age":'),
     ],
 )
-def test_what_surrounds_and_damages_json_is_removed(text: str, expected: str) -> None:
+def test_wrapping_and_damage_around_json_are_removed(text: str, expected: str) -> None:
     assert normalize_json_text(text) == expected
 
 
@@ -38,7 +38,7 @@ def test_normalizing_never_raises_and_normal_text_stays(text: str) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text("abc é"), st.lists))
-def test_valid_json_stays_what_it_says(value: object) -> None:
+def test_valid_json_keeps_its_meaning(value: object) -> None:
     assert json.loads(normalize_json_text(f"```json\n{json.dumps(value)}\n```")) == value
 
 
@@ -47,7 +47,7 @@ def test_parsing_gives_the_value_that_read_gives() -> None:
     assert parse_and_validate("{'age': '3'}") == {"age": "3"}
 
 
-def test_parsing_raises_with_the_reason_if_there_is_no_value() -> None:
+def test_parsing_raises_the_reason_if_there_is_no_value() -> None:
     with pytest.raises(OutputError, match="age") as caught:
         parse_and_validate('{"name": "Ada"}', SCHEMA)
     assert caught.value.issues

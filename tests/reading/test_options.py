@@ -47,7 +47,7 @@ def test_an_unknown_option_of_a_stream_is_an_error_before_the_reply_begins() -> 
         ('{"type": "object", "properties": {"a": {"type": "integer"}}}', "Do not repeat the schema"),
     ],
 )
-def test_feedback_says_what_to_do_about_it(text: str, advice: str) -> None:
+def test_feedback_includes_advice(text: str, advice: str) -> None:
     outcome = read(text, SCHEMA)
     assert isinstance(outcome, Rejected), outcome
     assert advice in outcome.feedback()
@@ -146,7 +146,7 @@ def test_a_rejection_has_the_reply_as_it_was_written(text: str, contract: Any) -
     assert outcome.text == text
 
 
-def test_the_draft_of_a_tagged_payload_stands_where_the_payload_does() -> None:
+def test_the_draft_of_a_tagged_payload_has_the_position_of_the_payload() -> None:
     text = 'Here: <result>{"a": "one",}</result>'
     outcome = read(text, Output.tagged("result", SCHEMA, strict=False))
     assert isinstance(outcome, Rejected)
@@ -154,7 +154,7 @@ def test_the_draft_of_a_tagged_payload_stands_where_the_payload_does() -> None:
     assert text[slice(*outcome.draft.span)] == '{"a": "one",}'
 
 
-def test_the_draft_of_json_in_a_string_stands_where_the_string_does() -> None:
+def test_the_draft_of_json_in_a_string_has_the_position_of_the_string() -> None:
     text = '\n"{\\"a\\": \\"one\\"}"'
     outcome = read(text, SCHEMA)
     assert isinstance(outcome, Rejected)
@@ -163,7 +163,7 @@ def test_the_draft_of_json_in_a_string_stands_where_the_string_does() -> None:
 
 
 @pytest.mark.parametrize(("payload", "reason"), [("none of them", Reason.MALFORMED), ("null", Reason.INVALID)])
-def test_a_payload_that_is_no_answer_says_why_whether_or_not_it_is_strict(payload: str, reason: Reason) -> None:
+def test_an_unusable_payload_reports_the_reason_in_strict_and_lenient_mode(payload: str, reason: Reason) -> None:
     """Between its tags, what is not JSON is malformed and other JSON is invalid; NO_JSON is for an empty payload."""
     for strict in (True, False):
         outcome = read(f"<result>{payload}</result>", Output.tagged("result", SCHEMA, strict=strict))

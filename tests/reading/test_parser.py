@@ -80,7 +80,7 @@ def damaged(name: str, value: Any = VALUE) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_one_damaged_place_is_repaired_as_the_parser_repairs_it_in_the_whole(name: str) -> None:
+def test_a_local_repair_equals_the_repair_of_the_full_parser(name: str) -> None:
     repaired = 0
     for text in damaged(name):
         parsed = Parser(text, 0, SHAPE).parse()
@@ -98,7 +98,7 @@ def test_one_damaged_place_is_repaired_as_the_parser_repairs_it_in_the_whole(nam
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_one_damaged_place_comes_to_the_value_or_to_a_refusal(name: str) -> None:
+def test_one_damaged_place_is_repaired_or_rejected(name: str) -> None:
     outcomes = [read(text, Order) for text in damaged(name)]
     values = [outcome.value.model_dump() for outcome in outcomes if isinstance(outcome, Accepted)]
     plain = [{**value, "lines": [{**line, "what": _tidy(line["what"])} for line in value["lines"]]} for value in values]
@@ -122,7 +122,7 @@ def test_two_places_far_from_each_other_are_repaired_one_after_the_other() -> No
     assert outcome.repairs[1].path == "$.note"
 
 
-def test_what_is_repaired_in_place_keeps_to_the_risk_that_is_allowed() -> None:
+def test_local_repairs_respect_the_allowed_risk() -> None:
     (text, *_) = damaged("a missing comma")
     assert isinstance(read(text, Order, risk=Risk.LOSSLESS), Rejected)
     (text, *_) = damaged("a trailing comma")
@@ -135,7 +135,7 @@ def test_keys_that_an_open_schema_does_not_name_are_looked_at_though_one_place_i
     assert outcome.value == {"unit_price": 3, "sku": "a", "more": 1}
 
 
-def test_a_control_character_behind_a_colon_is_no_path() -> None:
+def test_a_control_character_after_a_colon_is_not_a_path() -> None:
     text = json.dumps(VALUE).replace("ring twice", "ring:\ntwice")
     assert read(text.replace("ring:\\ntwice", "ring:\ntwice"), Order).value.note == "ring:\ntwice"
 
@@ -187,11 +187,11 @@ def _spelled(node: Node) -> Any:
         ('{"a": 1', "it does not end"),
     ],
 )
-def test_what_may_mean_something_else_than_json_does_is_left_to_the_parser(text: str, why: str) -> None:
+def test_text_that_may_not_be_plain_json_is_left_to_the_parser(text: str, why: str) -> None:
     assert not isinstance(scan(Source(text), 0, 8), Scanned), why
 
 
-def test_a_key_that_occurs_twice_in_a_whole_container_is_seen_in_a_damaged_reply() -> None:
+def test_a_duplicate_key_in_an_intact_container_is_detected_in_a_damaged_reply() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "integer"}}}
     assert isinstance(read('{"a": {"k": 1, "k": 2}, "b": 1,, "c": [1 2]}', schema), Rejected)
 
@@ -201,7 +201,7 @@ def test_a_closer_in_a_string_does_not_end_the_container_around() -> None:
     assert not isinstance(outcome, Accepted) or outcome.value == {"a": {"code": 'x = {"y"}; z'}, "b": 1}
 
 
-def test_a_container_whose_end_does_not_fit_what_follows_has_not_ended() -> None:
+def test_a_container_does_not_end_if_the_text_after_it_does_not_fit() -> None:
     outcome = read('{"a": {"n": "tea"}p;"}}', {})
     assert outcome.value == {"a": {"n": 'tea"}p;'}}
 
@@ -214,7 +214,7 @@ def test_a_key_of_the_object_around_ends_an_object_that_was_not_closed() -> None
     assert [repair.code for repair in outcome.repairs] == ["missing-closer"]
 
 
-def test_members_behind_an_early_closer_belong_to_the_object() -> None:
+def test_members_after_an_early_closer_belong_to_the_object() -> None:
     outcome = read('{"sku": "a", "what": "b", "count": "3"}, "tags": []}', Line)
     assert isinstance(outcome, Accepted)
     assert [repair.code for repair in outcome.repairs] == ["early-closer", "string-to-number"]
@@ -240,7 +240,7 @@ def test_an_alias_is_renamed_where_its_value_takes_a_closer_look() -> None:
     assert read('{"qty": NumberLong(5)}', COUNTED).value == {"count": 5}
 
 
-def test_a_reply_that_ends_behind_a_comma_lacks_the_fields_that_have_not_come() -> None:
+def test_a_reply_that_ends_after_a_comma_lacks_the_remaining_fields() -> None:
     assert isinstance(read('{"a": 1,', PAIR, truncated=False), Rejected)
     assert read('{"a": 1, "b": 2,', PAIR, truncated=False).value == {"a": 1, "b": 2}
 
@@ -250,11 +250,11 @@ def test_a_sentence_is_not_a_bare_key() -> None:
     assert read("{one two: 1, b: 2}", {}).value == {"one two": 1, "b": 2}
 
 
-def test_a_key_that_occurs_twice_at_a_damaged_place_is_refused() -> None:
+def test_a_duplicate_key_at_a_damaged_place_is_rejected() -> None:
     assert isinstance(read('{"city": "Oslo", "street": "Main" "street": "Side", "open": true}', Place), Rejected)
 
 
-def test_lists_beside_other_items_before_a_missing_closer_are_refused() -> None:
+def test_lists_next_to_other_items_before_a_missing_closer_are_rejected() -> None:
     assert isinstance(read('{"a": [[1, 2], [3, 4], 5, "b": 2}', PAIR), Rejected)
 
 
@@ -280,7 +280,7 @@ SAMPLES: list[Any] = [
 ]
 
 
-def test_what_stays_as_it_is_takes_neither_an_edit_nor_an_issue() -> None:
+def test_an_unchanged_value_has_no_edits_and_no_issues() -> None:
     """Whatever `fit` says may stay is what coercion makes of it; of all else it says nothing."""
     shape, rng, stays = Output.json(MIXED).shape, random.Random(4), 0  # noqa: S311
     for _ in range(4_000):
@@ -314,7 +314,7 @@ def test_a_scalar_where_it_belongs_stays() -> None:
 NESTED: dict[str, Any] = {**MIXED, "properties": {**MIXED["properties"], "rows": {"type": "array", "items": MIXED}}}
 
 
-def test_scalars_converted_where_they_are_come_to_what_a_coercion_of_the_whole_makes_of_them() -> None:
+def test_converting_scalars_in_place_equals_a_full_coercion() -> None:
     contract, rng, converted = Output.json(NESTED), random.Random(6), 0  # noqa: S311
     for _ in range(6_000):
         value = _some_of_mixed(rng) | {"rows": [_some_of_mixed(rng) for _ in range(rng.randrange(3))]}
@@ -363,7 +363,7 @@ FITTING: dict[str, Any] = {
         '{"text": 5,}',
     ],
 )
-def test_what_takes_more_than_to_convert_scalars_is_left_to_a_coercion_of_the_whole(text: str) -> None:
+def test_anything_beyond_scalar_conversion_is_left_to_a_full_coercion(text: str) -> None:
     candidate = Candidate[Any](0, len(text), 0)
     assert not read_scalars(candidate, text, Output.json(MIXED), Risk.INFERRED)
     assert candidate.valid is None
@@ -439,7 +439,7 @@ def test_a_look_ahead_says_the_same_however_much_of_the_text_has_come(name: str)
     assert waited
 
 
-def test_a_number_is_not_certain_before_what_ends_it() -> None:
+def test_a_number_is_not_certain_until_its_end_arrives() -> None:
     parser = Parser('{"a": 1', 0, growing=True)
     steps: list[Callable[[], object]] = [lambda: parser.go_on('{"a": 1'), lambda: parser.go_on('{"a": 1,')]
     assert [step() for step in steps] == [None, None]
@@ -466,7 +466,7 @@ def test_only_a_declared_key_shows_where_a_string_without_its_quotes_ended(key: 
         ('{{"a": {{"b": 1}}}}', False),
     ],
 )
-def test_streamed_text_gives_the_nodes_that_the_whole_text_gives(text: str, is_scanned: bool) -> None:
+def test_streamed_text_gives_the_same_nodes_as_complete_text(text: str, is_scanned: bool) -> None:
     """Of a closed container of valid JSON, a stream keeps the value alone and finds its nodes in the text."""
     doubled = text.startswith("{{")
     parser, whole = Parser(text, 0, doubled=doubled, growing=True), Parser(text, 0, doubled=doubled).parse()

@@ -120,7 +120,7 @@ def test_a_blank_block_key_is_satisfied_by_anything() -> None:
 EVENT = Output.event(["npc.said", "npc.thought"], ["mood"])
 
 
-def test_an_event_keeps_what_else_the_model_said() -> None:
+def test_an_event_keeps_additional_fields() -> None:
     outcome = read('{"kind": "npc.thought", "text": "Hm.", "mood": "grim", "x": 1}', EVENT)
     assert isinstance(outcome, Accepted)
     assert outcome.value.model_dump(exclude_unset=True) == {
@@ -156,7 +156,7 @@ def test_prose_is_wrapped_and_never_trusted() -> None:
         ("", "…"),
     ],
 )
-def test_notes_to_itself_are_not_what_a_model_says(text: str, said: str) -> None:
+def test_notes_of_a_model_to_itself_are_not_speech(text: str, said: str) -> None:
     outcome = read(text, EVENT)
     assert isinstance(outcome, Accepted)
     assert outcome.value.text == said
@@ -168,7 +168,7 @@ def test_a_contract_without_a_name_is_not_a_contract() -> None:
             make()
 
 
-def test_instructions_name_what_the_reader_looks_for() -> None:
+def test_instructions_name_the_markers_that_the_reader_expects() -> None:
     assert "<result>" in TAGGED.instruction()
     assert '"plan"' in Output.block("plan").instruction()
     assert "npc.thought" in EVENT.instruction()

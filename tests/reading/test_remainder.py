@@ -99,7 +99,7 @@ def test_a_key_with_one_possible_field_is_renamed(key: str, written: str, field:
         ("max_delay_minutes", "20"),
     ],
 )
-def test_a_key_that_may_have_been_meant_for_a_field_refuses(key: str, written: str) -> None:
+def test_a_key_that_may_be_meant_for_a_field_rejects_the_reply(key: str, written: str) -> None:
     outcome = refused(f'{{"number": "LH 12", "status": "delayed", "{key}": {written}}}')
     assert outcome.reason is Reason.INVALID
     assert [issue.code for issue in outcome.issues] == ["unmatched_key"]
@@ -258,11 +258,11 @@ class Owner(BaseModel):
         ('{"a": 1, "a": 2}', dict[str, int]),
     ],
 )
-def test_a_value_of_the_right_type_that_was_not_said_refuses(text: str, contract: Any) -> None:
+def test_an_unstated_value_of_the_right_type_rejects_the_reply(text: str, contract: Any) -> None:
     refused(text, contract)
 
 
-def test_what_says_the_same_of_a_value_is_read() -> None:
+def test_unambiguous_values_are_accepted() -> None:
     assert value('{"kind": "job", "name": "x", "level": 2, "urgent": true, "lasts": "P1D"}', Job)["level"] == 2
     assert value('{"kind": "job", "name": "x", "minutes": null}', Job | Pause)["name"] == "x"
     assert value('{"kind": "job", "name": "x", "note": "as given"}', Job)["name"] == "x"
@@ -310,11 +310,11 @@ def test_another_word_for_a_field_is_its_name_where_only_the_last_brace_is_missi
     assert value('{"host": "db1", "tel": "123"', Contact, truncated=False)["phone"] == "123"
 
 
-def test_a_key_beside_its_field_is_ignored() -> None:
+def test_a_key_next_to_its_field_is_ignored() -> None:
     assert value('{"number": "LH 12", "status": "delayed", "gate": "B4", "gate_note": "far"}')["gate"] == "B4"
 
 
-def test_two_keys_for_one_field_with_different_values_refuse() -> None:
+def test_two_keys_for_one_field_with_different_values_reject_the_reply() -> None:
     refused('{"number": "LH 12", "status": "delayed", "gate": "B4", "Gate": "C1"}')
 
 
@@ -350,7 +350,7 @@ TRIP = '"host": "Ida", "nights": 2, "weight_kg": 70, "room": "single"'
         '"rest": "..."',
     ],
 )
-def test_a_key_that_gives_a_field_another_value_refuses(extra: str) -> None:
+def test_a_key_that_gives_a_field_another_value_rejects_the_reply(extra: str) -> None:
     refused(f"{{{TRIP}, {extra}}}", Trip)
 
 
@@ -387,7 +387,7 @@ def test_a_key_that_says_the_same_or_something_else_is_ignored(extra: str) -> No
         '"leave_year": 2024',
     ],
 )
-def test_a_value_that_an_empty_field_could_hold_refuses(extra: str) -> None:
+def test_a_value_that_fits_an_empty_field_rejects_the_reply(extra: str) -> None:
     refused(f"{{{TRIP}, {extra}}}", Trip)
 
 
@@ -407,24 +407,24 @@ def test_fields_under_a_key_of_their_own_are_moved_out() -> None:
     )
 
 
-def test_fields_of_an_object_that_are_beside_it_are_moved_in() -> None:
+def test_fields_next_to_their_object_are_moved_into_it() -> None:
     assert value('{"number": "LH 12", "status": "delayed", "row": 3, "letter": "A"}')["seat"] == {
         "row": 3,
         "letter": "A",
     }
 
 
-def test_a_single_field_of_an_object_that_is_beside_it_is_moved_in() -> None:
+def test_a_single_field_next_to_its_object_is_moved_into_it() -> None:
     text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3}, "letter": "A"}'
     assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
     assert codes(text, OpenFlight) == ["moved_key"]
 
 
-def test_what_does_not_fit_the_object_that_has_a_field_for_it_refuses() -> None:
+def test_a_value_that_does_not_fit_its_nested_field_rejects_the_reply() -> None:
     refused('{"number": "LH 12", "status": "delayed", "seat": {"letter": "A"}, "row": "window"}', OpenFlight)
 
 
-def test_a_key_whose_field_is_already_filled_in_the_object_beside_it_is_ignored() -> None:
+def test_a_key_is_ignored_if_the_object_next_to_it_has_a_value_for_its_field() -> None:
     text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A"}, "letter": "A"}'
     assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
     assert codes(text, OpenFlight) == ["ignored_key"]
@@ -436,7 +436,7 @@ def test_a_field_one_level_too_deep_is_moved_up() -> None:
     assert codes(text) == ["moved_key"]
 
 
-def test_an_object_is_known_by_what_it_is_made_of() -> None:
+def test_an_undeclared_object_is_matched_by_its_keys() -> None:
     assert value('{"number": "LH 12", "status": "delayed", "place": {"row": 3, "letter": "A"}}')["seat"] == {
         "row": 3,
         "letter": "A",
@@ -584,7 +584,7 @@ def test_a_draft_before_the_answer_is_not_a_rival(text: str) -> None:
         "The remaining fields are unchanged.",
     ],
 )
-def test_prose_that_takes_back_or_abbreviates_the_answer_refuses(behind: str) -> None:
+def test_prose_that_retracts_or_abbreviates_the_answer_rejects_the_reply(behind: str) -> None:
     refused(f'{{"number": "LH 12", "status": "delayed", "gate": "B1"}}\n\n{behind}')
 
 
@@ -601,7 +601,7 @@ def test_prose_that_takes_back_or_abbreviates_the_answer_refuses(behind: str) ->
         "如果需要更多帮助，请告诉我。",
     ],
 )
-def test_prose_that_agrees_or_speaks_of_something_else_is_harmless(behind: str) -> None:
+def test_prose_that_agrees_or_is_about_something_else_is_harmless(behind: str) -> None:
     assert value(f"Sure! Here you go:\n\n{GOOD}\n\n{behind}")["status"] == "delayed"
 
 
@@ -615,7 +615,7 @@ def test_prose_that_agrees_or_speaks_of_something_else_is_harmless(behind: str) 
         f"<tool_response>{GOOD}</tool_response>\nI could not finish.",
     ],
 )
-def test_what_a_reply_shows_without_answering_is_not_an_answer(text: str) -> None:
+def test_a_value_that_a_reply_only_shows_is_not_an_answer(text: str) -> None:
     refused(text)
 
 
@@ -623,7 +623,7 @@ def test_what_a_reply_shows_without_answering_is_not_an_answer(text: str) -> Non
     "end",
     ["<|im_end|>\n<|im_start|>user\nNext: ", "</s>", "<|eot_id|>", "\n### Instruction:\nDo ", "\nUser: what about "],
 )
-def test_nothing_is_read_behind_the_end_of_the_turn(end: str) -> None:
+def test_text_after_the_end_of_the_turn_is_not_read(end: str) -> None:
     assert value(f"{GOOD}{end}{OTHER}")["status"] == "delayed"
 
 
@@ -653,7 +653,7 @@ def test_the_one_member_of_an_envelope_that_fits_is_the_answer(text: str) -> Non
         f'{{"answer": {GOOD}, "note": "Actually, it is cancelled."}}',
     ],
 )
-def test_an_envelope_whose_members_contradict_each_other_is_refused(text: str) -> None:
+def test_an_envelope_with_contradicting_members_is_rejected(text: str) -> None:
     refused(text)
 
 
@@ -684,13 +684,13 @@ def test_an_envelope_around_an_alternative_of_a_permissive_schema_is_not_the_ans
     assert isinstance(read('{"result": {"name": "Ann", "age": "old"}}', schema), Rejected)
 
 
-def test_an_object_whose_keys_an_alternative_leaves_open_is_no_envelope() -> None:
+def test_an_object_with_keys_that_an_alternative_allows_is_not_an_envelope() -> None:
     outcome = read('{"result": {"name": "Ann", "age": 3}}', {"anyOf": [PERSON, ANY_OBJECTS]})
     assert isinstance(outcome, Accepted)
     assert (outcome.value, outcome.trust) == ({"result": {"name": "Ann", "age": 3}}, Trust.CLEAN)
 
 
-def test_an_answer_that_was_not_picked_is_what_picking_removes() -> None:
+def test_the_repair_for_picking_an_answer_covers_the_others() -> None:
     first, last = '{"name": "Ann", "age": 3}', '{"name": "Ben", "age": 4}'
     outcome = read(f"{first}\n\nCorrected version:\n\n{last}", PERSON)
     assert isinstance(outcome, Accepted)
@@ -742,7 +742,7 @@ def test_all_commands_of_a_formula_are_kept_or_none(written: str, meant: str) ->
     assert value(f'{{"text": "{written}"}}', Note) == {"text": meant}
 
 
-def test_html_entities_in_valid_json_beside_a_doubtful_escape_are_text() -> None:
+def test_html_entities_next_to_a_doubtful_escape_in_valid_json_are_text() -> None:
     assert value(r'{"text": "C:\u4e2d [&quot;:"}', Note) == {"text": "C:\u4e2d [&quot;:"}
 
 
@@ -757,7 +757,7 @@ def test_html_entities_in_valid_json_beside_a_doubtful_escape_are_text() -> None
         '{"number": "LH 12", "status": "delayed", "stops": ["Kiel", etc]}',
     ],
 )
-def test_an_ellipsis_is_refused_wherever_it_is(text: str) -> None:
+def test_an_ellipsis_is_rejected_at_any_place(text: str) -> None:
     refused(text)
 
 
@@ -766,11 +766,11 @@ def test_an_ellipsis_is_refused_wherever_it_is(text: str) -> None:
     ["[1, 2] + [3]", "[0] * 5", "[1, 2] ... [9]", "[1, 2] # first 2 of 9", "[1, 2]\nI kept the first two for brevity.",
      '{"rows": [1, 2], "has_more": true}'],
 )  # fmt: skip
-def test_a_list_that_goes_on_elsewhere_is_refused(reply: str) -> None:
+def test_a_list_that_continues_elsewhere_is_rejected(reply: str) -> None:
     assert isinstance(read(reply, list[int]), Rejected)
 
 
-def test_a_list_beside_other_signs_is_complete() -> None:
+def test_a_list_next_to_other_signs_is_complete() -> None:
     for reply in ("[1, 2] - both are primes", "[1, 2]\n+1 for the idea", '{"rows": [1, 2], "has_more": false}'):
         assert read(reply, list[int]).value == [1, 2]
 
@@ -795,7 +795,7 @@ def test_many_missing_closers_are_a_cut_text() -> None:
     assert isinstance(read(three, dict[str, list[Flight]], truncated=False), Rejected)
 
 
-def test_an_item_of_a_list_in_lines_that_abbreviates_others_is_refused() -> None:
+def test_an_item_that_abbreviates_others_in_a_line_list_is_rejected() -> None:
     refused("- Kiel\n- Oslo\n- ...and more", list[str])
 
 
@@ -860,7 +860,7 @@ def test_the_last_pair_of_tags_may_be_disowned_too() -> None:
     )
 
 
-def test_what_was_final_stays_final_whatever_is_beside_the_answer() -> None:
+def test_final_paths_stay_final_whatever_follows_the_answer() -> None:
     replies = [
         f'{{"status": "ok", "result": {GOOD}}}',
         f"```json\n{OTHER}\n```\nCorrected:\n```json\n" + '"number": "LH 12", "status": "delayed"}\n```',
@@ -921,7 +921,7 @@ def test_an_answer_that_fits_is_never_doomed(text: str) -> None:
         "// correction below",
     ],
 )
-def test_a_comment_that_gives_another_value_refuses(comment: str) -> None:
+def test_a_comment_that_gives_another_value_rejects_the_reply(comment: str) -> None:
     end = "" if comment.startswith("/*") else "\n"
     for text in (f'{{"row": 30 {comment}{end}, "letter": "A"}}', f'{{row: 30 {comment}{end}, "letter": "A"}}'):
         assert refused(text, Seat).reason is Reason.AMBIGUOUS
@@ -965,12 +965,12 @@ def test_a_value_that_is_only_called_an_example_is_none(label: str) -> None:
 @pytest.mark.parametrize(
     "rest", ["\nError: no such flight", '\n{"error": "timeout"}', "\n```\nError: cut off\n```", "\nFehler: unbekannt"]
 )
-def test_the_report_of_an_error_behind_a_value_refuses(rest: str) -> None:
+def test_an_error_report_after_a_value_rejects_the_reply(rest: str) -> None:
     assert "error" in refused(GOOD + rest).issues[0].message
 
 
 @pytest.mark.parametrize("rest", ["\nErrors: none", '\n{"error": null}', "\nError: none", '\n{"usage": {"tokens": 3}}'])
-def test_no_error_behind_a_value_is_harmless(rest: str) -> None:
+def test_no_error_after_a_value_is_harmless(rest: str) -> None:
     assert value(GOOD + rest)["number"] == "LH 12"
 
 
@@ -982,7 +982,7 @@ def test_an_object_that_reports_an_error_while_fields_are_empty_is_not_an_answer
 
 
 @pytest.mark.parametrize("key", ["mgr", "pax"])
-def test_an_abbreviated_key_beside_the_empty_field_that_it_may_mean_refuses(key: str) -> None:
+def test_an_abbreviated_key_next_to_a_similar_empty_field_rejects_the_reply(key: str) -> None:
     class Group(BaseModel):
         name: str
         manager: str | None = None
@@ -995,11 +995,11 @@ def test_an_abbreviated_key_beside_the_empty_field_that_it_may_mean_refuses(key:
 @pytest.mark.parametrize(
     "thought", ["Wait, the status should be cancelled.", OTHER, "Actually, it was not delayed but cancelled."]
 )
-def test_a_correction_in_reasoning_behind_the_answer_counts(thought: str) -> None:
+def test_a_correction_in_reasoning_after_the_answer_counts(thought: str) -> None:
     assert refused(f"{GOOD}\n<think>{thought}</think>").reason is Reason.AMBIGUOUS
 
 
-def test_reasoning_behind_the_answer_is_harmless_if_it_corrects_nothing() -> None:
+def test_reasoning_after_the_answer_is_harmless_if_it_corrects_nothing() -> None:
     assert value(f"{GOOD}\n<think>The user asked for the status, so this is complete.</think>")["status"] == "delayed"
 
 

@@ -172,7 +172,7 @@ def test_damaged_replies_keep_the_laws(
     ],
 )
 @pytest.mark.parametrize("pick", ["first", "last"])
-def test_what_hides_another_answer_makes_nothing_final(text: str, contract: Any, pick: str) -> None:
+def test_text_that_may_hide_another_answer_makes_nothing_final(text: str, contract: Any, pick: str) -> None:
     """Behind an answer, in a part that cannot be read yet: another one, or the end of reasoning."""
     for size in (1, 2, 3, 5):
         check(text, contract, [text[at : at + size] for at in range(0, len(text), size)], pick=pick)
@@ -210,7 +210,7 @@ def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
         ('[ {"k": "v", "l": [ "m', [{"k": "v", "l": ["m"]}]),
     ],
 )
-def test_what_is_whole_is_shown_and_texts_grow(text: str, expected: Any) -> None:
+def test_complete_values_are_shown_and_strings_grow(text: str, expected: Any) -> None:
     """Numbers, literals and keys appear when they are whole; of an escape nothing is shown before its end."""
     assert last_of(text, {}).value == expected
 
@@ -242,14 +242,14 @@ def test_the_items_of_a_set_are_not_final_before_it_ends() -> None:
     assert partials[-1].final_paths == frozenset({"$.names", "$.names[0]", "$.names[1]", "$.names[2]"})
 
 
-def test_what_the_schema_converts_for_certain_is_shown_converted() -> None:
+def test_certain_conversions_are_shown_in_partial_values() -> None:
     """A number in quotes, where a number is wanted, is shown when it is whole."""
     partials, _ = stream("", OBJECT, ['{"title": "a", "count": "1', '2", "tags": '])
     assert [partial.value for partial in partials] == [{"title": "a"}, {"title": "a", "count": 12}]
     assert "$.count" in partials[-1].final_paths
 
 
-def test_a_whole_answer_is_shown_as_its_type_has_it() -> None:
+def test_a_complete_answer_is_shown_as_its_type_serializes_it() -> None:
     """At the end of a candidate the defaults of the type are in it, and all of it is final."""
     partial = last_of('{"title": "t", "items": [{"sku": "A"}]} and', Order)
     assert partial.value == {"title": "t", "due": None, "items": [{"sku": "A", "qty": 1}], "note": None}
@@ -268,14 +268,14 @@ class Written(BaseModel):
 
 
 @pytest.mark.parametrize("size", [1, 4, 200])
-def test_what_a_type_rewrites_is_not_final_before_the_whole_is(size: int) -> None:
+def test_fields_changed_by_a_type_are_not_final_before_the_complete_value(size: int) -> None:
     """Validators, serializers and settings of a type change what was shown; what stands beside them is final."""
     text = '{"note": " n ", "amount": "1e-07", "code": "ab", "name": " x ", "parts": ["a", "bc"], "day": "2024-05-01"'
     check(text + "} there", Written, [(text + "} there")[at : at + size] for at in range(0, len(text) + 7, size)])
     assert last_of(text + ', "x": 1', Written).final_paths == frozenset({"$.note", "$.day"})
 
 
-def test_an_event_behind_words_is_not_final() -> None:
+def test_an_event_after_words_is_not_final() -> None:
     """It may be the form of one in a sentence that declines, which is then taken for what was said."""
     check("I can't {kind: 'say', text: 'a', o", Output.event(["say"]), list("I can't {kind: 'say', text: 'a', o"))
     begin = '{"kind": "say", "text": "Hello", "mood": 3, "x'
@@ -283,7 +283,7 @@ def test_an_event_behind_words_is_not_final() -> None:
     assert "$.kind" in last_of(begin, Output.event(["say"])).final_paths
 
 
-def test_a_validator_of_the_whole_leaves_nothing_final() -> None:
+def test_with_a_root_validator_nothing_is_final() -> None:
     """It may change any member; the members of a model inside are certain where only the outer one is judged."""
 
     class Whole(BaseModel):
@@ -308,7 +308,7 @@ def test_a_better_candidate_restarts() -> None:
     assert outcome.value == {"title": "new"}
 
 
-def test_a_snapshot_stays_what_it_was() -> None:
+def test_a_snapshot_does_not_change() -> None:
     """A partial that is looked at later shows the value of its own time."""
     partials, _ = stream("", {}, ['{"a": [1, ', '2, {"b": "x', 'y", "c": 1', "}]}"])
     assert [partial.value for partial in partials] == [
@@ -414,13 +414,13 @@ def test_a_rejection_reports_that_the_model_has_lost_its_way() -> None:
                 assert not isinstance(reported, Rejected) or reported.issues[-1].code != f"runaway_{code}"
 
 
-def test_a_whole_answer_before_white_space_without_end_is_accepted() -> None:
+def test_a_complete_answer_before_endless_white_space_is_accepted() -> None:
     """That nothing but white space follows shows that it was not cut."""
     assert isinstance(read('{"title": "a"}' + " " * 2_001, OBJECT, truncated=True), Accepted)
     assert isinstance(read('{"title": "a"}' + " " * 100, OBJECT, truncated=True), Rejected)
 
 
-def test_what_a_model_wrote_before_it_lost_its_way() -> None:
+def test_the_text_before_a_runaway_is_kept() -> None:
     """Of what is repeated, one stays; a text with nothing wrong in it stays as it is."""
     assert before_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
     assert before_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'

@@ -141,7 +141,7 @@ def test_a_model_that_drops_keys_is_never_clean_with_one() -> None:
     assert read('{"text": "a", "colour": "red"}', Note).repairs
 
 
-def test_a_part_of_a_schema_without_a_type_leaves_the_type_of_the_whole() -> None:
+def test_a_subschema_without_a_type_keeps_the_type_of_the_schema() -> None:
     pair = {"prefixItems": [{"type": "integer"}, {"type": "boolean"}]}
     for schema in ({"type": "array", **pair, "allOf": [{"minItems": 2}]}, {"type": "array", "allOf": [pair]}):
         assert read('["3", "true"]', schema).value == [3, True], schema

@@ -144,13 +144,13 @@ def test_never_one_call_more_than_allowed(
 
 
 @pytest.mark.parametrize(("most", "calls"), [("0.0000001", 1), ("0.3", 1), ("0.5", 2), ("0.6", 2), ("9", 5)])
-def test_what_the_calls_have_cost_is_added_up(most, calls):
+def test_the_cost_of_calls_is_added_up(most, calls):
     replies = [Reply("no", usage=Usage(1, cost=Decimal("0.3")))] * 5
     asks, _ = climbed((LlmRepair(attempts=3), Retry(attempts=2)), Reply(BAD), *replies, max_cost=Decimal(most))
     assert len(asks) == calls
 
 
-def test_what_a_run_has_used_before_counts_and_is_reported():
+def test_earlier_usage_of_a_run_counts_and_is_reported():
     task = Task(TASK.contract, spent=Usage(requests=2, cost=Decimal("0.5")))
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), task=task, max_calls=3)
     assert len(asks) == 1
@@ -167,7 +167,7 @@ def test_what_a_run_has_used_before_counts_and_is_reported():
         ({"deadline": 0}, "the deadline of 0 s has passed"),
     ],
 )
-def test_what_a_limit_refuses_is_a_recorded_reason(options, why):
+def test_a_call_rejected_by_a_limit_is_recorded_with_its_reason(options, why):
     task, heard = Task(TASK.contract, clock=Clock()), []
     with observing(heard.append):
         asks, outcome = climbed((LlmRepair(), Retry()), Reply(BAD), task=task, **options)
@@ -181,13 +181,13 @@ def test_what_a_limit_refuses_is_a_recorded_reason(options, why):
     assert [event.stage for event in heard if isinstance(event, StageSkipped)] == ["llm_repair", "retry"]
 
 
-def test_a_limit_that_is_met_inside_of_a_stage_is_reported_too():
+def test_a_limit_reached_inside_a_stage_is_reported_too():
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), max_calls=1)
     assert len(asks) == 1
     assert outcome.attempts[-1].why == "no further call: max_calls is 1, and that many calls were made"
 
 
-def test_a_call_that_the_caller_refuses_is_no_call_and_ends_all_asking():
+def test_a_call_that_the_caller_rejects_is_not_counted_and_ends_the_ladder():
     refusal, heard = Reply("", unmade="the run may use 2 model calls", used_up=True), []
     with observing(heard.append):
         asks, outcome = climbed((LlmRepair(attempts=2), Retry(), Degrade()), Reply(BAD), Reply("no"), refusal)
@@ -226,7 +226,7 @@ def test_fallback_stages_are_counted_and_repair_is_not():
     assert [attempt.stage for attempt in outcome.attempts if attempt.outcome == "skipped"] == ["extract", "degrade"]
 
 
-def test_a_deadline_without_a_clock_is_refused():
+def test_a_deadline_without_a_clock_raises_an_error():
     with pytest.raises(UsageError, match="clock"):
         next(Ladder(deadline=1).climb(TASK, Reply(BAD)))
 

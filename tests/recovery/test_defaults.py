@@ -39,7 +39,7 @@ def test_settings_add_and_remove_stages(settings, expected):
     assert names(JSON, **settings) == expected
 
 
-def test_any_text_has_a_ladder_of_its_own_however_often_it_is_compiled():
+def test_plain_text_has_its_own_ladder_however_often_it_is_compiled():
     ladder = ladder_for(PLAIN_TEXT)
     assert [stage.stage for stage in ladder.stages] == ["resume", "degrade"]
     for number in range(2_000):  # more than are kept

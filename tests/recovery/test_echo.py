@@ -74,7 +74,7 @@ def test_an_answer_that_may_be_right_is_none(how: str) -> None:
     assert not Examples(lambda: prompt).hold(value, compile_contract(dict))
 
 
-def test_what_there_is_to_choose_from_proves_nothing() -> None:
+def test_a_choice_of_the_schema_is_not_an_echo() -> None:
     value = {"topic": "The bill is too high"}
     prompt = f"Example: {dumped(value)}\nText: 300 Euro!"
     assert Examples(lambda: prompt).hold(value, compile_contract(dict))
@@ -156,7 +156,7 @@ SHOWN = {
 
 @pytest.mark.parametrize("shown", SHOWN)
 @pytest.mark.parametrize("reply", [LINE, dumped({"kind": "npc.said", "text": LINE}), dumped({"text": LINE})])
-def test_the_example_of_a_prompt_is_nothing_said(shown: str, reply: str) -> None:
+def test_a_copied_example_counts_as_an_empty_reply(shown: str, reply: str) -> None:
     model = ScriptedModel(reply, "Rain falls on the quay.")
     result = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(SHOWN[shown])
     assert (result.output.text, model.calls) == ("Rain falls on the quay.", 2)
@@ -164,7 +164,7 @@ def test_the_example_of_a_prompt_is_nothing_said(shown: str, reply: str) -> None
     assert LINE not in model.asked[1].prompt.split("\n")[-1]
 
 
-def test_an_example_of_what_to_say_is_never_taken() -> None:
+def test_an_example_of_speech_is_never_accepted() -> None:
     model = ScriptedModel(LINE, then=LINE)
     agent: Any = Agent(model, output_type=SAID.as_output(), capabilities=[Aros()])
     event = asyncio.run(agent.run(SHOWN["json"])).output
@@ -180,7 +180,7 @@ def test_an_example_of_what_to_say_is_never_taken() -> None:
         (f"Example: {LINE}", "Another short, moody line."),
     ],
 )
-def test_what_is_said_may_also_be_in_the_prompt(prompt: str, reply: str) -> None:
+def test_speech_may_also_be_in_the_prompt(prompt: str, reply: str) -> None:
     model = ScriptedModel(reply)
     outcome = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(prompt).steps[0].outcome
     assert isinstance(outcome, Accepted)
@@ -246,7 +246,7 @@ def test_dots_that_the_prompt_quotes_may_be_the_answer(prompt: str, value: Any, 
     assert blanks_in(value, compile_contract({}), Examples(lambda: prompt)) == blanks
 
 
-def test_what_may_be_chosen_is_not_a_blank() -> None:
+def test_an_allowed_choice_is_not_a_blank() -> None:
     assert (
         blanks_in({"a": "string", "b": "string"}, compile_contract({"properties": {"a": {"enum": ["string"]}}})) is None
     )

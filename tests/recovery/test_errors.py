@@ -87,7 +87,7 @@ def with_secrets():
     return caught.value, outcome
 
 
-def test_what_is_explained_has_its_secrets_masked():
+def test_secrets_are_masked_in_explanations():
     error, outcome = with_secrets()
     for reported in (error.explain(), str(error), outcome.explain(), *(each.explain() for each in error.attempts)):
         assert KEY not in reported
@@ -96,7 +96,7 @@ def test_what_is_explained_has_its_secrets_masked():
     assert "The key is [secret-" in error.explain()
 
 
-def test_what_you_name_is_masked_too():
+def test_values_named_by_the_caller_are_masked_too():
     assert "many" not in with_secrets()[0].explain(secrets=["many"])
 
 
@@ -111,14 +111,14 @@ def test_a_message_that_names_a_secret_key_is_masked():
     assert str(OutputError(f"no value: invalid (type at $.{KEY})")) == "no value: invalid (type at $.[secret-1])"
 
 
-def test_what_was_repaired_is_explained_without_secrets():
+def test_repairs_are_explained_without_secrets():
     reported = read(f"{{'key': '{KEY}'}}", {"type": "object"}).explain()
     assert KEY not in reported
     assert "[secret-1]" in reported
 
 
 @pytest.mark.parametrize("secret", ["hunter2hunter2", "correct horse battery staple " * 5])
-def test_what_a_reply_calls_a_password_is_masked_where_a_repair_or_an_issue_quotes_it_alone(secret: str):
+def test_a_labelled_password_in_a_reply_is_masked_in_repairs_and_issues_that_quote_it(secret: str):
     repaired = read(f"{{password: '{secret}'}}", {"type": "object"})
     reported = repaired.explain()
     assert reported.startswith("accepted")
@@ -128,7 +128,7 @@ def test_what_a_reply_calls_a_password_is_masked_where_a_repair_or_an_issue_quot
     assert "$.password: expected a whole number, found the string '[secret-1]'" in rejected.explain()
 
 
-def test_what_a_limit_refused_is_explained():
+def test_a_call_rejected_by_a_limit_is_explained():
     error = failed(max_stages=0)
     assert "retry: not run, max_stages is 0" in error.explain()
 

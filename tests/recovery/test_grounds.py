@@ -62,14 +62,14 @@ def test_a_field_that_no_text_gave_is_not_filled_by_a_model_that_has_not_seen_th
     assert "7" in issue.message
 
 
-def test_the_ladder_goes_on_to_the_stage_that_sees_the_question():
+def test_the_ladder_continues_with_the_stage_that_sees_the_question():
     asks, outcome = climbed(Ladder(), Reply('{"boat": "Alma"}'), MADE_UP, MADE_UP, task=TRIP)
     assert [ask.stage for ask in asks] == ["llm_repair", "retry"]
     assert (outcome.value, outcome.origin, outcome.trust) == (Trip(boat="Alma", days=7), "retry", Trust.CLEAN)
 
 
 @pytest.mark.parametrize("risk", Risk)
-def test_what_is_made_up_is_taken_only_where_lossy_repairs_are_allowed(risk):
+def test_made_up_values_are_accepted_only_with_lossy_repairs(risk):
     task = Task(replace(TRIP.contract, risk=risk))
     _, outcome = climbed((LlmRepair(),), Reply('{"boat": "Alma"}'), MADE_UP, task=task)
     assert isinstance(outcome, Accepted) is (risk is Risk.LOSSY)
@@ -78,7 +78,7 @@ def test_what_is_made_up_is_taken_only_where_lossy_repairs_are_allowed(risk):
 
 
 @pytest.mark.parametrize("risk", Risk)
-def test_what_follows_from_the_text_is_inferred(risk):
+def test_values_that_follow_from_the_text_are_inferred(risk):
     task = Task(replace(TRIP.contract, risk=risk))
     first = Reply('{"boat": "Alma", "days": "it is three"}')
     _, outcome = climbed((LlmRepair(attempts=1),), first, Reply('{"boat": "Alma", "days": 3}'), task=task)
@@ -99,7 +99,7 @@ def test_what_follows_from_the_text_is_inferred(risk):
         ("東京", "東京へ行きます", {"type": "string"}),
     ],
 )
-def test_what_the_text_states_needs_no_repair(value, source, schema):
+def test_values_stated_in_the_text_need_no_repair(value, source, schema):
     assert risk_of(value, source, schema) is None
 
 
@@ -116,7 +116,7 @@ def test_what_the_text_states_needs_no_repair(value, source, schema):
         (True, "It is urgent, I think", {"type": "boolean"}),
     ],
 )
-def test_what_the_text_says_otherwise_is_inferred(value, source, schema):
+def test_values_stated_in_another_form_are_inferred(value, source, schema):
     assert risk_of(value, source, schema, name="urgent" if value is True else "v") is Risk.INFERRED
 
 
@@ -138,16 +138,16 @@ def test_what_the_text_says_otherwise_is_inferred(value, source, schema):
         (0.5, "12 % of it", {"type": "number"}),
     ],
 )
-def test_what_the_text_does_not_say_is_lossy(value, source, schema):
+def test_values_not_stated_in_the_text_are_lossy(value, source, schema):
     assert risk_of(value, source, schema) is Risk.LOSSY
 
 
-def test_a_choice_may_be_made_from_the_whole_of_what_was_asked_about():
+def test_a_choice_may_be_based_on_the_whole_question():
     sentiment = {"enum": ["positive", "negative"]}
     assert risk_of("positive", "I love it!", sentiment, whole=True) is Risk.INFERRED
 
 
-def test_the_value_of_another_field_is_no_evidence_for_a_missing_one():
+def test_the_value_of_another_field_is_not_evidence_for_a_missing_one():
     contract = compile_contract(
         {"type": "object", "properties": {"crew": {"type": "integer"}, "days": {"type": "integer"}}}
     )
@@ -158,7 +158,7 @@ def test_the_value_of_another_field_is_no_evidence_for_a_missing_one():
         assert grounded(value, source, contract, draft=draft).kind == kind
 
 
-def test_a_place_may_allow_what_the_contract_does_not():
+def test_a_place_can_allow_more_risk_than_the_contract():
     schema = {"type": "object", "required": ["days"], "properties": {"days": {"type": "integer"}}}
     schema["properties"]["days"]["x-aros"] = {"risk": "lossy"}
     outcome = grounded(read('{"days": 7}', schema), "a few", compile_contract(schema))
@@ -197,7 +197,7 @@ class TestWhatPays:
         asks, _ = climbed(ladder, Reply("The Alma, for 7 days."), MADE_UP, task=self.CAN)
         assert asks[0].stage == "llm_repair"
 
-    def test_nothing_is_extracted_from_what_was_written_with_the_schema_enforced(self):
+    def test_nothing_is_extracted_from_a_reply_with_an_enforced_schema(self):
         asks, outcome = climbed(Ladder(), Reply("No idea."), Reply('{"boat": "Alma", "days": 1e'), task=self.CAN)
         assert [ask.stage for ask in asks] == ["retry"]
         assert outcome.kind == "degraded"
@@ -220,18 +220,18 @@ class TestWhatPays:
             (ask,), _ = climbed(Ladder(), Reply(text, truncated=True), MADE_UP, task=task)
             assert (ask.stage, ask.way, ask.max_tokens) == (stage, "constrained", room)
 
-    def test_the_second_attempt_of_a_retry_shows_what_was_wrong_with_the_first(self):
+    def test_the_second_attempt_of_a_retry_contains_the_error_of_the_first(self):
         asks, _ = climbed((Retry(attempts=2),), Reply("No."), Reply('{"boat": 1}'), MADE_UP, task=self.CAN)
         assert [ask.said for ask in asks] == [(), ('{"boat": 1}',)]
         assert "$.days" in asks[1].prompt
 
-    def test_a_model_whose_provider_ignores_the_schema_is_shown_what_was_wrong(self):
+    def test_a_model_whose_provider_ignores_the_schema_receives_feedback(self):
         asks, outcome = climbed((Retry(),), Reply('{"boat": "Alma"}'), Reply('{"boat": "Al"}'), MADE_UP, task=self.CAN)
         assert [(ask.attempt, ask.said) for ask in asks] == [(1, ()), (2, ('{"boat": "Al"}',))]
         assert "$.days" in asks[1].prompt
         assert outcome.origin == "retry"
 
-    def test_what_an_ignored_schema_did_not_shape_may_be_extracted_from(self):
+    def test_a_reply_with_an_ignored_schema_may_be_extracted_from(self):
         other = Reply('{"boat": "Alma", "trip": "7 days"}')
         asks, outcome = climbed((Retry(), Extract()), Reply("No idea."), other, other, MADE_UP, task=self.CAN)
         assert [ask.stage for ask in asks] == ["retry", "retry", "extract"]
@@ -244,12 +244,12 @@ class TestWhatPays:
         asks, _ = climbed((LlmRepair(attempts=5),), bad, *[bad] * 5, task=TRIP)
         assert len(asks) == 1, "a model that repeats the output would repeat it again"
 
-    def test_the_past_knows_what_was_asked_with_the_schema_enforced(self):
+    def test_the_history_records_questions_with_an_enforced_schema(self):
         past = Past.of(Rejected(Reason.NO_JSON, (), "no"))
         assert not past.was_enforced
         assert past.then("retry", past.first, enforced=True).was_enforced
 
-    def test_a_repair_whose_schema_the_provider_refuses_is_asked_for_in_words(self):
+    def test_a_repair_whose_schema_the_provider_rejects_is_prompted_instead(self):
         task = Task(TRIP.contract, native="can", question_chars=100_000)
         first = Reply('{"boat": "Alma", "days": "it is 3"}')
         refused = Reply("", fault="schema too large", in_words=True)

@@ -74,7 +74,7 @@ def test_the_prompt_holds_the_output_the_issues_and_the_schema():
     ],
     ids=["truncated", "provider", "empty"],
 )
-def test_what_would_have_to_be_invented_is_not_asked_about(first):
+def test_values_that_would_be_invented_are_not_asked_about(first):
     asks, outcome = asked(REPAIR, first)
     assert asks == []
     assert isinstance(outcome, Rejected)
@@ -138,7 +138,7 @@ def test_max_stages_counts_fallbacks_only():
     assert isinstance(outcome, Rejected)
 
 
-def test_an_objection_of_the_host_rejects_what_the_contract_accepts():
+def test_a_host_objection_rejects_a_value_that_the_contract_accepts():
     objection = Issue("$.qty", "odd", "must be even")
     first = 'A pair of 4, I think: {"name": "pen", "qty": 3}'
     (ask,), outcome = asked(REPAIR, Reply(first, objections=(objection,)), Reply('{"name": "pen", "qty": 4}'))
@@ -199,7 +199,7 @@ def test_an_output_too_long_for_the_prompt_is_not_cut_but_left_alone():
     assert isinstance(outcome, Rejected)
 
 
-def test_stages_report_what_they_did():
+def test_stages_report_their_results():
     heard = []
     with observing(heard.append):
         asked(Ladder(), Reply(BAD), Reply("no"), Reply(GOOD))
@@ -267,14 +267,14 @@ def test_constrain_asks_the_conversation_once_more_with_the_schema_enforced(firs
     assert outcome.reason is reason
 
 
-def test_constrain_needs_a_schema_and_does_not_argue_with_a_refusal():
+def test_constrain_needs_a_schema_and_skips_refusals():
     ladder = Ladder(stages=(Constrain(),))
     asks, _ = asked(ladder, Reply("I cannot help with that.", refused=True))
     assert asks == []
     assert Constrain().passes(Task(compile_contract({})), Past.of(Rejected(Reason.NO_JSON, (), "x")))
 
 
-def test_what_cannot_be_read_of_a_filtered_reply_is_refused():
+def test_an_unreadable_filtered_reply_is_rejected():
     _, outcome = asked(REPAIR, Reply("I cannot", refused=True))
     assert outcome.reason is Reason.REFUSED
     assert outcome.issues[0].code == "content_filter"

@@ -40,7 +40,7 @@ def test_ordinary_data_stays(text: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_surrounds_a_secret_stays(kind: str) -> None:
+def test_text_around_a_secret_is_not_masked(kind: str) -> None:
     """A repair needs the rest: the fields beside a secret, and what follows it."""
     words, _ = KINDS[kind]
     text = json.dumps({"id": "A-17", "note": words, "qty": "many", "city": "Kiel"})
@@ -55,7 +55,7 @@ def test_a_part_of_a_secret_is_hidden_if_it_is_long_and_not_a_word(part: str, is
 
 
 @pytest.mark.parametrize(("value", "is_secret"), [("ab", False), ("x7", False), ("abc", True), ("***x7***", False)])
-def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_secret: bool) -> None:
+def test_a_labelled_password_has_at_least_three_letters(value: str, is_secret: bool) -> None:
     assert (value in labelled_values(f"password: {value}")) is is_secret
 
 
@@ -89,5 +89,5 @@ def test_a_variable_holds_a_secret_from_eight_characters_on(value: str, is_secre
     assert (secrets_in({"SHOP_TOKEN": value}) == (value,)) is is_secret
 
 
-def test_a_label_is_found_behind_letters_that_are_longer_in_lower_case() -> None:
+def test_a_label_is_found_after_letters_that_are_longer_in_lower_case() -> None:
     assert "hunter2x" in labelled_values("İİİİİİİİ PASSWORD: hunter2x and more")

@@ -67,7 +67,7 @@ def test_every_stage_that_gives_values_is_tried() -> None:
 
 
 @pytest.mark.parametrize("text", [GOOD, f"Sure: {GOOD}", GOOD.replace("3", '"3"'), GOOD.replace('"', "'")])
-def test_what_reading_alone_gives_is_of_the_first_reply(text: str) -> None:
+def test_a_value_from_reading_alone_has_the_origin_first(text: str) -> None:
     """Other systems call that `deterministic`: it needs no stage, and none is run."""
     for ladder in (Ladder(), Ladder.model_validate({"stages": ["deterministic", "llm_repair"]})):
         outcome: Outcome[Item] = climbed(ladder, Reply(text), like=Item)[1]
@@ -75,7 +75,7 @@ def test_what_reading_alone_gives_is_of_the_first_reply(text: str) -> None:
         assert outcome.origin == "first"
 
 
-def test_a_repair_of_a_reply_that_was_made_whole_is_of_the_repair() -> None:
+def test_the_repair_of_a_resumed_reply_has_the_repair_stage_as_its_origin() -> None:
     first = Reply(BAD[:-8], truncated=True)
     outcome = climbed((Resume(), LlmRepair()), first, Reply(BAD[-24:]), Reply(GOOD), like=Item)[1]
     assert isinstance(outcome, Accepted)
@@ -99,7 +99,7 @@ def test_a_verdict_without_a_winner_is_of_synthesize() -> None:
     assert (outcome.origin, outcome.trust.value) == ("synthesize", "synthesized")
 
 
-def test_what_an_error_broke_off_is_taken_where_it_has_ended_and_what_a_limit_cut_is_not() -> None:
+def test_values_with_an_end_survive_an_error_and_values_cut_by_a_limit_do_not() -> None:
     contract = Output.json(Item)
     broken = read_reply(Reply(GOOD, truncated=True, fault="HTTP 503"), contract)
     assert isinstance(broken, Accepted)

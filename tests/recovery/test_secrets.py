@@ -95,7 +95,7 @@ def test_prose_says_the_same_after_hiding_and_restoring(secret: str, before: str
 
 
 @given(SECRET, st.sampled_from("\"'"))
-def test_what_is_written_in_a_json_string_says_what_was_meant(text: str, mark: str) -> None:
+def test_values_in_a_json_string_get_a_suggestion(text: str, mark: str) -> None:
     assert unescaped(escaped(text, mark), mark) == text
     assert json.loads(f'"{escaped(text, chr(34))}"') == text
 
@@ -161,7 +161,7 @@ def test_the_same_secret_has_one_label_however_it_is_written() -> None:
     assert Vault(text, labelled=True).hide(text).count("[secret-1]") == 3
 
 
-def test_what_is_called_secret_in_words_is_hidden_in_json_too() -> None:
+def test_secrets_labelled_in_prose_are_hidden_in_json_too() -> None:
     text = "password: ab\\cd9 is in " + json.dumps({"note": "ab\\cd9"})
     assert Vault(text, labelled=True).hide(text) == 'password: [secret-1] is in {"note": "[secret-1]"}'
 
@@ -271,7 +271,7 @@ def test_a_long_value_is_hidden_as_one_also_where_it_is_cut(size: int) -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["sk-" + "a1B2c3D4" * 5, "AKIA" + "A1B2C3D4" * 2, "ghp_" + "a1B2c3D4e" * 4])
-def test_a_key_behind_an_escape_of_a_url_or_a_terminal_is_hidden(text: str, hidden: str, key: str) -> None:
+def test_a_key_after_a_url_or_terminal_escape_is_hidden(text: str, hidden: str, key: str) -> None:
     assert without_secrets(text.format(key)) == hidden
 
 

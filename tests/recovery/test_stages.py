@@ -64,7 +64,7 @@ class TestResume:
         assert asks == []
         assert outcome.reason is Reason.TRUNCATED
 
-    def test_else_the_model_goes_on_from_the_cut(self):
+    def test_otherwise_the_model_continues_from_the_cut(self):
         whole = json.dumps([{"name": f"pen {n}", "qty": n} for n in range(9)])
         first, rest = whole[:150], whole[126:]
         (ask,), outcome = climbed((Resume(),), cut(first), Reply(rest, truncated=False), like=list[Item])
@@ -75,7 +75,7 @@ class TestResume:
         assert outcome.trust is Trust.CLEAN
 
     @pytest.mark.parametrize("dressed", ["{}", "  {}", "```json\n{}\n```"])
-    def test_the_seam_is_found_behind_spaces_and_fences(self, dressed):
+    def test_the_overlap_is_found_after_spaces_and_fences(self, dressed):
         _, outcome = climbed((Resume(),), cut(LIST[:60]), Reply(dressed.format(LIST[36:])), like=list[Item])
         assert len(outcome.value) == 4
 
@@ -84,11 +84,11 @@ class TestResume:
         assert outcome.reason is Reason.TRUNCATED
         assert outcome.attempts[-1].issues[0].code == "no_seam"
 
-    def test_a_whole_new_answer_is_taken_if_it_says_what_the_cut_one_said(self):
+    def test_a_new_complete_answer_is_accepted_if_it_agrees_with_the_truncated_one(self):
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply(f"Sure: {GOOD}"))
         assert outcome.value == PEN
 
-    def test_a_whole_new_answer_that_says_something_else_is_not(self):
+    def test_a_new_complete_answer_that_disagrees_is_rejected(self):
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"name": "pencil", "qty": 30}'))
         assert outcome.reason is Reason.TRUNCATED
 
@@ -103,7 +103,7 @@ class TestResume:
         assert outcome.reason is Reason.TRUNCATED
         assert outcome.attempts[-1].issues[0].code == "no_seam"
 
-    def test_a_reply_that_was_made_whole_is_then_repaired_like_any_other(self):
+    def test_a_resumed_reply_is_then_repaired_like_any_other(self):
         asks, outcome = climbed((Resume(), LlmRepair()), cut(BAD[:-4]), Reply(BAD), Reply(GOOD))
         assert [ask.stage for ask in asks] == ["resume", "llm_repair"]
         assert outcome.origin == "llm_repair"
@@ -114,14 +114,14 @@ class TestResume:
         assert "no text before the cut to continue" in outcome.attempts[-1].why
 
     @given(st.integers(1, len(LIST) - 1), st.integers(0, 40))
-    def test_whatever_is_joined_is_the_whole_reply(self, at, back):
+    def test_joined_parts_are_the_complete_reply(self, at, back):
         begin = LIST[max(0, at - 24) : at].lstrip()
         found = joined(LIST[:at], begin, LIST[max(0, at - back) :])
         assert found in (None, LIST)
 
 
 class TestRetry:
-    def test_it_shows_the_reply_what_was_wrong_and_the_stricter_words(self):
+    def test_the_retry_contains_the_reply_the_error_and_a_stricter_instruction(self):
         (ask,), outcome = climbed((Retry(),), Reply(BAD), Reply(GOOD))
         assert (ask.way, ask.said) == ("conversation", (BAD,))
         assert "$.qty: expected a whole number" in ask.prompt
@@ -158,7 +158,7 @@ class TestRetry:
         assert asks == []
         assert "cut off again" in outcome.attempts[-1].why
 
-    def test_a_refusal_is_asked_about_once_but_not_the_filter_of_a_provider(self):
+    def test_a_refusal_is_retried_once_but_a_content_filter_is_not(self):
         refusal = "I'm sorry, but I cannot help with that."
         asks, outcome = climbed((Retry(),), Reply(refusal), Reply(GOOD))
         assert outcome.value == PEN
@@ -199,7 +199,7 @@ class TestExtract:
 
     @pytest.mark.parametrize("name", ["C:\\new\\table", "a\\\\b", 'say "so"', "José 😀", "two\nlines", "\\frac{1}{2}"])
     @pytest.mark.parametrize("ascii_only", [True, False])
-    def test_what_the_text_says_in_escapes_is_not_new(self, name, ascii_only):
+    def test_values_escaped_in_the_text_are_not_new(self, name, ascii_only):
         value = json.dumps({"name": name, "qty": 3})
         for text in (
             json.dumps({"name": name, "qty": "it is 3"}, ensure_ascii=ascii_only),
@@ -208,17 +208,17 @@ class TestExtract:
             _, outcome = climbed((Extract(),), Reply(text), Reply(value))
             assert (outcome.value.name, outcome.trust) == (name, Trust.CLEAN)
 
-    def test_what_the_text_says_in_other_words_is_reported(self):
+    def test_values_stated_in_other_words_are_reported(self):
         _, outcome = climbed((Extract(),), Reply("I would take the pen, three of them."), Reply(GOOD))
         assert [(repair.code, repair.path) for repair in outcome.repairs] == [("not-in-output", "$.qty")]
         assert outcome.trust is Trust.INFERRED
 
-    def test_what_the_text_does_not_say_is_not_a_value(self):
+    def test_a_value_not_stated_in_the_text_is_rejected(self):
         _, outcome = climbed((Extract(),), Reply("I would take the pen, a few of them."), Reply(GOOD))
         assert outcome.reason is Reason.NO_JSON
         assert [(issue.code, issue.path) for issue in outcome.attempts[-1].issues] == [("not_in_output", "$.qty")]
 
-    def test_it_refuses_to_invent(self):
+    def test_invented_values_are_rejected(self):
         (ask,), outcome = climbed((Extract(),), Reply("Nice weather."), Reply("CANNOT_REPAIR"))
         assert "CANNOT_REPAIR" in ask.prompt
         assert outcome.reason is Reason.NO_JSON
@@ -264,12 +264,12 @@ class TestPatch:
         assert (outcome.value.address.floor, outcome.value.address.street) == (2, "Elm")
         assert (outcome.value.customer, outcome.value.note, outcome.origin) == ("Ann", "x", "patch")
 
-    def test_what_was_right_cannot_change(self):
+    def test_correct_values_cannot_change(self):
         answer = '{"$.items[0].qty": 3, "$.address.floor": 2, "$.customer": "Bob", "customer": "Bob"}'
         _, outcome = climbed((Patch(),), Reply(self.FIRST), Reply(answer), task=ORDER)
         assert outcome.kind == "rejected" or outcome.value.customer == "Ann"
 
-    def test_what_is_still_wrong_is_asked_for_in_the_second_attempt(self):
+    def test_the_second_attempt_asks_for_the_remaining_errors(self):
         wrong = Reply('{"$.items[0].qty": 3, "$.address.floor": "top"}')
         right = Reply('{"$.items[0].qty": 3, "$.address.floor": 2}')
         asks, outcome = climbed((Patch(attempts=2),), Reply(self.FIRST), wrong, right, task=ORDER)
@@ -282,7 +282,7 @@ class TestPatch:
         asks, _ = climbed((Patch(max_fields=most),), Reply(self.FIRST), answer, task=ORDER)
         assert len(asks) == calls
 
-    def test_it_passes_where_no_place_is_wrong_but_the_whole(self):
+    def test_it_is_skipped_if_the_issue_concerns_the_root(self):
         asks, outcome = climbed((Patch(),), Reply("prose"), task=ORDER)
         assert asks == []
         asks, outcome = climbed((Patch(),), Reply('["a"]'), task=ORDER)
@@ -350,7 +350,7 @@ class TestSalvage:
         assert "salvage" not in [stage.stage for stage in Ladder().stages]
 
     @given(st.integers(0, len(LIST)))
-    def test_every_item_that_is_kept_was_there_whole(self, at):
+    def test_every_salvaged_item_was_complete(self, at):
         _, outcome = climbed((Salvage(),), cut(LIST[:at]), like=list[Item])
         if isinstance(outcome, Accepted):
             kept = [item.model_dump() for item in outcome.value]

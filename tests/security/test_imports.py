@@ -119,7 +119,7 @@ REST = [
         *(pytest.param(*each, id=" ".join(each[0][:3]), marks=pytest.mark.slow) for each in REST),
     ],
 )
-def test_no_command_imports_what_lies_beside_a_blueprint(
+def test_no_command_imports_modules_next_to_a_blueprint(
     tmp_path: Path, words: tuple[str, ...], code: int, start: tuple[str, ...]
 ) -> None:
     # With `-m`, Python itself imports some of its modules from the working folder before any code of ours runs.
@@ -144,7 +144,7 @@ def test_an_allowed_module_is_the_installed_one_also_when_a_run_is_resumed(tmp_p
 @pytest.mark.parametrize(
     "command", [("run", "b.yaml", "-i", "x"), pytest.param(("plan", "b.yaml"), marks=pytest.mark.slow)]
 )
-def test_a_name_that_is_installed_too_is_refused_with_both_files(
+def test_a_module_that_is_also_installed_is_rejected_with_both_files(
     tmp_path: Path, command: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
     stranger = Stranger(tmp_path)
@@ -163,7 +163,7 @@ def test_a_named_folder_replaces_nothing_that_is_installed(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_module_that_only_lies_beside_the_blueprint_is_refused_with_what_to_write(tmp_path: Path) -> None:
+def test_an_unnamed_module_next_to_the_blueprint_is_rejected_with_advice(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path)
     (stranger.folder / "own.yaml").write_text("steps: [{name: a, uses: 'steps:twice'}]")
     unsaid = stranger.aros("run", "own.yaml", "-i", "ab")
@@ -205,13 +205,13 @@ def test_python_takes_no_module_from_the_folder_of_a_blueprint(tmp_path: Path) -
     assert Runner(named).run_sync("ab").output == "abab"
 
 
-def test_a_file_with_the_name_of_another_module_is_refused_in_python(tmp_path: Path) -> None:
+def test_a_file_with_the_name_of_another_module_is_rejected_in_python(tmp_path: Path) -> None:
     stranger = Stranger(tmp_path, "yaml")
     with pytest.raises(UsageError, match=r"download/yaml\.py cannot be imported: 'yaml' is also .*yaml/__init__\.py"):
         load_blueprint(stranger.folder / "b.yaml", allow=["trustedpkg", str(stranger.folder / "yaml.py")])
 
 
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_files_with_the_same_name_are_rejected(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "only_helper.py").touch()

@@ -137,7 +137,7 @@ def test_a_browser_runs_and_asks_for_nothing_in_a_report(tmp_path: Path, canary:
 
 
 @pytest.mark.slow
-def test_the_policy_of_a_report_stops_what_would_have_slipped_through(tmp_path: Path, canary: str) -> None:
+def test_the_policy_of_a_report_blocks_injected_content(tmp_path: Path, canary: str) -> None:
     slipped = (SCRIPT + STYLE).replace("CANARY", canary)
     page = pages_of(tmp_path, "x")[0].replace("<body>", f"<body>{slipped}")
     shown, said = opened(tmp_path, page)

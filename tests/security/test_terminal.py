@@ -99,7 +99,7 @@ def blueprint(folder: Path, text: str, function: str) -> str:
     ],
     ids=lambda words: " ".join(words)[:20],
 )
-def test_what_the_journal_holds_is_only_text(
+def test_the_journal_contains_only_text(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "runs.sqlite"))
@@ -180,7 +180,7 @@ def test_a_blueprint_is_only_text(terminal: Terminal, tmp_path: Path, text: str,
     ],
     ids=" ".join,
 )
-def test_a_complaint_about_what_was_typed_is_only_text(
+def test_an_error_about_a_typed_answer_is_plain_text(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "runs.sqlite"))
@@ -213,7 +213,7 @@ def test_a_question_and_rows_are_only_text(terminal: Terminal, tmp_path: Path, m
 
 
 @EACH
-def test_a_result_is_what_it_is_where_nobody_looks(
+def test_a_result_is_the_same_without_observers(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     from flujo_aros.cli.screen import print_json, print_result

@@ -180,7 +180,7 @@ def _cells(grid: dict[str, int]) -> list[tuple[int, int]]:
     return [(x, y) for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])]
 
 
-def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
+def test_every_alert_describes_the_problem_and_the_remedy() -> None:
     for rule in rules():
         assert rule["labels"]["severity"] in ("warning", "critical")
         assert {"summary", "description"} <= set(rule["annotations"])

@@ -99,7 +99,7 @@ def test_a_collector_that_is_not_there_neither_fails_nor_litters_a_run(tmp_path:
 
 
 @pytest.mark.slow
-def test_the_console_exporter_prints_spans_beside_the_result(tmp_path: Path) -> None:
+def test_the_console_exporter_prints_spans_apart_from_the_result(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     ended = aros_run(tmp_path, OTEL_TRACES_EXPORTER="console")
     assert "invoke_workflow" in ended.stderr

@@ -53,7 +53,7 @@ def test_a_full_disk_costs_the_record_and_not_the_run(small_disk: Path, caplog: 
         assert {each.run_id: each.status for each in journal.runs()} == {first.run_id: "completed"}
 
 
-def test_what_waited_for_room_on_the_disk_is_written_once_there_is_some(small_disk: Path) -> None:
+def test_rows_that_waited_for_disk_space_are_written_once(small_disk: Path) -> None:
     filler = small_disk / "filler"
     with Journal(small_disk / "runs.sqlite") as journal:
         free = shutil.disk_usage(small_disk).free
@@ -97,7 +97,7 @@ def test_a_file_system_that_becomes_read_only_in_the_middle_costs_the_record_onl
 
 
 @pytest.mark.parametrize("damage", ["overwritten", "truncated"])
-def test_a_damaged_file_is_named_with_what_to_do_and_left_as_it_is(
+def test_a_damaged_file_is_reported_with_advice_and_left_unchanged(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -69,14 +69,14 @@ def test_only_one_step_or_model_may_be_looked_at(filled: Journal) -> None:
     assert (of_model.steps, of_model.usage.requests) == ({"success": 6}, 6)
 
 
-def test_the_trend_adds_up_to_the_whole(filled: Journal) -> None:
+def test_the_trend_adds_up_to_the_total(filled: Journal) -> None:
     found = health(filled, trend=4)
     assert len(found.trend) == 4
     assert sum(piece.runs for piece in found.trend) == 13
     assert sum(piece.rejected for piece in found.trend) == found.rejected
 
 
-def test_prose_that_had_to_be_wrapped_is_the_fallback_rate_with_its_line(journal: Journal) -> None:
+def test_wrapped_prose_is_counted_in_the_fallback_rate_and_its_threshold(journal: Journal) -> None:
     contract = Output.event(["say", "vote"])
     for number in range(12):
         reply = "I would rather talk." if number % 4 == 0 else '{"kind": "say", "text": "hello"}'

@@ -67,7 +67,7 @@ def test_stages_that_ran_and_stages_that_did_not_are_recorded_with_the_reason(jo
     assert all(stage.why for stage in passed)
 
 
-def test_an_agent_alone_is_a_run_of_its_own_and_one_in_a_step_is_not(journal: Journal) -> None:
+def test_an_agent_outside_a_step_is_a_run_and_inside_a_step_is_not(journal: Journal) -> None:
     with observing(journal):
         asyncio.run(boat_agent(BAD, GOOD, capabilities=[Aros()]).run("Which boat?"))
     Runner(pipeline(boat_step("ask", GOOD)), observers=[journal]).run_sync("")
@@ -80,7 +80,7 @@ def test_an_agent_alone_is_a_run_of_its_own_and_one_in_a_step_is_not(journal: Jo
     assert [reading.stage for reading in alone.chapters[0].readings] == ["first", "llm_repair"]
 
 
-def test_nested_steps_know_what_they_are_in(journal: Journal) -> None:
+def test_nested_steps_know_their_outer_steps(journal: Journal) -> None:
     branches = {"a": pipeline(boat_step("x", GOOD)), "b": pipeline(boat_step("y", MESSY))}
     Runner(pipeline(Parallel("both", branches=branches), call()), observers=[journal]).run_sync("")
     story = journal.story()
@@ -178,7 +178,7 @@ def test_runs_are_filtered_by_time_status_and_pipeline(journal: Journal) -> None
     assert len(journal.runs(limit=1)) == 1
 
 
-def test_what_stages_achieved_is_evidence_for_ladders(journal: Journal) -> None:
+def test_results_of_stages_are_evidence_for_ladders(journal: Journal) -> None:
     for replies in ([BAD, GOOD], [BAD, BAD, BAD, GOOD]):
         Runner(pipeline(boat_step("ask", *replies)), observers=[journal]).run_sync("")
     fingerprint = journal.story().chapters[0].readings[0].schema_hash
@@ -239,7 +239,7 @@ def test_a_journal_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path: 
     assert sorted(emitted, key=str) == [None, "clean"]
 
 
-def test_a_run_goes_on_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_continues_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         with journal.engine.begin() as connection:
             connection.execute(text("ALTER TABLE aros_runs RENAME TO elsewhere"))
@@ -370,7 +370,7 @@ def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
             journal.runs()
 
 
-def test_what_is_neither_a_file_nor_a_url_creates_no_file_of_that_name(
+def test_an_input_that_is_neither_a_file_nor_a_url_creates_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -489,7 +489,7 @@ KILLED_IN_RESUME = """
 
 
 @pytest.mark.slow
-def test_steps_of_a_process_that_was_killed_are_lost_while_and_after_another_goes_on(tmp_path: Path) -> None:
+def test_steps_of_a_killed_process_are_lost_while_and_after_another_resumes(tmp_path: Path) -> None:
     file = tmp_path / "runs.sqlite"
     code = textwrap.dedent(KILLED_IN_RESUME.format(root=str(ROOT), file=str(file)))
 
@@ -513,7 +513,7 @@ def test_steps_of_a_process_that_was_killed_are_lost_while_and_after_another_goe
             assert connection.execute(text("SELECT count(*) FROM aros_steps WHERE status = 'running'")).scalar() == 0
 
 
-def test_functions_are_kept_with_what_they_got_and_gave_also_where_they_raise(journal: Journal) -> None:
+def test_inputs_and_outputs_of_functions_are_recorded_even_if_they_raise(journal: Journal) -> None:
     def refuse(order: dict[str, object]) -> None:
         raise ValueError("too many")
 
@@ -536,7 +536,7 @@ def test_a_plain_text_reply_is_kept_and_one_that_was_read_is_not_kept_twice(jour
     assert ask.output is None
 
 
-def test_what_functions_get_and_give_is_masked_and_left_out_without_content(tmp_path: Path) -> None:
+def test_function_inputs_and_outputs_are_masked_and_omitted_without_content(tmp_path: Path) -> None:
     give = Call("give", function=lambda previous_step: {"password": "hunter2hunter2", "key": "sk-abcdefghijklmnop"})
     for content in (True, False):
         with Journal(tmp_path / "runs.sqlite", content=content) as journal:

@@ -20,7 +20,7 @@ def test_a_successful_run_is_logged_in_two_lines(caplog: pytest.LogCaptureFixtur
     ]
 
 
-def test_what_went_wrong_is_a_warning_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_is_a_warning_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "flujo_aros"):
         Runner(pipeline(boat_step("ask", *[BAD] * 9)), observers=[Logging()]).run_sync("")
     assert [record.message.split(",")[0] for record in caplog.records][-2:] == [
@@ -33,7 +33,7 @@ def test_what_went_wrong_is_a_warning_with_its_place(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("content", [False, True])
-def test_texts_are_said_only_with_content(caplog: pytest.LogCaptureFixture, *, content: bool) -> None:
+def test_texts_are_logged_only_with_content(caplog: pytest.LogCaptureFixture, *, content: bool) -> None:
     with caplog.at_level(logging.DEBUG, "flujo_aros"):
         Runner(pipeline(boat_step("ask", BAD, MESSY)), observers=[Logging(content=content)]).run_sync("")
     assert ("'it is 3'" in caplog.text) is content

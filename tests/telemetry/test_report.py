@@ -174,7 +174,7 @@ def test_stages_that_did_not_run_say_why(journal: Journal) -> None:
     assert "expected true or false" in page.text
 
 
-def test_a_failed_step_is_at_the_top_with_what_can_be_done(journal: Journal) -> None:
+def test_a_failed_step_comes_first_with_advice(journal: Journal) -> None:
     page = page_of(journal, order(BAD, then="No."))
     top = page.text.partition("Timeline")[0]
     assert "✕ failed" in top or "▲ degraded" in top
@@ -218,7 +218,7 @@ def test_text_that_runs_from_right_to_left_does_not_turn_before_and_after_around
     assert "<bdi>&#39;שלום&#39;</bdi> read as <bdi>שלום</bdi>" in report_html(journal.story())
 
 
-def test_what_turns_text_around_and_what_cannot_be_seen_is_made_visible(journal: Journal) -> None:
+def test_bidirectional_and_invisible_characters_are_made_visible(journal: Journal) -> None:
     page = page_of(journal, order(GOOD.replace("Alma", "a\u202eb\u0007")))
     assert "‹U+202E›" in page.text
     assert "␇" in page.text
@@ -346,7 +346,7 @@ def say(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return int(left.value.code or 0)
 
 
-def test_the_command_writes_the_file_or_stdout_and_says_what_cannot_be_written(
+def test_the_command_writes_a_file_or_stdout_and_reports_an_unwritable_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

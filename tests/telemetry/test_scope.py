@@ -75,7 +75,7 @@ def test_a_stage_that_ended_still_knows_why_it_began(events: list[Event]) -> Non
     assert stage.schema_hash == of(ReadFinished, events)[0].schema_hash
 
 
-def test_a_journal_fed_afterwards_holds_what_one_that_listened_holds(tmp_path: Path) -> None:
+def test_a_journal_filled_after_the_run_equals_a_live_one(tmp_path: Path) -> None:
     seen: list[Event] = []
     with Journal(tmp_path / "live.sqlite") as live, Journal(tmp_path / "later.sqlite") as later:
         branches = {"a": pipeline(boat_step("x", BAD, GOOD)), "b": pipeline(boat_step("y", MESSY))}
@@ -100,7 +100,7 @@ def facts(story: Story) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("metric", ["aros.steps", "aros.readings", "aros.repairs", "aros.stages", "aros.calls"])
-def test_metrics_fed_afterwards_count_what_they_would_have_counted(metric: str) -> None:
+def test_metrics_computed_after_the_run_equal_live_metrics(metric: str) -> None:
     seen: list[Event] = []
     live, later = Emitted(), Emitted()
     listener: Callable[[Event], object] = live.observer()

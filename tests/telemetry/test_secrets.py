@@ -222,7 +222,7 @@ def test_the_places_of_repairs_are_true_for_the_masked_text(journal: Journal) ->
     assert {reading.text[slice(*repair.span)] for repair in reading.repairs} == {'"3"', ","}
 
 
-def test_what_a_reply_calls_a_secret_is_hidden_where_it_is_quoted_alone(journal: Journal) -> None:
+def test_a_labelled_secret_in_a_reply_is_hidden_where_it_is_quoted_alone(journal: Journal) -> None:
     """An issue, a repair and the error of a step quote values without the names that they stood under."""
     contract = {"type": "object", "properties": {"password": {"type": "integer"}}, "required": ["password"]}
     replies = ["{'password': 'hunter2-horse'}", '{"password": "hunter2-horse"}', "my password is hunter2-horse"]

@@ -73,7 +73,7 @@ def test_a_clean_reply_has_no_repair_events(emitted: Emitted) -> None:
     assert emitted.spans["step ask"].attributes["aros.trust"] == "clean"
 
 
-def test_a_repaired_reply_says_what_was_done_by_code_only(emitted: Emitted) -> None:
+def test_a_repaired_reply_is_described_by_codes_only(emitted: Emitted) -> None:
     run(emitted, boat_step("ask", MESSY))
     events = dict(emitted.events("step ask"))
     assert events["aros.repair.started"]["stage_kind"] == "deterministic"
@@ -150,7 +150,7 @@ def test_capture_content_of_an_agent_lets_its_texts_leave(emitted: Emitted) -> N
     assert "Alma" in dict(emitted.events("mine"))["agent.response"]["aros.reply"]
 
 
-def test_an_agent_without_a_pipeline_reports_on_its_span_what_its_output_is_worth(instrumented: Emitted) -> None:
+def test_an_agent_without_a_pipeline_reports_the_trust_of_its_output_on_its_span(instrumented: Emitted) -> None:
     with observing(instrumented.observer()):
         asyncio.run(boat_agent(MESSY, capabilities=[Aros()]).run("Which boat?"))
     span = instrumented.spans["invoke_agent boats"]
@@ -183,7 +183,7 @@ def test_runs_side_by_side_do_not_mix(emitted: Emitted) -> None:
     assert emitted.parent("step b") == "invoke_workflow others"
 
 
-def test_branches_and_rounds_have_spans_of_their_own_under_what_they_are_in(emitted: Emitted) -> None:
+def test_branches_and_iterations_have_their_own_nested_spans(emitted: Emitted) -> None:
     branches = {"a": pipeline(boat_step("x", 0.02, BAD, GOOD)), "b": pipeline(boat_step("y", 0.01, MESSY))}
     rounds = Map("each", pipeline(boat_step("z", GOOD, BAD, GOOD)), iterable_input="{{ context.numbers }}")
     runner = Runner(pipeline(Parallel("both", branches=branches), rounds), observers=[emitted.observer()])

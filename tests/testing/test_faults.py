@@ -43,7 +43,7 @@ def test_a_seed_gives_the_same_run_twice(name: str) -> None:
     assert tape() == tape()
 
 
-def test_what_happens_at_a_call_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_fault_depends_only_on_the_seed_and_the_call_number() -> None:
     tapes = []
     for prompts in ("abcdef", "fedcba"):
         model = FaultyModel(ITEM, seed=5, faults=["slow", "empty", "wrong_usage"])
@@ -111,11 +111,11 @@ def test_usage_that_is_wrong_is_recorded_as_the_provider_reports_it() -> None:
     assert (10**12, 10**12) in reported
 
 
-def test_a_huge_reply_has_as_many_characters_as_was_said() -> None:
+def test_a_huge_reply_has_the_requested_number_of_characters() -> None:
     assert len(asked(only("huge", huge=5000))[0]) >= 5000
 
 
-def test_a_fault_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_fault_is_rejected_with_a_list_of_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown fault 'typo'; known: slow, hang"):
         FaultyModel("x", seed=1, faults=["typo"])
 

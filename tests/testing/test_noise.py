@@ -39,7 +39,7 @@ def test_every_class_can_be_written(name):
 
 
 @pytest.mark.parametrize("name", [name for name, noise in NOISES.items() if noise.whole])
-def test_what_is_whole_can_be_read_back(name):
+def test_a_complete_value_can_be_read_back(name):
     """A class that keeps the whole answer in the text is read without a further call."""
     value = VALUE if NOISES[name].reply(VALUE, _rng()) else FLAT
     schema = SCHEMA if value is VALUE else {**SCHEMA, "required": list(FLAT)}
@@ -50,7 +50,7 @@ def test_what_is_whole_can_be_read_back(name):
 
 
 @pytest.mark.parametrize("name", [name for name, noise in NOISES.items() if not noise.whole])
-def test_what_lost_a_part_is_refused(name):
+def test_a_lossy_repair_is_rejected(name):
     """A class that loses a part of the answer never reads as a value."""
     for reply in noisy_replies(VALUE, seed=3, count=8, noises=[name]):
         outcome = read(reply.text, SCHEMA, truncated=reply.finish_reason == "length")

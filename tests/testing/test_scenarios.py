@@ -43,7 +43,7 @@ def printed() -> str:
     return (ROOT / "benchmarks" / "scenarios.jsonl").read_text(encoding="utf-8")
 
 
-def test_the_page_quotes_what_the_script_has_printed_and_nothing_else() -> None:
+def test_the_page_quotes_only_the_output_of_the_script() -> None:
     page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     assert page.partition("```json\n")[2].partition("```")[0] == printed()
 

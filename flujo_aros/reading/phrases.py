@@ -102,7 +102,7 @@ def _supported(found: re.Match[str]) -> str:
     return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
 
-_LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
+_LATENESS: Final = r",? (?:for (?:the |my |any )?(?:delay|wait|late|long|length|trouble|confusion|inconvenience)|(?:it|this|that) took)"
 """Subjects of an apology after an answer that do not retract the answer."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>#-]{0,10}"
@@ -143,7 +143,7 @@ CORRECTS: Final = Phrases(
     r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
     r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b|\bfound (?:an?|one) (?:mistake|error|typo)\b",
     r"\b(?:ignore|disregard|discard|do not use|don't use|please replace) (?:the|this|that|my|it|what|all|both)\b",
-    r"\b(?:this|that|it|the above|which|answer|value|json|output|result)"
+    r"\b(?:this|that|it|the above|which|answer|value|(?<!your )(?<!original )(?<!input )json|output|result)"
     r"(?:'s| is| was| are| were| seems| looks) (?:\w+ly )?"
     r"(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct|valid|answer|final|real|result"
     r"|output)|a mistake|an error|invalid"
@@ -282,6 +282,12 @@ DECLINES: Final = Phrases(
     r"できません|できない|見つかりません|見つからな|ありません|ない(?:ため|ので)|申し訳|すみません|含まれていません",
 )
 """Says that something could not be done or found."""
+
+BEYOND: Final = Phrases(
+    r"\b(?:else|other|additional|further|more|relevant|internet|external|if (?:this|you)|nothing (?:is|was)|sorry for"
+    r"|weitere\w*|andere\w*|sonst|autres?|más|otr[oa]s?)\b|其他|その他|ほかの",
+)
+"""Speaks of something other than the answer: `The text does not mention anything else.`"""
 
 ASKS: Final = Phrases(
     r"\b(?:please|kindly|could you|can you|would you|you can|if you) (?:\w+ ){0,3}(?:provide|share|send"
@@ -499,7 +505,7 @@ NEVER: Final = Phrases(
     r"\A(?:only |just |merely |purely )(?:an? )?(?:sketch|example|demonstration|illustration|mock-?up|dummy|draft)\b",
     # what was asked for
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
-    r"|produce|send)\Z|\bso (?:that )?(?:i|we) can\b",
+    r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
     r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|an?|my|it|this|that|right|correct|valid)\b)"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
@@ -575,7 +581,7 @@ ELIDES: Final = Phrases(
     r"[(\[]\s{0,3}(?:and |plus |\+ ?)?\d+ (?:more|other|further|additional)\b",
     r"[(\[]\s{0,3}(?:and|plus) (?:\w+ )?(?:more|others)\s*[)\]]|\b\d+ (?:\w+ )?(?:omitted|left out|not shown)\b",
     r"\b(?:and|plus) \d+ (?:more|others)\b",
-    r"\b(?:more|other|others|remaining|rest|further|additional|entries|items|fields|rows|records|lines"
+    r"(?<!\bno )\b(?:more|other|others|remaining|rest|further|additional|entries|items|fields|rows|records|lines"
     r"|elements|values|list|array|output|response|json|results?)\b[^.!?\n]{0,60}"
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|not shown|not listed|not included"
     r"|skipped|cut off|unchanged|as before|stays? the same|remains? the same|are the same|is the same)\b",

@@ -258,7 +258,8 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
         return f"the words before it say that it is an example, a guess or made up: {label[-60:]!r}"
     if phrases.SAMPLE.search(label) and not (others and phrases.CORRECTS.search(label)):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
-        if phrases.DECLINES.search(around) or phrases.ASKS.search(around):
+        said = [sentence for sentence in _SENTENCE.split(around) if not phrases.BEYOND.search(sentence)]
+        if any(phrases.DECLINES.search(sentence) or phrases.ASKS.search(sentence) for sentence in said):
             return "it is an example in a reply that gives no answer"
     return None
 

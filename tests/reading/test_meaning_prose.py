@@ -758,3 +758,20 @@ def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None
 @pytest.mark.parametrize("behind", [" (and more)", " plus 3", "\n...and others", "\n# 3 omitted"])
 def test_a_list_that_continues_after_its_bracket_rejects_the_reply(behind: str) -> None:
     assert isinstance(read(f"[1, 2]{behind}", list[int]), Rejected)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("The slip is complete, so I can answer directly.\n", ""),
+        ("", "\nSorry for the confusion earlier."),
+        ("", "\nApologies for any inconvenience!"),
+        ("", "\nNo fields were omitted."),
+        ("", "\nYour JSON was invalid because of a missing brace."),
+        ("Formatted as in the expected format:\n", "\nThe slip does not mention anything else."),
+        ("The JSON would look like this:\n", "\nI can't access the internet, so I used the slip only."),
+        ("The result should be:\n", "\nNothing is missing."),
+    ],
+)
+def test_chatter_that_does_not_touch_the_answer_is_harmless(before: str, behind: str) -> None:
+    assert isinstance(read(before + SPOKEN + behind, Parcel), Accepted)

@@ -102,7 +102,10 @@ def _supported(found: re.Match[str]) -> str:
     return "" if found["look"] else "*" if found["least"] == "0" else "+"
 
 
-_LATENESS: Final = r",? (?:for (?:the |my |any )?(?:delay|wait|late|long|length|trouble|confusion|inconvenience)|(?:it|this|that) took)"
+_LATENESS: Final = (
+    r",? (?:for (?:the |my |any )?(?:delay|wait|late|long|length|trouble|confusion|inconvenience)"
+    r"|(?:it|this|that) took)"
+)
 """Subjects of an apology after an answer that do not retract the answer."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>#-]{0,10}"

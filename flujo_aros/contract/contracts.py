@@ -17,6 +17,7 @@ from typing import (
     Literal,
     NamedTuple,
     TypeAlias,
+    TypeGuard,
     TypeVar,
     cast,
     overload,
@@ -634,9 +635,8 @@ def compile_contract(like: Any) -> Contract[Any]:
     ready: object = like
     key: object | None = ready
     if not isinstance(ready, type):
-        if isinstance(ready, JsonContract):
-            known: Contract[Any] = ready
-            return known
+        if _is_contract(ready):
+            return ready
         key = _content_key(like)
     if key is None:
         return Output.json(like)
@@ -647,6 +647,10 @@ def compile_contract(like: Any) -> Contract[Any]:
             _compiled.clear()
         _compiled[key] = found
     return found
+
+
+def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
+    return isinstance(like, JsonContract)
 
 
 def _content_key(like: Any) -> object | None:

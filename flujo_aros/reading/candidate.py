@@ -91,13 +91,11 @@ ELIDED_ITEM: Final = expression(
 )
 """An ellipsis, or words for it, in place of an item or a key: something was left out."""
 _LEFT_OUT_ITEM: Final = r"(?:\.\.\.|…| more[)\].…]*|[ \"](?:etc|so on)\.?)\""
-_DOUBTS: Final = Phrases(
-    SUSPECT_ESCAPE.pattern,
-    _LEFT_OUT_ITEM,
-    r":\s*\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|string\")",
-    cased=True,
-)
-"""Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies."""
+_DOUBTS: Final = Phrases(_LEFT_OUT_ITEM, r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER)_|string\")", cased=True)
+"""Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies: each
+begins with characters that the engine searches for many times faster than for a colon.
+"""
+_ESCAPES: Final = Phrases(SUSPECT_ESCAPE.pattern, cased=True)
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
@@ -273,13 +271,13 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     valid = values.strict_json(text)
     if not isinstance(valid, Valid):
         return valid
-    if (doubts := _DOUBTS.may_match(text)) and "\\" in text and SUSPECT_ESCAPE.search(text):
+    if "\\" in text and _ESCAPES.may_match(text) and SUSPECT_ESCAPE.search(text):
         return None
     value: object = valid[0]
     plain = value.__class__ is dict or value.__class__ is list  # no model is built from a schema frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):
         return None
-    if doubts and ((shape.may_elide and ELIDED_ITEM.search(text)) or slot_in(text, shape.named)):
+    if _DOUBTS.may_match(text) and ((shape.may_elide and ELIDED_ITEM.search(text)) or slot_in(text, shape.named)):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 

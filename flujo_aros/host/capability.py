@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_core import from_json, to_json
 
-from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
+from flujo_aros.contract import BlockContract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.output import (
     PartialOutput,
@@ -193,7 +193,7 @@ class Aros(AbstractCapability[Any]):
             raise CancelledError
         _asking.set(ctx.run_id or "")
         run = self._run(ctx)
-        contract = self._wanted(ctx, run)
+        contract = run.wanted
         if contract is not None and contract.mode != "json" and not run.own_calls:
             refuse_misfit(contract, run.ladder_of(contract), request_context)
         run.begin(request_context, contract)
@@ -221,7 +221,7 @@ class Aros(AbstractCapability[Any]):
         run = self._run(ctx)
         exchange = run.exchange
         if exchange.request is None:
-            exchange.wanted = self._wanted(ctx, run)
+            exchange.wanted = run.wanted
         exchange.request, exchange.response = request_context, response
         asks_again = ctx.retry < ctx.max_retries
         response = with_answer(response, run, asks_again=asks_again)
@@ -329,6 +329,7 @@ class Aros(AbstractCapability[Any]):
         run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
         if run.context is None:
             run.output_type = ctx.agent.output_type if ctx.agent else None
+            run.wanted = agent_contract(run.output_type) or self.contract or run.contract
             run.own_ladder, run.capture, run.clean_history = self.ladder, self.capture_content, self.clean_history
             run.annotate, run.put = True, partial(self._put, run)
         run.context, run.run_id, run.name = ctx, ctx.run_id or "", (ctx.agent.name or "") if ctx.agent else ""
@@ -341,11 +342,6 @@ class Aros(AbstractCapability[Any]):
         if not isinstance(cast("object", run.model), Model):
             raise UsageError(f"Aros cannot ask {run.model.model_name!r} again: it does not support single requests")
         return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
-
-    def _wanted(self, ctx: RunContext[Any], run: Run) -> Contract[Any] | None:
-        """The contract for the outputs of a run: given here, by the caller, or as the agent's output type."""
-        named = agent_contract(ctx.agent.output_type) if ctx.agent else None
-        return named or self.contract or run.contract
 
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
         """The missing block of a reply that has already been shown, which can only be appended.
@@ -360,7 +356,7 @@ class Aros(AbstractCapability[Any]):
             ordered = calls.usable_first(response)
             if ordered is not response:
                 exchange.stream.revise(parts=ordered.parts)
-        contract = self._wanted(ctx, run)
+        contract = run.wanted
         if not isinstance(contract, BlockContract) or response.tool_calls:
             return ""
         if text is None and ctx.retry < ctx.max_retries:

@@ -410,7 +410,8 @@ async def recover(
     if is_repaired(outcome, text):
         if run.annotate:
             exchange.summary = summary_of(settled, run)
-            run.revise(metadata={**((run.reply and run.reply.metadata) or {}), KEY: exchange.summary})
+            reply = run.reply
+            run.revise(metadata={**((reply and reply.metadata) or {}), KEY: exchange.summary})
         # A block from a second reply must also be in the history, or the next turn would not see it. The thinking is
         # already there.
         if run.clean_history or wire.contract.mode == "block" or exchange.thought:

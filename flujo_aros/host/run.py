@@ -234,6 +234,8 @@ class Run:
     """The ladder of the `Aros`, which comes before the caller's."""
     output_type: Any = None
     """The output type of the agent, as pydantic-ai knows it."""
+    wanted: Contract[Any] | None = None
+    """The contract for its outputs: that of the output type, of the `Aros`, or of the caller."""
     annotate: bool = False
     """Describe the repairs in the metadata of the messages."""
 

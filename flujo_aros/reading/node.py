@@ -123,11 +123,12 @@ class RepairLog(Sequence[Repair]):
             if code in _OF_VALIDATOR and isinstance(path, str):
                 start, end = span_at(root, path) or (start, end)
             before = self._text[start : min(end, start + _SHOWN + 1)]  # an edit may concern the entire text
-            shown = [part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…" for part in (before, after)]
+            before = before if len(before) <= _SHOWN else f"{before[: _SHOWN - 1]}…"
+            after = after if len(after) <= _SHOWN else f"{after[: _SHOWN - 1]}…"
             if not isinstance(path, str):
                 path = path_of(unlink(path))
             path = path or path_of(steps_to(root, start, self._names))
-            built.append(Repair(code, risk, path, (start, end), *shown))
+            built.append(Repair(code, risk, path, (start, end), before, after))
         return tuple(built)
 
     @overload

@@ -335,6 +335,8 @@ _BLANK_FIRST: Final = re.compile(
     r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.|(?!))*+"\s*:\s*)?|(?!))*+'
     rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
 )
+_MAY_BE_BLANK: Final = re.compile(rf"[<&…\\]|\.\.|___|{'|'.join(sorted(_TYPES))}")
+"""Text that may have a blank, also in escapes; most replies have none, and their values need no walk."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OF_TYPES: Final = ("type", "format", "schema", "kind")
 _OF_SIGNS: Final = (
@@ -563,7 +565,8 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
     """
     if not isinstance(outcome, Accepted):
         return outcome
-    blanks = blanks_in(outcome.value, contract, examples) if contract.mode in ("json", "tagged") else None
+    may_be_blank = contract.mode in ("json", "tagged") and _MAY_BE_BLANK.search(outcome.text)
+    blanks = blanks_in(outcome.value, contract, examples) if may_be_blank else None
     if blanks == "left" or (blanks and ask):
         words = "the value is the unfilled template itself"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)

@@ -522,11 +522,14 @@ class _Guide(GenerateJsonSchema):
     def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
         """The choices, and the names that a reply may use for them."""
         out = super().enum_schema(schema)
-        values = {member.name: str(to_jsonable_python(member.value)) for member in schema["members"]}
-        names = {value: [name] for name, value in values.items() if name != value}
-        known = set(values.values())
-        aliases = {value: name for value, name in names.items() if name[0] not in known}
-        return {**out, "x-aros": {"aliases": aliases}} if aliases else out
+        members = {str(to_jsonable_python(member.value)): member for member in schema["members"]}
+        aliases = {
+            value: [f"{schema['cls'].__name__}.{member.name}", repr(member)] for value, member in members.items()
+        }
+        for value, member in members.items():
+            if member.name not in members:
+                aliases[value].append(member.name)
+        return {**out, "x-aros": {"aliases": aliases}}
 
 
 def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:

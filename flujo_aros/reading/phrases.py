@@ -743,7 +743,7 @@ CORRECTED: Final = Phrases(
     r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
     r")\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
     r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
-    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|not sure|unsure|dummy)|todo|tbd|fixme\b.*)\W*\Z",
+    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy)|todo|tbd|fixme\b.*)\W*\Z",
     r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
 )
 """A comment that gives another value, or says that the value next to it is made up."""

@@ -324,7 +324,10 @@ class Search(Generic[T]):
             self._try(candidate)
         elif not candidate.fits and following.region is None and not self._parse_on(candidate, following):
             return None
-        if candidate.reason not in UNREADABLE:
+        stopped = (
+            candidate.reason is Reason.AMBIGUOUS and candidate.node is None
+        )  # at a comment: what follows is a part
+        if candidate.reason not in UNREADABLE and not stopped:
             return candidate
         region = Region(candidate.start, candidate.end, fenced=self.scanner.fence is not None)
         if following is not None:
@@ -1159,7 +1162,8 @@ class Search(Generic[T]):
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
         """Evidence in the surrounding text that the value is not the answer."""
-        if self.scanner.cited and self.scanner.numbers and candidate.rank == INLINE:
+        numbers = self.scanner.numbers or (self.shape.anything and self.text[candidate.start] == "[")
+        if self.scanner.cited and numbers and candidate.rank == INLINE:
             words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
             return Issue("$", "several", words)
         others: list[Span] = []

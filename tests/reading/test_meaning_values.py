@@ -258,6 +258,23 @@ def test_a_member_of_an_enumeration_is_known_by_its_name() -> None:
     assert read('["DE", "English"]', list[Language]).value == [Language.DE, Language.EN]
 
 
+class Shade(Enum):
+    """An enumeration whose members have other values than names."""
+
+    RED = "red"
+    GREEN = "green"
+
+
+@pytest.mark.parametrize("said", ['"Shade.RED"', "Shade.RED", "\"<Shade.RED: 'red'>\"", '"shade.red"'])
+def test_a_member_of_an_enumeration_is_known_as_python_writes_it(said: str) -> None:
+    assert read(f'{{"tint": {said}}}', dict[str, Shade]).value == {"tint": Shade.RED}
+
+
+@pytest.mark.parametrize("said", ['"Color.RED"', '"Shade.RED or Shade.GREEN"', '"not Shade.RED"', '"Shade.BLUE"'])
+def test_a_member_of_another_enumeration_is_refused(said: str) -> None:
+    assert isinstance(read(f'{{"tint": {said}}}', dict[str, Shade]), Rejected)
+
+
 def test_the_name_of_a_member_is_not_shown_to_a_model() -> None:
     assert "LOW" not in json.dumps(Output.json(Urgency).json_schema)
 

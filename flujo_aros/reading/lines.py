@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import ANY, Shape
@@ -49,10 +50,15 @@ def read_lines(text: str, shape: Shape) -> Node | None:
     if shape.branches and not shape.required:
         found = [read_lines(text, branch) for branch in shape.branches[:_MAX_BRANCHES]]
         return max((node for node in found if node is not None), key=lambda node: len(node.value), default=None)
-    if not shape.required and not (shape.items and shape.items.required):
+    if not _wanted(shape) and not (shape.items and shape.items.required):
         return None
     nested = _Nested(text, shape).read() if _NESTED.search(text) else None
-    return nested or (_read_flat(text, shape) if shape.required else None)
+    return nested or (_read_flat(text, shape) if _wanted(shape) else None)
+
+
+def _wanted(shape: Shape) -> AbstractSet[str]:
+    """The keys that there must be lines for: the required ones or, if there are none, several optional ones."""
+    return shape.required or (shape.properties.keys() if len(shape.properties) > 1 else frozenset())
 
 
 def read_items(text: str, shape: Shape) -> Node | None:
@@ -135,7 +141,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
         apart = False
         signs.add("=" if found["sign"] == "=" else ":")
         last = name if value.kind in (STRING, BARE) and _is_free(shape.member(name)) else None
-    if not shape.required <= members.keys() or len(signs) > 1:
+    if not _wanted(shape) <= members.keys() or len(signs) > 1:
         return None
     nodes = list(members.values())
     return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)

@@ -253,7 +253,7 @@ SAMPLE: Final = Phrases(
     r"|dummy|mock|fictional|made[- ]up"
     r"|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired|correct|right"
     r"|target) (?:json |output |response )?(?:format|structure|schema|shape)"
-    r"|(?:format|structure|schema) (?:is|would|should|looks)|would look like|could look like"
+    r"|(?:format|structure|schema) (?:would|should|looks)|would look like|could look like"
     r"|might look like|(?:would|could|might|should) (?:\w+ )?(?:look|be)\b"
     r"|typically|usually|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
     r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",

@@ -107,7 +107,7 @@ def read_settings(folder: Path | None = None) -> Settings:
         said = _merged(said, _table(folder / name, keys))
     fields = cast("type[BaseSettings]", Settings)  # only its names are used
     environment = EnvSettingsSource(fields, env_prefix="AROS_", env_nested_delimiter="__")
-    _refuse_misspelt(name for name in os.environ if name.startswith("AROS_"))
+    _reject_misspelt(name for name in os.environ if name.startswith("AROS_"))
     try:
         return Settings.model_validate(_merged(said, environment()))
     except ValidationError as error:
@@ -124,7 +124,7 @@ def _variable(name: str) -> str:
     return f"AROS_{name.upper().replace('.', '__')}"
 
 
-def _refuse_misspelt(variables: Iterable[str]) -> None:
+def _reject_misspelt(variables: Iterable[str]) -> None:
     """Raise `UsageError` for a variable that names no setting: one with `__`, or one that is nearly a setting's."""
     known = [_variable(name) for name in _known()]
     for name in variables:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from flujo_aros.blueprint.document import Node, read_scalar
 from flujo_aros.errors import Place, UsageError
-from flujo_aros.host import endpoint_of, mistaken, unowned
+from flujo_aros.host import endpoint_of, missing_provider, mistaken
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.spelling import nearest
 
@@ -260,7 +260,7 @@ class Chosen:
         if self.no_profile:
             raise UsageError(self.no_profile)
         for name in sorted(self.theirs) if self.every or self.instead else ():
-            why = unowned(name) or mistaken(name)
+            why = missing_provider(name) or mistaken(name)
             if why is not None:
                 raise UsageError(f"--model {name!r} (in Python: models=...): {why}")
         for name in self.instead:
@@ -340,7 +340,7 @@ def _names(variable: str, host: str) -> bool:
     return host in (value, urlsplit(value[max(value.find("http"), 0) :]).netloc)
 
 
-def refused_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
+def rejected_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
     """The reason why the address in a model name is not allowed; None if it is, or if there is no address.
 
     `written` is the name with its references to environment variables, if any.

@@ -29,7 +29,7 @@ from flujo_aros.blueprint.references import (
     template_literal,
 )
 from flujo_aros.contract import WrittenContract, written_contract
-from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, emitted_by_nobody, read_manifest, wrong_kind
+from flujo_aros.ensemble.manifest import DEFAULT_PROFILE, Manifest, no_emitter_hint, read_manifest, wrong_kind
 from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
@@ -64,7 +64,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     """The steps that these nodes describe; None if there are errors, which are recorded."""
     built: list[PipelineStep | None] = []
     before = where.before
-    _refuse_one_name_for_many(loading, nodes)
+    _reject_duplicate_names(loading, nodes)
     for index, node in enumerate(nodes):
         built.append(build_step(loading, node, Where(f"{where.path}[{index}]", where.name, before, where.conversation)))
         before = (*before, name_of(node, index))
@@ -83,7 +83,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     return whole if len(whole) == len(built) and not wrong else None
 
 
-def _refuse_one_name_for_many(loading: Loading, nodes: list[Node]) -> None:
+def _reject_duplicate_names(loading: Loading, nodes: list[Node]) -> None:
     """Record duplicate names among very many steps before any of them is built."""
     names = [name_of(node, index) for index, node in enumerate(nodes)] if len(nodes) > MAX_FINDINGS else []
     if loading.lenient or len(names) - len(set(names)) < MAX_FINDINGS:
@@ -406,7 +406,7 @@ def _profiles(making: Making, block: Any, used: Sequence[str]) -> dict[str, Agen
 def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, cast: Sequence[Manifest]) -> None:
     """Warn about kinds that nobody emits: only another process could append such an event to the log."""
     for index, kind in enumerate(kinds):
-        unknown = emitted_by_nobody(kind, cast)
+        unknown = no_emitter_hint(kind, cast)
         if unknown is not None:
             place = node.elements[index].place if node.elements else node.place
             making.loading.warn(place, unknown.after(f"{what}: "))

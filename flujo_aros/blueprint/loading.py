@@ -25,7 +25,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.blocks import BLOCKS, Block
 from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, IN_KIND, OTHER_KEYS
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
-from flujo_aros.blueprint.environment import Chosen, refused_endpoint
+from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.configured import sentence
 from flujo_aros.contract import compile_contract, misspelt_in
@@ -387,7 +387,7 @@ class Loading:
                 details = error.errors(include_url=False)
             else:
                 return made
-            wrong = [detail for detail in details if not self._mended(kind, node, data, detail)]
+            wrong = [detail for detail in details if not self._corrected(kind, node, data, detail)]
             for detail in wrong:
                 if not is_misspelt(kind, detail, wrong):
                     self._note_detail(kind, node, detail)
@@ -402,7 +402,7 @@ class Loading:
             return unknown_key(kind, path).suggestion is None and drop(data, path)
         return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
 
-    def _mended(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
+    def _corrected(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
@@ -574,7 +574,7 @@ class Loading:
         why = mistaken(node.value)
         if why is not None:
             self.doubt(node.place, why)
-        refused = refused_endpoint(node.value, self.environment.get(node.value, ""), self.allow)
+        refused = rejected_endpoint(node.value, self.environment.get(node.value, ""), self.allow)
         if refused is not None:
             self.note(node.place, refused)
 

@@ -23,10 +23,10 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (
     SUFFIX,
     allowed_name,
+    find_beside,
     is_allowed,
     is_module_name,
-    lies_beside,
-    refuse_two,
+    reject_ambiguous_module,
     use_file,
     use_folder,
 )
@@ -330,11 +330,11 @@ def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> A
         use_folder(folder)
     if module.endswith(SUFFIX):
         module = use_file(module)
-    refuse_two(module)
+    reject_ambiguous_module(module)
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        here = lies_beside(module, [Path()]) if error.name == module else None
+        here = find_beside(module, [Path()]) if error.name == module else None
         file = "" if here is None else os.path.relpath(here[0])
         way = f"{option} ./{file}:{name} or --path ." if "." not in module else "--path ."
         hint = f"; if you trust {file}, pass {way}" if file else "; install it, or name its folder with --path"

@@ -35,7 +35,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.commands import Run
 from flujo_aros.cli.execute import PAUSED, allowing, journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
-from flujo_aros.cli.plan import blaming
+from flujo_aros.cli.plan import with_positions
 from flujo_aros.cli.screen import say, stderr_console, stdout_reserved
 from flujo_aros.cli.shown import new_mask, without_secrets
 from flujo_aros.errors import UsageError
@@ -286,7 +286,7 @@ class _Batch:
         except UsageError as error:
             return self._refused(str(error))
         calls = PaidCalls(self.limits, self.cache)
-        with blaming(self.options.blueprint), recorded_by(calls):
+        with with_positions(self.options.blueprint), recorded_by(calls):
             result = await runner.run(row_input, {**self.context, **row.context}, self.deps, run_id=run_id_of(row))
         if result.paused is not None:
             where = {"results": str(self.results.path.resolve()), "id": row.id, "mark": row.mark}

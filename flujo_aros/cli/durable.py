@@ -28,7 +28,7 @@ from flujo_aros.cli.shown import new_mask
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
 from flujo_aros.events import Event, RunFinished, StepFinished, StepStarted, TextDelta, TextReplaced
-from flujo_aros.pipeline.modules import lies_beside, use_folder
+from flujo_aros.pipeline.modules import find_beside, use_folder
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import with_ladder
@@ -254,7 +254,7 @@ def _needed(engine: Durable, row: RunRow) -> str:
         return ""
     source = Path(str(document["source"]))
     inspected = inspect_blueprint(document["text"], source=str(source), folder=source.parent, allow=["*"])
-    found = {module: None if "." in module else lies_beside(module, [source.parent]) for module in inspected.modules}
+    found = {module: None if "." in module else find_beside(module, [source.parent]) for module in inspected.modules}
     named = [os.path.relpath(beside[0]) if beside is not None else module for module, beside in found.items()]
     return "".join(f" --allow {shlex.quote(each)}" for each in named)
 

@@ -14,7 +14,7 @@ from flujo_aros.cli import arguments as args
 from flujo_aros.cli.batch import progress_of, runner_of
 from flujo_aros.cli.commands import Blueprint, Eval
 from flujo_aros.cli.interrupt import run_until_signal
-from flujo_aros.cli.plan import blaming, check_deps, check_ready, load_to_run
+from flujo_aros.cli.plan import check_deps, check_ready, load_to_run, with_positions
 from flujo_aros.cli.render import figure, fitted_table, used
 from flujo_aros.cli.screen import Text, print_json, say, stderr_console, stdout_console, stdout_reserved, worded
 from flujo_aros.cli.shown import without_secrets
@@ -55,7 +55,7 @@ def eval_command(options: Eval) -> None:
             "cache": kept,
         }
         replies = Replies() if others else None
-        with blaming(options.blueprint, steps_only=True), stdout_reserved():
+        with with_positions(options.blueprint, steps_only=True), stdout_reserved():
             found = run_until_signal(_all(pipeline, others, judging, cases, replies, given))
     names = [str(options.blueprint), *(name for name, _ in others)]
     if options.as_json:

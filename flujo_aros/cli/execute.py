@@ -24,7 +24,7 @@ from rich.table import Table
 from flujo_aros import events
 from flujo_aros.cli.commands import Deps, Models, Modules
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
-from flujo_aros.cli.plan import blaming
+from flujo_aros.cli.plan import with_positions
 from flujo_aros.cli.question import asked, example_answer
 from flujo_aros.cli.render import print_summary
 from flujo_aros.cli.screen import Text, print_json, print_result, say, stderr_console, stdout_reserved, worded
@@ -95,7 +95,7 @@ def execute(
     try:
         with ExitStack() as held:
             if engine is None:  # otherwise its database or its version may be the cause
-                held.enter_context(blaming(blueprint))
+                held.enter_context(with_positions(blueprint))
             held.enter_context(stdout_reserved())
             if cache is not None:
                 held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
@@ -144,7 +144,7 @@ def finish(
     If the run has rejected the answer to the pause `answered`, print only the reason and the question.
     """
     paused = result.paused
-    asks_again = answered is not None and paused is not None and paused.refused and paused.step == answered.step
+    asks_again = answered is not None and paused is not None and paused.rejected and paused.step == answered.step
     if as_json:
         print_json(result.to_dict())
     elif not asks_again:
@@ -275,13 +275,13 @@ class PlainProgress:
         elif isinstance(event, events.StageStarted):
             self._line(event.scope.step_name or "run", f"trying {event.stage} ({event.reason})")
         elif isinstance(event, events.StepNoted) and event.note == "ensemble":
-            self.console.print(said_on_stage(event), soft_wrap=True)
+            self.console.print(event_line(event), soft_wrap=True)
 
     def _line(self, name: str, what: str) -> None:
         self.console.print(f"{name}: {what}", soft_wrap=True)
 
 
-def said_on_stage(event: events.StepNoted) -> Text:
+def event_line(event: events.StepNoted) -> Text:
     """An event of an ensemble as one line."""
     logged = LogEvent(**event.data)
     line = without_secrets(stage_line(logged))
@@ -322,7 +322,7 @@ class Board:
         elif isinstance(event, events.StageFinished):
             self._doing(event, "")
         elif isinstance(event, events.StepNoted) and event.note == "ensemble":
-            self.say(said_on_stage(event))
+            self.say(event_line(event))
 
     def written(self, step: str, event: object) -> None:
         """Update the reply of a step as it grows."""

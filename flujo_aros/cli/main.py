@@ -127,7 +127,7 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if entry]
     forget_secrets()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # pydantic-ai's notice would appear in our progress output
-    _speak_visibly()
+    _escape_log_output()
     command = get_command(app)
     try:
         sys.exit(command.main(prog_name="aros", standalone_mode=False) or 0)
@@ -156,7 +156,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _speak_visibly() -> None:
+def _escape_log_output() -> None:
     """Escape control characters in log lines and warnings, too; handlers of the user's code are not changed."""
     last = logging.StreamHandler()
     last.setLevel(logging.WARNING)

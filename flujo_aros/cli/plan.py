@@ -27,7 +27,14 @@ from flujo_aros.cli.screen import Text, print_json, say, stdout_console, stdout_
 from flujo_aros.errors import BlueprintError, LocalModelError, Place, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, module_file, refuse_two, use_folder
+from flujo_aros.pipeline.modules import (
+    SUFFIX,
+    find_beside,
+    is_module_name,
+    module_file,
+    reject_ambiguous_module,
+    use_folder,
+)
 from flujo_aros.pipeline.pause import every_step, step_with_deps
 from flujo_aros.pipeline.step import TYPE, Call, Step, is_agent_step
 from flujo_aros.settings import current_settings
@@ -67,7 +74,7 @@ def load(options: Blueprint) -> Loaded:
     inspected = inspect_blueprint(read_text(options.blueprint), **where, **args.chosen_models(options))
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
-        refuse_two(module)
+        reject_ambiguous_module(module)
     files = {Path(each).stem: each for each in options.allow if each.endswith(SUFFIX)}
     return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)}, files)
 
@@ -90,7 +97,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 def _unnamed(blueprint: Path, module: str) -> str | None:
     """How to name a module next to the blueprint or in the working folder; None if there is none."""
-    found = lies_beside(module, [blueprint.parent, Path()])
+    found = find_beside(module, [blueprint.parent, Path()])
     if found is None:
         return None
     file, folder = (os.path.relpath(each) for each in found)
@@ -153,7 +160,7 @@ def _check_model(blueprint: Path, step: PipelineStep) -> None:
 
 
 @contextmanager
-def blaming(blueprint: Path, *, steps_only: bool = False) -> Generator[None]:
+def with_positions(blueprint: Path, *, steps_only: bool = False) -> Generator[None]:
     """Convert the error of a pipeline that cannot run to one of its blueprint, with the position of the step.
 
     With `steps_only` errors that belong to no step are left as they are.
@@ -184,10 +191,10 @@ def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Plac
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
     """One error for each file that names unknown local models. A program may serve them, but `aros` cannot."""
-    from flujo_aros.host import mistaken_local
+    from flujo_aros.host import local_name_error
 
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
-    if not any(mistaken_local(model) for model in named):
+    if not any(local_name_error(model) for model in named):
         return []
     from flujo_aros.lint.check import Options, lint_files  # here: only needed for an error
 
@@ -218,7 +225,7 @@ def print_plan(
         beside = {
             module: os.path.relpath(found[0])
             for module, file in loaded.modules.items()
-            if file is None and "." not in module and (found := lies_beside(module, [blueprint.parent, Path()]))
+            if file is None and "." not in module and (found := find_beside(module, [blueprint.parent, Path()]))
         }
         _print_for_a_person(plan, stdout_console(), blueprint, {**beside, **loaded.files})
 

@@ -145,9 +145,9 @@ def resume_command(options: Resume) -> None:
     if db is None and state.name == str(state) and not state.exists():  # not a file, so it may be the id of a run
         found, known = _state_of(str(state)), known_db()
         if str(state) == "last" and found is not None:
-            _refuse_another(found)
+            _reject_other_run(found)
             if known is not None:
-                _refuse_two(found, known)
+                _reject_two_runs(found, known)
         state, db = found or state, None if found is not None else known
         if db is None and not state.exists() and not state.suffix:
             missing = "no run is paused" if str(state) == "last" else f"no run {str(state)!r} is paused"
@@ -201,7 +201,7 @@ def _state_of(run: str) -> Path | None:
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
 
 
-def _refuse_another(state: Path) -> None:
+def _reject_other_run(state: Path) -> None:
     """Raise `UsageError` if the last run of the journal is not the one that is paused, so that no answer goes to an
     older run unnoticed.
     """
@@ -218,7 +218,7 @@ def _refuse_another(state: Path) -> None:
         )
 
 
-def _refuse_two(state: Path, db: str) -> None:
+def _reject_two_runs(state: Path, db: str) -> None:
     """Raise `UsageError` if a run of a database waits, too, so that no answer goes to the wrong run."""
     with open_engine(db) as engine:
         waiting = engine.store.runs(statuses=["paused"], limit=1)

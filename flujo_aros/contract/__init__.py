@@ -61,7 +61,7 @@ from flujo_aros.contract.marks import (
     CompletionSignal as CompletionSignal,
     closing_mark as closing_mark,
     mask_reasoning as mask_reasoning,
-    refuse_iterations as refuse_iterations,
+    reject_iterations as reject_iterations,
     without_reasoning as without_reasoning,
 )
 from flujo_aros.contract.schema import (

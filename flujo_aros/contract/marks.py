@@ -166,7 +166,7 @@ class CompletionSignal:
         return f"When everything is done, and only then, end your answer with {self.mark.strip()} on its own line."
 
 
-def refuse_iterations(contract: Contract[Any] | None, iterations: int, place: str = "") -> None:
+def reject_iterations(contract: Contract[Any] | None, iterations: int, place: str = "") -> None:
     """Reject a tagged output with several iterations, because choosing one of the payloads would be a guess.
 
     Raises `UsageError` for a `tagged` or `text` contract with `iterations` other than 1.

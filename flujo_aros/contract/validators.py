@@ -311,7 +311,7 @@ _MOST_LOOPS: Final = 8
 """Ways to return to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
 
 
-def refuse_exponential(schema: dict[str, Any]) -> None:
+def reject_exponential(schema: dict[str, Any]) -> None:
     """Raise `ContractError` for a schema that would take a validator exponential time at one place of a value.
 
     A `$ref` that leads back to itself at the same place has no effect there, as in jsonschema-rs. Trees and
@@ -624,7 +624,7 @@ class SchemaValues:
     def __init__(self, schema: JsonSchema) -> None:
         self.json_schema = schema
         self.validator = _compile_validator(self.json_schema)
-        refuse_exponential(schema)
+        reject_exponential(schema)
         self.shape = compile_shape(self.json_schema)
         self._effort = Effort(self.shape)
 

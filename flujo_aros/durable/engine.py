@@ -33,7 +33,7 @@ from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, listen_to, liveness
 from flujo_aros.durable.recorder import RunRecording
-from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
+from flujo_aros.durable.serializer import JsonSerializer, reject_pickles
 from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, Unwritten, workflow_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host import PerMinute
@@ -161,10 +161,10 @@ class Durable:
 
     def prepare(self) -> None:
         """Open the database and create missing tables. Called on first use if you do not."""
-        self._refuse_closed()
+        self._reject_closed()
         if self._client is not None:
             return
-        refuse_pickles()
+        reject_pickles()
         if not sa.inspect(self.store.engine).has_table("operation_outputs", schema=self._schema):
             DBOS.migrate(self._engine_url, schema="dbos")
         self._client = DBOSClient(
@@ -184,7 +184,7 @@ class Durable:
         together execute at once. It is stored with the queue: the worker that starts last sets it for all.
         """
         global _open  # noqa: PLW0603 - the engine below is one for each process, too
-        self._refuse_closed()
+        self._reject_closed()
         with self._guard:
             if self._launched:
                 self._listen(queues, concurrency, per_partition)
@@ -194,7 +194,7 @@ class Durable:
                     f"this process already has {_open.store.shown} open, and only one durable database can be open at "
                     "a time; call durable.close() on that one first"
                 )
-            refuse_pickles()
+            reject_pickles()
             self._hold_lock()
             config: Any = {
                 "name": _APP,
@@ -281,7 +281,7 @@ class Durable:
         if _open is self:
             _open = None
 
-    def _refuse_closed(self) -> None:
+    def _reject_closed(self) -> None:
         if self._stop.is_set():
             raise UsageError(f"this durable database, {self.store.shown}, was closed; create another one: Durable(url)")
 
@@ -341,7 +341,7 @@ class Durable:
             return next((row for row in found if self._is_interrupted(row)), None)
         row = self.store.find(task.run_id)
         if row is not None:
-            _refuse_other(row, task, version)
+            _reject_other_request(row, task, version)
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
@@ -481,7 +481,7 @@ class Durable:
         if added:
             self._enqueue(connection, row)
         else:
-            _refuse_other(row, task, version)
+            _reject_other_request(row, task, version)
 
     def _enqueue(self, connection: sa.Connection, row: RunRow) -> None:
         """Enqueue the current segment of a run."""
@@ -840,7 +840,7 @@ def _request_of(task: RunTask) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
-def _refuse_other(row: RunRow, task: RunTask, version: str) -> None:
+def _reject_other_request(row: RunRow, task: RunTask, version: str) -> None:
     """Raise `UsageError` if the run with this id is a different request, or of a different version."""
     if row.request != _request_of(task):
         raise UsageError(another_request(row.run_id))

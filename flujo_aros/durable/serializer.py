@@ -20,7 +20,7 @@ NAME: Final = "aros_json"
 """The value of the `serialization` column in all our rows."""
 
 
-class RefusedRow(ArosError):
+class RejectedRow(ArosError):
     """A row of the database is not in a format that this package writes, and was not decoded."""
 
 
@@ -46,7 +46,7 @@ class JsonSerializer(Serializer):
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def deserialize(self, serialized_data: str) -> Any:
-        """The value of a row. Raises `RefusedRow` for anything but JSON."""
+        """The value of a row. Raises `RejectedRow` for anything but JSON."""
         value = decoded(serialized_data)
         if is_dict(value) and value.get("") == "exception":
             return EngineError(f"{value.get('type')}: {value.get('message')}")
@@ -54,20 +54,20 @@ class JsonSerializer(Serializer):
 
 
 def decoded(column: str) -> Any:
-    """The JSON of a column. Raises `RefusedRow` for anything else."""
+    """The JSON of a column. Raises `RejectedRow` for anything else."""
     try:
         return json.loads(column)
     except (TypeError, ValueError) as error:
-        raise RefusedRow(
+        raise RejectedRow(
             f"a row of the durable database is not JSON ({error}) and was not decoded; "
             "something other than flujo_aros has written to this database; check who has access"
         ) from error
 
 
 def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
-    """The JSON of a column that says how it is serialized. Raises `RefusedRow` unless the format is ours."""
+    """The JSON of a column that says how it is serialized. Raises `RejectedRow` unless the format is ours."""
     if serialization != NAME:
-        raise RefusedRow(
+        raise RejectedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "
             "decoded; something other than flujo_aros has written to this database; check who has access"
         )
@@ -75,13 +75,13 @@ def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
 
 
 def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
-    raise RefusedRow(
+    raise RejectedRow(
         "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded; "
         "something other than flujo_aros has written to this database; check who has access"
     )
 
 
-def refuse_pickles() -> None:
+def reject_pickles() -> None:
     """Keep DBOS from unpickling any row in this process from now on.
 
     Raises `UsageError` if this release of DBOS decodes pickles in an unknown place.

@@ -23,7 +23,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.database import open_engine, refusal, shown
-from flujo_aros.durable.serializer import RefusedRow, decoded, of_ours
+from flujo_aros.durable.serializer import RejectedRow, decoded, of_ours
 from flujo_aros.errors import UsageError
 
 FORMAT: Final = 1
@@ -181,7 +181,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
 
 class JsonOrError(Json):
-    """Convert a value from the database; if it cannot be decoded, return the `RefusedRow`, so others still load."""
+    """Convert a value from the database; if it cannot be decoded, return the `RejectedRow`, so others still load."""
 
     cache_ok = True
 
@@ -189,7 +189,7 @@ class JsonOrError(Json):
         """Convert a value from the database."""
         try:
             return super().process_result_value(value, dialect)
-        except RefusedRow as error:
+        except RejectedRow as error:
             return error
 
 
@@ -312,7 +312,7 @@ class Store:
     def run(self, run_id: str) -> RunRow:
         """The run with this id, or whose id begins with it; `last` is the newest.
 
-        Raises `UsageError` if there is none, or several, and `RefusedRow` if its row cannot be decoded.
+        Raises `UsageError` if there is none, or several, and `RejectedRow` if its row cannot be decoded.
         """
         with self.connection() as connection:
             found = self._rows(connection, limit=1) if run_id == "last" else []
@@ -516,7 +516,7 @@ class Store:
     def calls(self, workflow_ids: Sequence[str]) -> tuple[dict[str, Any], int]:
         """The records of the calls of these workflows, by key, and the highest step id of the last workflow.
 
-        Raises `RefusedRow` for a row that is not ours.
+        Raises `RejectedRow` for a row that is not ours.
         """
         query = sa.select(self._outputs).where(self._outputs.c.workflow_uuid.in_(workflow_ids))
         found: dict[str, Any] = {}
@@ -573,7 +573,7 @@ _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 def _run_of(columns: Iterable[Any]) -> RunRow:
     """The run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
     row: dict[str, Any] = dict(zip(RUNS.c.keys(), columns, strict=True))
-    refused = {name: error for name, error in row.items() if isinstance(error, RefusedRow)}
+    refused = {name: error for name, error in row.items() if isinstance(error, RejectedRow)}
     if not refused:
         return RunRow(**row)
     name, error = next(iter(refused.items()))
@@ -583,9 +583,9 @@ def _run_of(columns: Iterable[Any]) -> RunRow:
 
 
 def _intact(run: RunRow) -> RunRow:
-    """The run. Raises `RefusedRow` if it is damaged."""
+    """The run. Raises `RejectedRow` if it is damaged."""
     if run.status == DAMAGED:
-        raise RefusedRow(run.note)
+        raise RejectedRow(run.note)
     return run
 
 

@@ -120,12 +120,12 @@ class Manifest(_Strict):
         return self
 
 
-def emitted_by_nobody(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
+def no_emitter_hint(kind: str, manifests: Iterable[Manifest]) -> Hint | None:
     """A hint for a kind that neither an agent in the cast nor the conductor or the user emits; None if one of them
     does.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
-    >>> print(emitted_by_nobody("agent.spok", [owl]), emitted_by_nobody("user.injected", [owl]))
+    >>> print(no_emitter_hint("agent.spok", [owl]), no_emitter_hint("user.injected", [owl]))
     no agent in the cast emits 'agent.spok'; did you mean 'agent.spoke'? None
     """
     emitted = dict.fromkeys([kind for each in manifests for kind in each.may_emit] + list(RESERVED))

@@ -561,7 +561,7 @@ class _Run:
             return None
         if repeated >= limit:
             return "it repeats itself"
-        return "it repeats others" if self._parrots(member, event.text) else None
+        return "it repeats others" if self._repeats_another(member, event.text) else None
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
         """The instruction for an agent whose line must be reworded; None if the line is fine."""
@@ -572,13 +572,13 @@ class _Run:
             return "Say one or two sentences in your own voice."
         if limits.repetition is not None and repetition(text, member.lines) >= limits.repetition:
             return f"You have said this already: {text}\nSay something new that takes the scene on."
-        if self._parrots(member, text):
+        if self._repeats_another(member, text):
             return f"That has been said already: {text}\nSay something new, in your own voice, that takes the scene on."
         if limits.drift is not None and drift(text, " ".join(member.own_words)) >= limits.drift:
             return f"That does not sound like you. Remember who you are: {member.manifest.persona.strip()}"
         return None
 
-    def _parrots(self, member: _Member, text: str) -> bool:
+    def _repeats_another(self, member: _Member, text: str) -> bool:
         """Whether a line repeats one that its speaker has just heard from another agent."""
         limit = self.ensemble.repetition
         heard = (each.text for each in member.memory.window if each.actor != member.name)
@@ -652,7 +652,7 @@ class _Run:
                 )
                 kept = work.model_copy(update={"pauses": self._pauses + 1, "state": turn.model_dump()})
                 message = f"{step.name}: {pause.message}"
-                raise PauseRun(message, pause.input_schema, kept, refused=pause.refused) from None
+                raise PauseRun(message, pause.input_schema, kept, rejected=pause.rejected) from None
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome

@@ -21,7 +21,7 @@ from flujo_aros.host.content import (
     with_saved_content as with_saved_content,
 )
 from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
-from flujo_aros.host.response import USED_UP as USED_UP, refuses_schema as refuses_schema
+from flujo_aros.host.response import USED_UP as USED_UP, rejects_schema as rejects_schema
 from flujo_aros.host.recover import fitted as fitted
 from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.models import (
@@ -42,11 +42,11 @@ from flujo_aros.host.spec import (
     Result as Result,
     endpoint_of as endpoint_of,
     mistaken as mistaken,
-    mistaken_local as mistaken_local,
+    local_name_error as local_name_error,
     nearest_local as nearest_local,
     object_schema as object_schema,
     unknown_setting as unknown_setting,
-    unowned as unowned,
+    missing_provider as missing_provider,
     wrong_setting as wrong_setting,
     wrong_settings as wrong_settings,
 )

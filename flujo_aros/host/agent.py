@@ -56,7 +56,7 @@ from flujo_aros.host.request import (
     in_some_form,
     is_instrumented,
     make_call,
-    refuse_misfit,
+    reject_misfit,
     schema_request,
     text_in,
     uninstrumented,
@@ -65,7 +65,7 @@ from flujo_aros.host.request import (
 from flujo_aros.host.response import (
     PROVIDER_FAULTS,
     arguments_of,
-    asks_after_silence,
+    asks_after_empty_reply,
     issue_of,
     no_output_in,
     reason_of,
@@ -538,7 +538,7 @@ class DirectRun(Generic[T]):
             model_request_parameters=agent.parameters,
         )
         if agent.contract is not None and agent.contract.mode != "json":
-            refuse_misfit(agent.contract, run.ladder_of(agent.contract), context)
+            reject_misfit(agent.contract, run.ladder_of(agent.contract), context)
         run.begin(context, agent.contract)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
@@ -603,7 +603,7 @@ class DirectRun(Generic[T]):
         exchange, parameters = self.run.exchange, self.agent.parameters
         response = with_answer(response, self.run, asks_again=False)
         text = text_in(response)
-        if not asks_after_silence(self.run):
+        if not asks_after_empty_reply(self.run):
             return response
         unknown = no_output_in(response, parameters) if response.tool_calls and not text.strip() else None
         if unknown is not None and unknown.reason is Reason.NO_JSON:

@@ -50,11 +50,11 @@ from flujo_aros.host.recover import (
     recover_text,
     summary_of,
 )
-from flujo_aros.host.request import refuse_misfit
+from flujo_aros.host.request import reject_misfit
 from flujo_aros.host.response import (
     PROVIDER_FAULTS,
     CallsMeant,
-    asks_after_silence,
+    asks_after_empty_reply,
     issue_of,
     no_output_in,
     reason_of,
@@ -195,7 +195,7 @@ class Aros(AbstractCapability[Any]):
         run = self._run(ctx)
         contract = run.wanted
         if contract is not None and contract.mode != "json" and not run.own_calls:
-            refuse_misfit(contract, run.ladder_of(contract), request_context)
+            reject_misfit(contract, run.ladder_of(contract), request_context)
         run.begin(request_context, contract)
         return request_context
 
@@ -225,7 +225,7 @@ class Aros(AbstractCapability[Any]):
         exchange.request, exchange.response = request_context, response
         asks_again = ctx.retry < ctx.max_retries
         response = with_answer(response, run, asks_again=asks_again)
-        if not asks_again and says_nothing(response) and asks_after_silence(run):
+        if not asks_again and says_nothing(response) and asks_after_empty_reply(run):
             return with_blank(response, exchange.parameters, exchange)
         return response
 

@@ -21,7 +21,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.spec import LOCAL, endpoint_of, mistaken, unowned
+from flujo_aros.host.spec import LOCAL, endpoint_of, missing_provider, mistaken
 
 MadeT = TypeVar("MadeT")
 
@@ -56,7 +56,7 @@ def made_model(name: str) -> Model:
     try:
         return infer_model(name) if url is None else _at_endpoint(name, url)
     except (UserError, ImportError) as error:
-        raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from None
+        raise UsageError(missing_provider(name) or mistaken(name) or _unusable(name, str(error))) from None
 
 
 def _unusable(name: str, why: str) -> str:
@@ -156,7 +156,7 @@ _PRICED_AS: Final = {
 
 _CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
 _UNCOUNTED: Final = "no `max_cost` counts its calls; limit them with `usage_limits: {max_requests: …}`"
-_TELLS: Final = "gateway/"
+_REPORTS_COST: Final = "gateway/"
 """The prefix of providers that report the cost of each reply."""
 
 
@@ -167,7 +167,7 @@ def counted(name: str) -> bool:
     (True, True, False)
     """
     provider, _, model = name.partition(":")
-    return provider == LOCAL or provider.startswith(_TELLS) or _found(provider, model) is not None
+    return provider == LOCAL or provider.startswith(_REPORTS_COST) or _found(provider, model) is not None
 
 
 def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:

@@ -17,7 +17,7 @@ pydantic-ai's `Instrumentation` capability, so that names and attributes are the
 
 A schema is enforced by the provider, put in the prompt, or requested as a tool call (`schema_request`). If a provider
 rejects it, it is put in the prompt (`in_some_form`). A configuration that cannot work is rejected before the first
-call (`refuse_misfit`).
+call (`reject_misfit`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from flujo_aros.events import AskFinished, AskStarted, Finish, StageSkipped, emi
 from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.models import can_stream, profile_of
 from flujo_aros.host.output import structured
-from flujo_aros.host.response import PROVIDER_FAULTS, arguments_of, detail_of, refuses_schema, sentence
+from flujo_aros.host.response import PROVIDER_FAULTS, arguments_of, detail_of, rejects_schema, sentence
 from flujo_aros.host.run import Exchange, Run
 from flujo_aros.host.spec import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict
@@ -502,7 +502,7 @@ async def in_some_form(
         try:
             return await make(form)
         except PROVIDER_FAULTS as error:
-            if not run.exchange.is_read or not refuses_schema(error):
+            if not run.exchange.is_read or not rejects_schema(error):
                 raise
             why = _refusal(error, model)
             words = _prompted(form, run, why)
@@ -528,7 +528,7 @@ def _refusal(error: Exception, model: Model) -> str:
 
 def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:
     """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
-    if not refuses_schema(error):
+    if not rejects_schema(error):
         return False
     why = run.refusals[_key_of(model, contract)] = _refusal(error, model)
     run.exchange.schema_refused = f"{why}; prompted with the schema instead"
@@ -574,7 +574,7 @@ _LEAST_TOKENS: Final = 512
 """A smaller count is not the size of a context window, but the part of the prompt that was not cached."""
 
 
-def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
+def reject_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
     """Raise a `UsageError` for a configuration that cannot work, before anything is spent on it."""
     parameters = request.model_request_parameters
     mode = parameters.output_mode

@@ -59,7 +59,7 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
     return CallsMeant(run, asks_again, was_cut(response.finish_reason)).applied(response)
 
 
-def asks_after_silence(run: Run) -> bool:
+def asks_after_empty_reply(run: Run) -> bool:
     """Whether an empty reply is not an answer, and the ladder has a stage for it."""
     if run.takes_nothing or not run.exchange.is_read:
         return False
@@ -455,13 +455,13 @@ def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
     if not form_sent or not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
         return False
     words = str(error.body).lower()
-    return refuses_schema(error) or not any(word in words for word in _CONTENT_WORDS)
+    return rejects_schema(error) or not any(word in words for word in _CONTENT_WORDS)
 
 
-def refuses_schema(error: Exception) -> bool:
+def rejects_schema(error: Exception) -> bool:
     """Whether the provider rejects the JSON Schema itself: too large, too deep, or with unsupported keywords."""
     if isinstance(error, FallbackExceptionGroup):
-        return any(refuses_schema(inner) for inner in error.exceptions)
+        return any(rejects_schema(inner) for inner in error.exceptions)
     if not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
         return False
     if _details(error).get("code") in _FAILED_ON_A_REPLY:
@@ -495,7 +495,7 @@ def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
 
     `schema_sent` says that the request asked the provider to enforce a JSON Schema.
     """
-    if schema_sent and refuses_schema(error):
+    if schema_sent and rejects_schema(error):
         return Issue(
             "$",
             "schema_refused",

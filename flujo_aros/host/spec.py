@@ -284,7 +284,7 @@ def _instead(words: str, name: str, meant: str) -> Hint:
     return Hint(f"{words}; did you mean {meant!r}?", Suggestion(name, meant))
 
 
-def unowned(name: str) -> str | None:
+def missing_provider(name: str) -> str | None:
     """The error for a name without a provider, or None for any other. No such model exists."""
     if ":" in name or name in _names():
         return None
@@ -328,14 +328,14 @@ LOCAL_MODEL: Final = "local:smollm2"
 """The model of a step that names none: it needs no key and no network."""
 
 
-def mistaken_local(name: str) -> str | None:
+def local_name_error(name: str) -> str | None:
     """The error in the name of a local model, or None if no error is known, as for a path to a file.
 
     A program may serve any name from its own source; the command line cannot.
 
-    >>> print(mistaken_local("local:qwen"))
+    >>> print(local_name_error("local:qwen"))
     unknown local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf
-    >>> mistaken_local("local:models/qwen.gguf"), mistaken_local("openai:gpt-4o")
+    >>> local_name_error("local:models/qwen.gguf"), local_name_error("openai:gpt-4o")
     (None, None)
     """
     wanted = name.removeprefix(PREFIX)

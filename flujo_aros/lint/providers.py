@@ -171,11 +171,11 @@ class TooMuch(NamedTuple):
     most: int
 
 
-def refused_for_size(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
+def exceeded_limits(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
     """The published limits of a model's provider that a schema exceeds; empty if there are none.
 
     >>> wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(30)}}
-    >>> refused_for_size("anthropic:claude-sonnet-4-5", wide)
+    >>> exceeded_limits("anthropic:claude-sonnet-4-5", wide)
     (TooMuch(provider='anthropic', what='optional properties', found=30, most=24),)
     """
     provider = model.partition(":")[0]

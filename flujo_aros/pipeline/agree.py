@@ -297,7 +297,7 @@ class Agree(PipelineStep):
         verdict = self.contract.validate(context.answer.value)
         if isinstance(verdict, Invalid):
             problems = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
-            raise PauseRun(f"{question}\nThe answer was not accepted: {problems}", schema, refused=True)
+            raise PauseRun(f"{question}\nThe answer was not accepted: {problems}", schema, rejected=True)
         return Accepted(verdict.value, Trust.CLEAN, "person", (), as_json(context.answer.value))
 
     def _note(

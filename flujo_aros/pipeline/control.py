@@ -40,7 +40,7 @@ from flujo_aros.pipeline.model import (
 )
 from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import Read, Where
-from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, put, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, known_options, list_of, put, reject_wrong_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
@@ -176,7 +176,7 @@ class StateUpdate:
     append: bool = False
 
     def __post_init__(self) -> None:
-        refuse_wrong_options(self, "state: ")
+        reject_wrong_options(self, "state: ")
 
 
 _STATE: Final = Option("special", "a list of StateUpdate", fits=list_of(StateUpdate))
@@ -395,7 +395,7 @@ class OutputMapping:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        refuse_wrong_options(self, "outputs: ")
+        reject_wrong_options(self, "outputs: ")
 
 
 def _are_outputs(value: Any) -> bool:

@@ -239,7 +239,7 @@ LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
 UNRECORDED: Final = nullcontext()
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
-_LONGEST_TOLD: Final = 600.0
+_LONGEST_RETRY_AFTER: Final = 600.0
 """The maximum wait for a provider in seconds. A longer `Retry-After` fails the step, even without a timeout."""
 
 
@@ -372,7 +372,7 @@ class Execution:
                 raise
             finally:
                 emit_step_finished(finish, self.ledger.run_id, slot)
-        self._absolve(slot)
+        self._excuse_nested(slot)
 
     async def _body(self, parent: Frame, name: str, around: Slot, nested: Nested) -> BodyResult:
         kind, body, shared, isolated = nested.kind, nested.body, nested.shared, nested.isolated
@@ -404,7 +404,7 @@ class Execution:
             spent = self.ledger.spent_before(slot.name, self.recorded.values())
             frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget, spent))
         settlement = await self._in_time(step, frame, slot)
-        if step.fallback is None or not _gives_way(step, settlement):
+        if step.fallback is None or not _needs_fallback(step, settlement):
             return settlement
         ended = await self._step(step.fallback, frame, self.ledger.free_name(f"{slot.name}/fallback"))
         if ended.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
@@ -449,7 +449,7 @@ class Execution:
             if not _is_infrastructure(settlement):
                 break
             retry_after = settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
-            left = _LONGEST_TOLD if until is None else until - asyncio.get_running_loop().time()
+            left = _LONGEST_RETRY_AFTER if until is None else until - asyncio.get_running_loop().time()
             if retry_after is not None and retry_after > left:
                 break
             seconds = _wait_before(retry, retry_after)
@@ -488,7 +488,7 @@ class Execution:
                 settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
             if self.recording is not None:
                 settlement = self.recording.plain(step, settlement)
-            waits = step.fallback is not None and _gives_way(step, settlement)
+            waits = step.fallback is not None and _needs_fallback(step, settlement)
             attempt.settlement = settlement if waits else self._written(step, settlement, frame, slot)
         return attempt.settlement
 
@@ -527,7 +527,7 @@ class Execution:
         frame.shared.write(ended.writes, ended.result.carried_trust)
         return ended.result
 
-    def _absolve(self, slot: Slot) -> None:
+    def _excuse_nested(self, slot: Slot) -> None:
         """Excuse failures inside a step for which the step itself accounts."""
         reported, ended = slot.reported, slot.result
         for scope in reported.excused if reported else ():
@@ -600,7 +600,7 @@ def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
     return degraded and step.on_degraded == "fail"
 
 
-def _gives_way(step: PipelineStep, settlement: Settlement[Any]) -> bool:
+def _needs_fallback(step: PipelineStep, settlement: Settlement[Any]) -> bool:
     """Whether to run the fallback: the step has failed, or has only text and does not accept that."""
     degraded = isinstance(settlement.outcome, Degraded) or settlement.cause is not None
     return _failed(step, settlement) or (degraded and step.on_degraded != "accept")

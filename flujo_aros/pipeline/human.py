@@ -83,11 +83,11 @@ class Human(PipelineStep):
         if isinstance(outcome, Accepted):
             emit_call(message)  # so that the record of a run that went on has the question, too
             return Settlement(outcome)
-        raise self._pause(refused_answer(message, outcome), refused=True)
+        raise self._pause(rejected_answer(message, outcome), rejected=True)
 
-    def _pause(self, message: str, *, refused: bool = False) -> PauseRun:
+    def _pause(self, message: str, *, rejected: bool = False) -> PauseRun:
         schema = None if self.contract is None else self.contract.json_schema
-        return PauseRun(message, schema, refused=refused)
+        return PauseRun(message, schema, rejected=rejected)
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
@@ -115,7 +115,7 @@ def _no_answer(given: str, contract: Contract[Any]) -> Issue:
     return Issue("$", Reason.NO_JSON.value, said)
 
 
-def refused_answer(message: str, outcome: Outcome[Any]) -> str:
+def rejected_answer(message: str, outcome: Outcome[Any]) -> str:
     """The question again, with the errors of the answer."""
     return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
 
@@ -167,7 +167,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
         raise _pause(work, question)
     outcome = _judged_decision(context.answer.value, _schema(work.calls))
     if not isinstance(outcome, Accepted):
-        raise _pause(work, refused_answer(question, outcome), refused=True)
+        raise _pause(work, rejected_answer(question, outcome), rejected=True)
     said = _by_call(work.calls, outcome.value)
     decisions = {call.id: _decision(call, said[key]) for key, call in _keys(work.calls).items()}
     return work, decisions
@@ -189,8 +189,8 @@ def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
     return Rejected(Reason.INVALID, (issue,), _shown(answer))
 
 
-def _pause(work: DeferredWork, message: str, *, refused: bool = False) -> PauseRun:
-    return PauseRun(message, _schema(work.calls), work, refused=refused)
+def _pause(work: DeferredWork, message: str, *, rejected: bool = False) -> PauseRun:
+    return PauseRun(message, _schema(work.calls), work, rejected=rejected)
 
 
 def _keys(calls: Sequence[DeferredCall]) -> dict[str, DeferredCall]:

@@ -55,7 +55,7 @@ class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
     `input_schema` is the JSON Schema that the answer must satisfy, `deferred` is the state that the step needs to
-    continue, `refused` means that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
+    continue, `rejected` means that the answer was not accepted. `step` is filled in by the run; `excused` is as in a
     `Settlement`.
     """
 
@@ -65,13 +65,13 @@ class PauseRun(Exception):
         input_schema: Mapping[str, Any] | None = None,
         deferred: DeferredWork | None = None,
         *,
-        refused: bool = False,
+        rejected: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.input_schema = input_schema
         self.deferred = deferred
-        self.refused = refused
+        self.rejected = rejected
         self.step: str | None = None
         self.excused: tuple[str, ...] = ()
 

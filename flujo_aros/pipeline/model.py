@@ -30,8 +30,8 @@ from flujo_aros.pipeline.options import (
     is_a,
     known_options,
     put,
-    refuse_wrong,
-    refuse_wrong_options,
+    reject_wrong_option,
+    reject_wrong_options,
     wrong_options,
 )
 from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T_co
@@ -187,7 +187,7 @@ class StepLimits:
     max_cost: Annotated[Decimal, Option(words="a number of US dollars of 0 or more", fits=_is_money)] | None = None
 
     def __post_init__(self) -> None:
-        refuse_wrong_options(self, "usage_limits.")
+        reject_wrong_options(self, "usage_limits.")
 
 
 STEP: Final = Option("step", "a step", fits=has("name", "kind", "run"))
@@ -388,7 +388,7 @@ class Pipeline(Generic[T_co]):
         body: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        refuse_wrong("Pipeline", _OF_PIPELINES, steps=steps, description=description)
+        reject_wrong_option("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
             raise UsageError(f"Pipeline: name must be a string, not {name!r}")
         more = {"warnings": tuple(warnings), "body": body, "environment": dict(environment or {})}

@@ -111,7 +111,7 @@ def use_folder(folder: str | Path) -> None:
         _FOLDERS.append(path)
 
 
-def refuse_two(module: str) -> None:
+def reject_ambiguous_module(module: str) -> None:
     """Raise `UsageError`, naming both files, for a module that exists both in a folder of `use_folder` and
     elsewhere."""
     for name in dict.fromkeys((module.partition(".")[0], module)):
@@ -146,7 +146,7 @@ def module_file(module: str, folders: Sequence[str] | None = None) -> str | None
     return spec.origin or next(iter(entries or ()), None)
 
 
-def lies_beside(module: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
+def find_beside(module: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
     """The file of a module in one of these folders, and the folder, whether or not it may be imported."""
     for folder in folders:
         found = module_file(module, [str(folder)])

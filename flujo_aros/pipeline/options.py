@@ -237,13 +237,13 @@ def wrong_options(step: Any, base: Any) -> Iterator[tuple[str, str]]:
     return _wrong(step, None if type(step) in _checked else frozenset(declared_options(base)))
 
 
-def refuse_wrong_options(given: object, what: str = "", names: frozenset[str] | None = None) -> None:
+def reject_wrong_options(given: object, what: str = "", names: frozenset[str] | None = None) -> None:
     """Raise a `UsageError` for the first option of the wrong type; `what` precedes its name."""
     for _, problem in _wrong(given, names):
         raise UsageError(f"{what}{problem}", suggestion=getattr(problem, "suggestion", None))
 
 
-def refuse_wrong(what: str, options: Mapping[str, Option], **given: object) -> None:
+def reject_wrong_option(what: str, options: Mapping[str, Option], **given: object) -> None:
     """Raise a `UsageError` for the first invalid option."""
     for name, value in given.items():
         option = options[name]

@@ -138,7 +138,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
         fingerprint=fingerprint(pipeline),
         step=pause.step or "",
         message=pause.message,
-        refused=pause.refused,
+        rejected=pause.rejected,
         input_schema=None if pause.input_schema is None else dict(pause.input_schema),
         input=as_saved(given, "the input"),
         context=as_saved(context, "the context"),

@@ -30,7 +30,7 @@ from flujo_aros.events import (
 from flujo_aros.pipeline.execution import Budget, Execution, Frame, LiveOf, Recording, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, emit_run_finished
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
-from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
+from flujo_aros.pipeline.options import Option, has, is_a, known_options, reject_wrong_option
 from flujo_aros.pipeline.pause import as_given, fingerprint, paused_run, slots_of
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, StepResult, T_co, Work
 from flujo_aros.pipeline.values import SharedContext
@@ -249,7 +249,7 @@ class Runner(Generic[T_co]):
             raise UsageError(
                 f"Runner takes a Pipeline or a step, not {found}: use Pipeline([step, …]), or load_blueprint(file)"
             )
-        refuse_wrong(
+        reject_wrong_option(
             "Runner",
             _OPTIONS,
             journal=journal,

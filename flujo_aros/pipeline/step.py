@@ -34,20 +34,20 @@ from flujo_aros.contract import (
     WrittenContract,
     compile_contract,
     compile_shape,
-    refuse_iterations,
+    reject_iterations,
     require_keywords,
     written_contract,
 )
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.events import TextReplaced
-from flujo_aros.host import AgentSpec, unowned
+from flujo_aros.host import AgentSpec, missing_provider
 from flujo_aros.json_data import is_dict, with_schemas_changed
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.human import decided, paused_for
 from flujo_aros.pipeline.ledger import Settlement, emit_call
 from flujo_aros.pipeline.model import Pipeline, PipelineStep, StepContext, TakesInput
 from flujo_aros.pipeline.modules import imported, resolved
-from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options, list_of, reject_wrong_options
 from flujo_aros.pipeline.results import StepResult, T_co
 from flujo_aros.pipeline.template import InputLike
 from flujo_aros.reading.payload import judged_awaiting
@@ -186,7 +186,7 @@ class Processing:
 
     def __post_init__(self) -> None:
         names = (each.name for each in fields(self))
-        refuse_wrong_options(self, "processing.", frozenset(names).difference(_LIMITS).union({"adaptive"}))
+        reject_wrong_options(self, "processing.", frozenset(names).difference(_LIMITS).union({"adaptive"}))
         if self.enforcement == "validate+repair":
             object.__setattr__(self, "enforcement", "repair")
         if self.enforce_grammar and self.structured_output == "off":
@@ -697,7 +697,7 @@ class Step(TakesInput[T_co]):
             self.refuse("max_iterations above 1 and completion_signal belong together; give both", "max_iterations")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
-            refuse_iterations(contract_of(self), self.max_iterations, where)
+            reject_iterations(contract_of(self), self.max_iterations, where)
 
     @cached_property
     def facts(self) -> Facts:
@@ -719,7 +719,7 @@ class Step(TakesInput[T_co]):
     def prepare(self) -> None:
         """Raise a `UsageError` for a model that does not exist, and for an agent that cannot be built."""
         for name in sorted(self.models):
-            why = unowned(name)
+            why = missing_provider(name)
             if why is not None:
                 raise UsageError(f"step {self.name!r}: {why}", step=self.name)
         self.__dict__["facts"] = effective(self, importing=True)

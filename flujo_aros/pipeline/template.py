@@ -44,7 +44,7 @@ from flujo_aros.pipeline.names import (
     template_error,
 )
 from flujo_aros.pipeline.options import Option, anything
-from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, refuse_content
+from flujo_aros.pipeline.values import as_json, as_parts, as_text, kind_of, reject_content
 from flujo_aros.spelling import nearest, short
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
@@ -201,7 +201,7 @@ def _join(values: Iterable[Any], separator: str = "") -> str:
 
 
 def _tojson(value: Any) -> str:
-    refuse_content(value)
+    reject_content(value)
     return as_json(_present(value))
 
 

@@ -60,12 +60,12 @@ def as_text(value: Any) -> str:
     >>> as_text({"ok": True, "who": None})
     '{"ok": true, "who": null}'
     """
-    refuse_content(value)
+    reject_content(value)
     plain = as_plain(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
-def refuse_content(value: Any) -> None:
+def reject_content(value: Any) -> None:
     """Raise a `TypeError` for a value that cannot be written as text: an image or the like, or something containing
     one.
     """

@@ -253,7 +253,7 @@ _COMMA: Final = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 _CLASSES: Final = {str: STRING, int: NUMBER, float: NUMBER, bool: LITERAL, type(None): LITERAL}
 
 
-def refuse_constant(word: str) -> None:
+def reject_constant(word: str) -> None:
     """Reject `NaN` and `Infinity`, which the C scanner reports here."""
     raise ValueError(f"{word} is not a JSON number")
 
@@ -275,7 +275,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _context(**hooks: Any) -> Any:
     """The decoder attributes that the scanner reads its hooks from; its stubs do not declare them."""
-    return json.JSONDecoder(parse_constant=refuse_constant, strict=True, **hooks)
+    return json.JSONDecoder(parse_constant=reject_constant, strict=True, **hooks)
 
 
 _scan: Final = make_scanner(_context())

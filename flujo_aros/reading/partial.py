@@ -318,7 +318,7 @@ class JsonPreview:
             if levels:
                 levels[-1].closed = level
             else:
-                self._let_go()
+                self._release_held()
                 self.whole = level.container
         if levels and levels[-1].done < len(levels[-1].frame.items):
             self._take_in(levels[-1])
@@ -330,7 +330,7 @@ class JsonPreview:
         if levels and levels[-1].frame.key:
             self._doubt(levels[-1])
         if self._held or self._doomed is not None:
-            self._let_go()
+            self._release_held()
 
     def doubt(self, *, in_doubt: bool) -> None:
         """Set whether it may still prove unreadable."""
@@ -611,7 +611,7 @@ class JsonPreview:
         self._doomed = None
         self._make_final(self.path, value)
 
-    def _let_go(self) -> None:
+    def _release_held(self) -> None:
         """Make the paths final that were held back in case the value is an envelope."""
         if self._held is None or not self.levels:
             return

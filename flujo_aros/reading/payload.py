@@ -68,7 +68,7 @@ from flujo_aros.reading.node import (
     find_json_end,
     finite,
     plain,
-    refuse_constant,
+    reject_constant,
     worst,
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Frame, Parsed, Parser, Stop
@@ -357,7 +357,7 @@ def _strictly(payload: str) -> tuple[Any] | _NotJson:
     In a tuple, because it may be None.
     """
     try:
-        value = json.loads(payload, object_pairs_hook=_once, parse_constant=refuse_constant, parse_float=finite)
+        value = json.loads(payload, object_pairs_hook=_once, parse_constant=reject_constant, parse_float=finite)
     except _TwiceError as error:
         return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:

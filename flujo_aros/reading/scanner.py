@@ -63,7 +63,7 @@ _WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)|(?!)){1,400}+\]")
 _CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+|(?!))*+\s*+\]")
 _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
-_TELLS: Final = expression(
+_ANNOUNCES_LIST: Final = expression(
     r"(?:[^\w\s]|\b(?:is|are|be|was|were|returns?|list|answer|or|and|ist|sind|oder|und|est|sont|ou|et|es|son|o|y))\s*\Z",
     re.I,
 )
@@ -274,7 +274,7 @@ class Scanner:
         if citation is not None and may_be_list and _WORD_BEHIND.match(self.text, citation.end()) is None:
             # Where a list of numbers is wanted, only a sentence that goes on after it or ends there makes it a source.
             ends = not self.growing and self.text.startswith(".", citation.end())
-            if not ends or _TELLS.search(self.text, max(0, start - _NEAR), start):
+            if not ends or _ANNOUNCES_LIST.search(self.text, max(0, start - _NEAR), start):
                 return False
         if (
             citation

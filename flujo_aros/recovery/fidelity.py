@@ -145,7 +145,7 @@ def grounded(
     >>> contract = compile_contract({"type": "object", "properties": {"days": {"type": "integer"}}})
     >>> made = grounded(read('{"days": 7}', contract), "a few", contract)
     >>> made.issues[0].message
-    'nothing in the text says 7: it was made up'
+    'the text does not state 7: it was made up'
     """
     if not isinstance(outcome, Accepted) or contract.mode != "json":
         return outcome

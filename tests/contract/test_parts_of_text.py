@@ -13,7 +13,7 @@ from flujo_aros.contract import (
     COMPLETE,
     CompletionSignal,
     mask_reasoning,
-    refuse_iterations,
+    reject_iterations,
     scores_of,
     winner_in,
     with_checks,
@@ -62,11 +62,11 @@ def test_an_impossible_option_is_one_sentence(make, words):
 
 def test_an_output_between_tags_is_for_one_reply():
     for contract in (Output.tagged("result", Item), Output.text("note")):
-        refuse_iterations(contract, 1)
+        reject_iterations(contract, 1)
         with pytest.raises(UsageError, match="single reply"):
-            refuse_iterations(contract, 3, "step 'code'")
-    refuse_iterations(SAID, 3)
-    refuse_iterations(None, 3)
+            reject_iterations(contract, 3, "step 'code'")
+    reject_iterations(SAID, 3)
+    reject_iterations(None, 3)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from flujo_aros.durable.audit import broken_laws, violations
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.liveness import liveness
 from flujo_aros.durable.recorder import RunRecording
-from flujo_aros.durable.serializer import RefusedRow
+from flujo_aros.durable.serializer import RejectedRow
 from flujo_aros.durable.store import Ending, RunRow, Store, workflow_of
 from flujo_aros.events import TextDelta
 from tests.durable.steps import shop, steps
@@ -621,7 +621,7 @@ def test_a_damaged_run_is_reported_and_the_others_continue(tmp_path: Path) -> No
         with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection, connection:
             connection.execute("UPDATE aros_durable_runs SET context = 'gAS' WHERE run_id = 'bad'")
         durable.launch(["default"])
-        with pytest.raises(RefusedRow, match="column `context` of run bad"):
+        with pytest.raises(RejectedRow, match="column `context` of run bad"):
             await durable.handle("bad").result()
         return (await durable.handle("good").result()).status.value
 

@@ -21,7 +21,7 @@ from dbos import _serialization as internals
 
 from flujo_aros import ArosError, Pipeline, Runner
 from flujo_aros.durable import Durable
-from flujo_aros.durable.serializer import JsonSerializer, RefusedRow, refuse_pickles
+from flujo_aros.durable.serializer import JsonSerializer, RejectedRow, reject_pickles
 from tests.durable.steps import steps
 
 ROOT = Path(__file__).parents[2]
@@ -166,9 +166,9 @@ def test_a_planted_pickle_runs_no_code_and_no_run_stays_pending(
 
 @pytest.mark.parametrize("decode", ["args", "value", "exception"])
 def test_every_decoding_function_of_the_engine_rejects_pickles(tmp_path: Path, decode: str) -> None:
-    refuse_pickles()
+    reject_pickles()
     mark = tmp_path / "ran"
-    with pytest.raises(RefusedRow, match="never decoded"):
+    with pytest.raises(RejectedRow, match="never decoded"):
         getattr(internals, f"deserialize_{decode}")(bomb(mark), "py_pickle", JsonSerializer())
     with pytest.raises(TypeError, match="not available"):
         getattr(internals, f"deserialize_{decode}")(bomb(mark), "unknown", JsonSerializer())
@@ -176,6 +176,6 @@ def test_every_decoding_function_of_the_engine_rejects_pickles(tmp_path: Path, d
 
 
 def test_no_pickle_is_written_for_a_row_that_says_it_is_one() -> None:
-    refuse_pickles()
+    reject_pickles()
     written, _ = internals.serialize_exception(ValueError("no"), "py_pickle", JsonSerializer())
     assert json.loads(written)["message"] == "no"

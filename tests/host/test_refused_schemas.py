@@ -12,7 +12,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from flujo_aros import AgentSpec, Aros, Ladder, Map, Output, OutputError, Pipeline, Reason, Runner, Step, observing
 from flujo_aros.contract import compile_contract
 from flujo_aros.events import StageSkipped
-from flujo_aros.host import Run, is_refused, refuses_schema, remember, run_agent
+from flujo_aros.host import Run, is_refused, rejects_schema, remember, run_agent
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
 
@@ -58,12 +58,12 @@ OTHERS = [
 
 @pytest.mark.parametrize(("status", "body"), REFUSALS)
 def test_refusals_of_providers_are_recognized(status, body):
-    assert refuses_schema(ModelHTTPError(status, "m", body))
+    assert rejects_schema(ModelHTTPError(status, "m", body))
 
 
 @pytest.mark.parametrize(("status", "body"), OTHERS)
 def test_other_errors_are_not_treated_as_refusals(status, body):
-    assert not refuses_schema(ModelHTTPError(status, "m", body))
+    assert not rejects_schema(ModelHTTPError(status, "m", body))
 
 
 @pytest.mark.parametrize(

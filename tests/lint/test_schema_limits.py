@@ -2,13 +2,13 @@
 
 import pytest
 
-from flujo_aros.lint.providers import refused_for_size, schema_losses
+from flujo_aros.lint.providers import exceeded_limits, schema_losses
 
 TEXT = {"type": "string"}
 
 
 def found(model, schema):
-    return [(limit.what, limit.found) for limit in refused_for_size(model, schema)]
+    return [(limit.what, limit.found) for limit in exceeded_limits(model, schema)]
 
 
 def nested(levels):

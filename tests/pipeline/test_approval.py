@@ -127,7 +127,7 @@ def test_only_the_listed_words_decide_about_a_call(answer: Any) -> None:
     done: list[Any] = []
     pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done))])
     again = resumed(pipeline, Runner(pipeline).run_sync("x"), answer)
-    assert again.paused is not None and again.paused.refused
+    assert again.paused is not None and again.paused.rejected
     assert "expected approve, yes, true, deny, no, false, or an object" in again.paused.message
     assert not done
     assert resumed(pipeline, again, "Yes").output == "refunded 40"
@@ -139,7 +139,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_nothing_is_asked_
     pipeline = Pipeline([Step("tidy", clerk(model.model, done))])
     again = resumed(pipeline, Runner(pipeline).run_sync("x"), {"approve": True, "args": {"amount": "lots"}})
     assert again.status is RunStatus.PAUSED
-    assert again.paused is not None and again.paused.refused
+    assert again.paused is not None and again.paused.rejected
     assert 'args.amount: "lots" is not of type' in again.paused.message
     assert (done, len(model.seen)) == ([], 1)
     assert resumed(pipeline, again, "approve").output == "refunded 40"

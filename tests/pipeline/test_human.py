@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from flujo_aros import Call, ContractError, Human, Pipeline, Runner, RunResult, RunStatus, TemplateError, check
 from flujo_aros.contract import compile_contract
-from flujo_aros.pipeline.human import judged_answer, refused_answer
+from flujo_aros.pipeline.human import judged_answer, rejected_answer
 from flujo_aros.pipeline.model import PipelineStep
 
 
@@ -68,7 +68,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
     assert again.status is RunStatus.PAUSED
     assert again.paused is not None
     assert again.paused.message.startswith("Send?\nThe answer was not accepted: ")
-    assert (run.paused is not None and run.paused.refused, again.paused.refused) == (False, True)
+    assert (run.paused is not None and run.paused.rejected, again.paused.rejected) == (False, True)
     assert answered(pipeline, again, "yes").status is RunStatus.COMPLETED
 
 
@@ -77,7 +77,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
 )
 def test_text_that_is_not_a_value_is_rejected_as_an_answer(answer: str, words: str):
     outcome = judged_answer(answer, compile_contract({"type": "object"}))
-    assert refused_answer("Pay?", outcome) == f"Pay?\nThe answer was not accepted: {words}"
+    assert rejected_answer("Pay?", outcome) == f"Pay?\nThe answer was not accepted: {words}"
 
 
 def test_a_check_can_reject_an_answer():

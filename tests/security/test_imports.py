@@ -13,7 +13,7 @@ import pytest
 from cli.journalled import fill
 
 from flujo_aros import Runner, UsageError, load_blueprint
-from flujo_aros.pipeline.modules import module_file, refuse_two, use_file, use_folder
+from flujo_aros.pipeline.modules import module_file, reject_ambiguous_module, use_file, use_folder
 
 ROOT = Path(__file__).parents[2]
 EVIL = "import pathlib\npathlib.Path({marker!r}).open('a').write(__name__ + ' ')\n"
@@ -230,4 +230,4 @@ def test_where_a_module_is_is_found_without_importing_the_package_that_it_is_par
     assert module_file("outer_here.inner.steps") == str(package / "steps.py")
     assert module_file("outer_here.inner") == str(package)
     assert module_file("outer_here.none") is None
-    refuse_two("outer_here.inner.steps")
+    reject_ambiguous_module("outer_here.inner.steps")

@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 
 from flujo_aros.errors import LocalModelError, UsageError
 from flujo_aros.host.local.engine import LocalServer, LocalSettings, read_settings
-from flujo_aros.host.spec import KNOWN, PREFIX, Weights, mistaken_local
+from flujo_aros.host.spec import KNOWN, PREFIX, Weights, local_name_error
 
 if TYPE_CHECKING:
     from flujo_aros.host.local.chat import LocalChatModel
@@ -117,7 +117,7 @@ def find_weights(name: str) -> Path:
     known = KNOWN.get(wanted)
     if known is not None:
         return _installed(wanted, known)
-    mistake = mistaken_local(name)
+    mistake = local_name_error(name)
     if mistake is not None and not Path(wanted).is_file():
         raise LocalModelError(mistake)
     return _given(wanted)

@@ -16,7 +16,7 @@ from flujo_aros.errors import Place
 from flujo_aros.host import object_schema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
 from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.providers import Loss, refused_for_size, schema_losses, schema_mode
+from flujo_aros.lint.providers import Loss, exceeded_limits, schema_losses, schema_mode
 from flujo_aros.lint.rule import Rule, Subject, WrittenSchema, fix_of, key_span, schemas_of, span_of
 from flujo_aros.pipeline.step import Facts, Step
 
@@ -384,7 +384,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
                 continue
             seen.add((schema.place, model))
             losses = schema_losses(model, known.contract.json_schema)
-            for limit in refused_for_size(model, object_schema(known.contract.json_schema)):
+            for limit in exceeded_limits(model, object_schema(known.contract.json_schema)):
                 most = f"{limit.provider} rejects schemas with more than {limit.most} {limit.what}"
                 words = f"{most}: this one has {limit.found}"
                 yield self.finding(words, span_of(schema), step=located.name, severity=Severity.WARNING)

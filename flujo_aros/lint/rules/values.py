@@ -9,7 +9,7 @@ from typing import Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.host import mistaken_local, nearest_local
+from flujo_aros.host import local_name_error, nearest_local
 from flujo_aros.json_data import follow_refs, is_list
 from flujo_aros.lint.edits import Applicability, Edit, Finding, Fix, Severity, Written
 from flujo_aros.lint.rule import (
@@ -75,7 +75,7 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
         """Check every `model` of an agent, a step or a stage."""
         for holder in _holders(subject.root):
             written = holder.members["model"]
-            message = mistaken_local(str(written.value))
+            message = local_name_error(str(written.value))
             if message is None:
                 continue
             near = nearest_local(str(written.value))

@@ -510,12 +510,13 @@ NEVER: Final = Phrases(
     r"\b(?:asked|told|instructed|supposed|wanted|expected) (?:\w+ )?to (?:return|write|output|answer|give|say|reply"
     r"|produce|send)\Z|\bso (?:that )?(?:i|we) can (?:\w+ )?(?:extract|fill|complete|replace|provide|produce)\b",
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b"
-    r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|an?|my|it|this|that|right|correct|valid)\b)"
-    r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
+    r"(?! (?:medical|legal|financial|tax|professional) advice)"
+    r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|my|it|this|that|right|correct|valid)\b(?! case))"
+    r"|(?:\b(?:not|no)|n['’]t) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final|valid|real|correct)\b"
     r"|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
-    r"|return|write|output|answer|respond|reply|produce|send)|instead of"
-    r"|rather than|avoid)\b",
+    r"|return|write|output|answer|respond|reply|produce|send))\b"
+    r"|\b(?:instead of|rather than|avoid)\b(?![^\n]*\.\Z)",
     r"\A(?:here(?:'s|’s| is| are) |this is |below is |consider |see )?(?:an? |the |some |one )?(?:possible |simple "
     r"|expected )?(?:examples?|samples?|templates?|illustration)(?: (?:json|output|response|reply|answer|object|format"
     r"|structure))*(?: (?:of|for|showing) (?:the |what |how |a |an )?(?:expected |required |desired |requested |json "

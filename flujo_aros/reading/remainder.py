@@ -451,7 +451,7 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
                 return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
             key = by_fold.get(fold(found[0]))
-            if key is None:
+            if key is None or _is_part_of_another(sentence[: found.start()], key, names):
                 continue
             if asserts and phrases.ASSUMES.search(sentence):
                 return f"the text after it says that {key!r} was assumed: {_excerpt(sentence, 0)!r}"
@@ -463,6 +463,16 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
             if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
                 return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
+
+
+def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
+    """Whether the word before a name makes it another field's: `the maximum score`, if there is a `max_score`."""
+    word = fold((_LAST_WORD.search(before) or [""])[0])
+    named = (name_words(name) for name in names)
+    return any(len(words) > 1 and words[-1] == fold(key) and word.startswith(words[-2]) for words in named)
+
+
+_LAST_WORD: Final = expression(r"[^\W\d_]+(?=[\s*_`\"'-]*\Z)")
 
 
 def _revises(sentence: str, at: int) -> bool:

@@ -771,6 +771,10 @@ def test_a_list_that_continues_after_its_bracket_rejects_the_reply(behind: str) 
         ("Formatted as in the expected format:\n", "\nThe slip does not mention anything else."),
         ("The JSON would look like this:\n", "\nI can't access the internet, so I used the slip only."),
         ("The result should be:\n", "\nNothing is missing."),
+        ("I wrote sea instead of ocean because the list has it.\n", ""),
+        ("This is not legal advice.\n", ""),
+        ("It isn't a customs problem, since the slip is stamped.\n", ""),
+        ("The format is JSON, as follows:\n", "\nThe sender does not mention a deadline."),
     ],
 )
 def test_chatter_that_does_not_touch_the_answer_is_harmless(before: str, behind: str) -> None:
@@ -786,3 +790,13 @@ def test_no_part_is_taken_from_an_object_that_a_comment_corrects(contract: Any) 
 def test_numbers_in_brackets_in_a_sentence_may_each_be_the_answer(text: str) -> None:
     for contract in ({}, list[int]):
         assert isinstance(read(text, contract), Rejected)
+
+
+def test_a_name_inside_the_words_of_another_field_is_not_that_field() -> None:
+    class Exam(BaseModel):
+        score: int
+        max_score: int
+
+    written = '{"score": 17, "max_score": 20}'
+    assert read(f"{written}\nThe maximum score is 20.", Exam).value.score == 17
+    assert isinstance(read(f"{written}\nThe score is 18.", Exam), Rejected)

@@ -5,8 +5,8 @@ path, and list items by best match, so an item that one reading omits does not s
 and `3.0` are one number, and strings are equal if they differ only in case, spacing and typography. A rejected reading
 abstains, and so does one whose value the source does not state. A tie, or too few votes, leaves a field contested, and
 a contested field is never passed on as agreed. Everything here is pure: the same readings give the same agreement.
-Adding a reading never changes how the earlier ones were aligned, so it is known in advance when another reading would
-change nothing.
+Adding a reading never changes how earlier readings were aligned, so it is known in advance whether another reading
+could change the result.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from flujo_aros.usage import Usage
 class Scope:
     """The origin of an event: the enclosing operations, by ids that are unique in this process; 0 means none.
 
-    The two events of a pair have the same scope: the scope of the run, step, stage, agent run or model call itself.
+    The two events of a pair have the same scope, which is that of the run, step, stage, agent run or model call itself.
     """
 
     id: int = 0

@@ -55,7 +55,7 @@ ANNOTATING: Final = frozenset(
         *("example", "nullable", "discriminator", "xml", "externalDocs", "optional", "enumNames", "aros"),
     }
 )
-"""Keywords of a JSON Schema that constrain nothing, with those of OpenAPI."""
+"""Keywords of JSON Schema and OpenAPI that do not constrain a value."""
 
 _LITERAL: Final = ("const", "default", "enum", "examples", "required", "x-aros")
 """The keywords of JSON Schema whose value is data, not a schema."""

@@ -297,7 +297,7 @@ class Accepted(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """There is no value, for a stated reason. It is false, and accessing `.value` raises `OutputError`.
+    """There is no value, for a stated reason. A `Rejected` is falsy, and accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
     could be read. `seen` explains why each candidate in the text was not chosen. `attempts` are the attempts of
@@ -380,7 +380,8 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The text of the reply, because no value could be obtained. It is false, so it cannot be mistaken for a value."""
+    """The text of the reply, because no value could be obtained. A `Degraded` is falsy, so it is not mistaken for a
+    value."""
 
     text: str
     because: Rejected

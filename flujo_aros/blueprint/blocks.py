@@ -43,7 +43,7 @@ Body: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Body"})]
 JsonSchema: TypeAlias = Annotated[
     Members,
     WithJsonSchema(
-        {"type": "object", "description": "A JSON Schema, {from_file: NAME} of one, or {from: package.module:Type}."}
+        {"type": "object", "description": "A JSON Schema: inline, {from_file: NAME} or {from: package.module:Type}."}
     ),
 ]
 Operations: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Operations"})]
@@ -76,7 +76,7 @@ class Top(Block):
     version: JsonValue = VERSION
     """The version of the language."""
     name: str | None = Field(default=None, min_length=1)
-    """The name in reports. Default: that of the file."""
+    """The name in reports. Default: the name of the file."""
     description: str = ""
     """A description of its purpose."""
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
@@ -121,7 +121,7 @@ class Agent(Block):
     capabilities: list[JsonValue] = Field(default_factory=list[JsonValue])
     """Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."""
     output_schema: JsonSchema | None = None
-    """A JSON Schema for the answer, {from_file: NAME} of one, or {from: package.module:Type}."""
+    """A JSON Schema for the answer: inline, {from_file: NAME} or {from: package.module:Type}."""
     model_settings: Members = Field(default_factory=dict)
     """Settings of pydantic-ai: temperature, max_tokens, seed, …"""
     output_mode: OutputMode = "auto"

@@ -171,7 +171,8 @@ class Node:
             waiting += [*node.members.values(), *node.elements]
 
     def ends(self) -> dict[tuple[int, int], Place]:
-        """The end of each key and value by its start; where a key and a mapping both begin, that of the key."""
+        """The end of each key and value by its start. If a key and a mapping begin at the same place, the end of the
+        key."""
         found: dict[tuple[int, int], Place] = {}
         for node in self.walk():
             found.setdefault((node.place.line, node.place.column), node.end)

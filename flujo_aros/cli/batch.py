@@ -188,7 +188,7 @@ _NAMED: Final = 24
 
 
 def run_batch(options: Run, pipeline: Pipeline, context: dict[str, Any], source: str, output: Path) -> int:
-    """Run all rows without a result, and failed ones that are to run again. Returns the exit code."""
+    """Run the rows that have no result yet or are to be retried. Returns the exit code."""
     deps = args.given_deps(options)
     with args.open_cache(options.cache) as cache, CaseFile(source, "--inputs") as rows, ResultsFile(output) as results:
         batch = _Batch(options, pipeline, context, deps, results, cache)

@@ -63,7 +63,7 @@ def categories_table(categories: Mapping[str, Mapping[str, int]], columns: Seque
 
 
 def figures_table(first: str, columns: Sequence[str]) -> Table:
-    """A table without lines, with a wide first column and narrow ones for figures."""
+    """A table without lines, with a wide first column and narrow columns for figures."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(first, no_wrap=True)
     for name in columns:
@@ -233,7 +233,7 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
 
 
 def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
-    """The case of a row. Raises `UsageError` naming the line of one that is invalid."""
+    """The case of a row. Raises `UsageError` that names the line of an invalid row."""
     try:
         case = kind.model_validate(row)
         _ = case.contract  # so that an invalid schema is reported with its line

@@ -259,7 +259,7 @@ class Resume(Command, Models, Deps, module="run"):
     """Answer a paused run and continue it.
 
     Finished steps do not run again. If the run pauses again, or rejects the answer, its state is kept in the same file,
-    or in that of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
+    or in the file of --state; once it has completed, the file is removed. The result of a row of `aros run --inputs` is
     also added to the results of its batch. Exit codes as for `run`.
 
     Example: aros resume last --answer yes

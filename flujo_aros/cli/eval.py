@@ -34,7 +34,7 @@ _SHOWN: Final = 10
 
 
 def eval_command(options: Eval) -> None:
-    """Evaluate the blueprint and those of --against, and print the counts."""
+    """Evaluate the blueprint and the blueprints of --against, and print the counts."""
     from flujo_aros.evals.replies import Replies
 
     pipeline = _loaded(options)

@@ -254,9 +254,9 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[event
 
 @dataclass(frozen=True, slots=True)
 class PlainProgress:
-    """One line when a step of the pipeline starts, when it ends, and for each stage of a recovery.
+    """Prints one line when a step of the pipeline starts, when it ends, and for each stage of a recovery.
 
-    Nested steps only have a line if they do not succeed: a map may have thousands.
+    Nested steps have a line only if they fail, since a map may have thousands of them.
     """
 
     console: Console
@@ -300,7 +300,7 @@ class _Row:
 
 
 class Board:
-    """The steps of a run, redrawn at every refresh: running steps with their stage, settled ones with their status."""
+    """The steps of a run, redrawn at every refresh: running steps with their stage, settled steps with their status."""
 
     def __init__(self, clock: Clock, say: Callable[[Text], object] = lambda _: None) -> None:
         self.clock = clock

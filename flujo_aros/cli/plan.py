@@ -58,9 +58,9 @@ class Loaded:
 
 
 def load(options: Blueprint) -> Loaded:
-    """The pipeline of a blueprint file. Modules are installed ones, or those in the given files and folders.
+    """The pipeline of a blueprint file. Its modules are installed, or are in the given files and folders.
 
-    Raises `UsageError` if a module exists both in a given place and among the installed ones.
+    Raises `UsageError` if a module exists both in a given place and as an installed module.
     """
     _check_modules(options.allow)
     source = str(options.blueprint)

@@ -21,12 +21,12 @@ _mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
 
 
 def forget_secrets() -> None:
-    """Start a command without the secrets of the previous one; those of the environment are read on first use."""
+    """Forget the secrets of the previous command. The secrets of the environment are read on first use."""
     _mask.set(None)
 
 
 def new_mask() -> Mask:
-    """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
+    """Return the mask for a new run: it hides the secrets of the environment and of the events that it receives."""
     from flujo_aros.telemetry.masking import Mask  # imported here: help needs no mask
 
     mask = Mask.of_environment()

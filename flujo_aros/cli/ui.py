@@ -74,7 +74,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
         except OSError as error:
             if port is not None or error.errno != errno.EADDRINUSE:
                 raise UsageError(f"{host}:{each} cannot be bound: {error.strerror or error}") from error
-    raise AssertionError("a free port was asked for")
+    raise AssertionError("no free port was found")
 
 
 class Server(ThreadingHTTPServer):

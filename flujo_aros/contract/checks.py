@@ -1,4 +1,4 @@
-"""Checks: requirements beyond the schema, as plain functions, and two ready-made ones for verdicts."""
+"""Checks: requirements beyond the schema, as plain functions. Two checks for verdicts are included."""
 
 from __future__ import annotations
 

@@ -594,7 +594,7 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def with_checks(like: Contract[T] | type[T], checks: Iterable[Check]) -> Contract[T]:
-    """Return a contract, or that of a type, with further checks on its values; without checks, the contract itself."""
+    """Return a contract, or the contract of a type, with additional checks; without checks, return it unchanged."""
     contract, further = compile_contract(like), _functions(checks)
     return replace(contract, checks=(*contract.checks, *further)) if further else contract
 

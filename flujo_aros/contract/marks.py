@@ -149,7 +149,7 @@ class CompletionSignal:
         return re.compile(rf"(?:^[\s>*_`#-]*{mark}(?!{_GOES_ON})|{mark}[\s*_`.!]*$)", re.M)
 
     def stands_in(self, text: str, contract: Contract[Any] | None = None) -> bool:
-        """Return whether a reply contains the signal. `contract` is that of its payload, if any."""
+        """Return whether a reply contains the signal. `contract` is the contract of its payload, if any."""
         visible = mask_reasoning(text, unopened=True)
         if isinstance(contract, TaggedContract):
             pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"

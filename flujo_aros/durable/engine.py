@@ -48,7 +48,7 @@ P = ParamSpec("P")
 Document = Mapping[str, Any]
 """A blueprint as plain JSON, from which any worker can rebuild the pipeline."""
 Load = Callable[[Document], Runner]
-"""Builds a runner from a document. Raises `ArosError` if this worker may not or cannot do so."""
+"""Builds a runner from a document. Raises `ArosError` if this worker is not allowed to do this, or cannot."""
 
 _APP: Final = "aros"
 _VERSION: Final = "aros-1"
@@ -178,7 +178,7 @@ class Durable:
     def launch(
         self, queues: Sequence[str] = (), concurrency: int | None = None, *, per_partition: int | None = None
     ) -> None:
-        """Start executing the runs that are started here and those of `queues`, at most `concurrency` at once.
+        """Start executing the runs that are started here and the runs of `queues`, at most `concurrency` at once.
 
         Called again, it adds queues. `per_partition` limits how many runs of one partition of a queue all workers
         together execute at once. It is stored with the queue: the worker that starts last sets it for all.
@@ -518,8 +518,8 @@ class Durable:
     async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
         """Start a new run from the step `at` on, with the results of the steps before it.
 
-        The pipeline may have a different version from that of the run. Raises `UsageError` if it has no such step, or
-        if the run never reached it.
+        The version of the pipeline may differ from the version of the run. Raises `UsageError` if it has no such step,
+        or if the run never reached it.
         """
         await asyncio.to_thread(self.launch)
         version = self.register(runner)

@@ -300,7 +300,7 @@ class RunRecording:
             await self._write(self._store.write, texts=rows)
 
     async def call(self, step: str, call: PendingCall) -> Record:
-        """The record of a call: an existing one, or that of the call made now, within the limits."""
+        """The record of a call: an existing record, or the record of the call made now, within the limits."""
         label = f"{step}#{call.kind}"
         self._ordinals[label] += 1
         key = f"aros:{label}#{self._ordinals[label]}"

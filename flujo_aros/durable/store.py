@@ -1,4 +1,4 @@
-"""Our own rows, in the same database as those of DBOS: runs, steps that started and settled, and live text.
+"""Our own rows, in the database that DBOS uses: runs, steps that started and settled, and live text.
 
 Data that DBOS stores (queue, owner, attempts, model calls) is not repeated here. These tables add what it cannot know:
 whether every step that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that
@@ -341,7 +341,7 @@ class Store:
             return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
 
     def interrupted(self, version: str, request: str) -> list[RunRow]:
-        """The runs of this pipeline on this input that a process had begun itself and has not ended, or parked ones."""
+        """The unfinished runs of this pipeline on this input that a process started itself, and the parked runs."""
         with self.connection() as connection:
             return self._rows(
                 connection,

@@ -298,7 +298,7 @@ class Temporal:
         await self.close()
 
     async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run, here or in another worker, or continue the one of this id.
+        """Execute a run, here or in another worker, or continue the run with this id.
 
         Outside of `async with`, this process executes runs only while it awaits one.
         """

@@ -1,8 +1,8 @@
 """`Ensemble`: a cast of agents that take turns over an event log, as a step of a pipeline.
 
-Subscriptions and schedules decide who speaks, never a model: of the agents that are due, the one that has waited
-longest; in a tie, the first in the cast. One turn belongs to one agent, and its event is appended as the turn ends, so
-a run that was killed resumes at that turn from the log alone.
+Subscriptions and schedules decide who speaks, never a model: the next speaker is the due agent that has waited longest
+or, in a tie, comes first in the cast. One turn belongs to one agent, and its event is appended as the turn ends, so a
+run that was killed resumes at that turn from the log alone.
 """
 
 from __future__ import annotations

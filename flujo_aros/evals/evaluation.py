@@ -90,7 +90,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The number of cases or fields of one kind that were right, wrong or refused."""
+    """How many cases or fields of one kind were right, wrong or refused."""
 
     name: str
     right: int = 0

@@ -452,7 +452,7 @@ class DirectRun(Generic[T]):
     agent: DirectAgent[T]
     run: Run
     own: RunUsage = field(default_factory=RunUsage)
-    """The usage of the agent's own requests, without those of the ladder."""
+    """The usage of the agent's own requests, without the requests of the ladder."""
     conversation: str = field(init=False)
     """The id of the conversation, taken from its history if there is one."""
 

@@ -76,7 +76,7 @@ _KEYLESS: Final = (
 
 
 class ModelSource(Protocol):
-    """Provides the models that a pipeline names, including those of providers (for tests and routing)."""
+    """Provides the models that a pipeline names, including the models of providers (for tests and routing)."""
 
     async def model(self, name: str) -> Model:
         """Return the model of this name, ready for requests."""

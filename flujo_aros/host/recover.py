@@ -479,7 +479,7 @@ def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
 
 
 def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
-    """The event with a string in each field that the host rejects, or None if the objection is about anything else.
+    """The event with a string in each field that the host rejects, or None for any other objection.
 
     A number or a boolean becomes a string. Prose gets an empty string, and so does a missing field if this is the
     `last` chance; before that, the model is asked for it once.

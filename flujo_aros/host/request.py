@@ -154,7 +154,7 @@ def with_instructions(parameters: ModelRequestParameters, instructions: str | No
 
 
 def count(response: ModelResponse, run: Run, own: RunUsage) -> None:
-    """Count a response into the usage of a run and into that of the agent that asked (`own`).
+    """Add a response to the usage of a run and to the usage of the agent that asked (`own`).
 
     Raises `UsageLimitExceeded` if the run exceeds its limits.
     """
@@ -169,7 +169,8 @@ def count(response: ModelResponse, run: Run, own: RunUsage) -> None:
 
 
 def price(response: ModelResponse) -> None:
-    """Set the cost of a response, as far as it is known; for one that broke off, of the part received."""
+    """Set the cost of a response if it is known. For a response that broke off, this is the cost of the part
+    received."""
     used = response.usage
     if used.cost is None and not used.unmeasured_requests:
         used.cost = cost_of(response)
@@ -338,7 +339,7 @@ _FILE: Final = 4_000
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """The usage of the call that produced a response, with that of the models that failed before its own."""
+    """The usage of the call that produced a response, including the models that failed before."""
     used, failed = response.usage, [attempt.usage for attempt in response.failed_attempts or () if attempt.usage]
     whole = Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
     return Usage.total([whole, *(Usage(0, each.input_tokens, each.output_tokens, each.cost) for each in failed)])
@@ -406,7 +407,7 @@ class SpanResult(AgentRunResult[Any]):
     said: list[ModelMessage] = field(default_factory=list[ModelMessage])
 
     def all_messages(self, *, output_tool_return_content: str | None = None) -> list[ModelMessage]:  # noqa: ARG002
-        """The messages of the run, preceded by the earlier ones."""
+        """The earlier messages, followed by the messages of the run."""
         return self.said
 
 
@@ -461,7 +462,7 @@ def _named(name: str) -> Agent[None, str]:
 
 
 TOOL: Final = "final_result"
-"""The name of the output tool, which is that of pydantic-ai."""
+"""The name of the output tool, as in pydantic-ai."""
 
 
 def schema_request(

@@ -206,7 +206,7 @@ class Run:
     history: Sequence[ModelMessage] = ()
     """The conversation before the prompt."""
     settings: ModelSettings | None = None
-    """Model settings, which override those of the agent."""
+    """Model settings, which override the settings of the agent."""
     limits: UsageLimits | None = None
     deps: object = None
 
@@ -242,7 +242,7 @@ class Run:
     calls: int = 0
     """The number of model calls made, including failed calls and repairs."""
     own_calls: int = 0
-    """The agent's own calls, without those of stages."""
+    """The agent's own calls, without the calls of stages."""
     broken_off: int = 0
     """The agent's own streams that ended before the provider could report their usage."""
     failed: int = 0
@@ -310,7 +310,7 @@ class Run:
 
     @property
     def reply(self) -> ModelResponse | None:
-        """The reply that is being read, as far as it has arrived. It is not in the history before its stream ends."""
+        """The part of the current reply that has arrived. The reply is not in the history before its stream ends."""
         last = self.messages[-1] if self.messages else None
         if isinstance(last, ModelResponse):
             return last
@@ -348,7 +348,7 @@ class Run:
             self.limits.check_before_request(usage)
 
     def check_limits(self, response: ModelResponse | None = None) -> None:
-        """Raise `UsageLimitExceeded` if the run has exceeded its limits, or a response that of one request."""
+        """Raise `UsageLimitExceeded` if the run has exceeded its limits, or a response the limit of one request."""
         limits = self.limits
         if limits is None:
             return

@@ -400,14 +400,14 @@ class PartsWatched:
 
 
 def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
-    """A listener that ends useless replies early, as far as the settings ask for that."""
+    """A listener that ends useless replies early, if the settings enable that."""
     if stops is None or not exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
         return None
     return PartsWatched(stops.stop_runaway, stops.stop_doomed, exchange.wanted, form)
 
 
 def words_of(piece: object) -> str:
-    """The text of a part of a reply, or of a chunk of one."""
+    """The text of a part of a reply, or of a chunk of a part."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.content
     if isinstance(piece, (TextPartDelta, ThinkingPartDelta)):
@@ -499,7 +499,7 @@ class Showing:
         await self.live(TextReplaced(text=text))
 
     async def end(self, outcome: Outcome[Any]) -> None:
-        """Replace the text shown with that of the outcome, and show the value."""
+        """Replace the shown text with the text of the outcome, and show the value."""
         if isinstance(outcome, Rejected):
             return
         text = outcome.text

@@ -232,7 +232,7 @@ class Outline:
         return (child for child in self.children(step) if self._placed[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
-        """The step that runs next in the same list; none after a reading, which is used by its outer step."""
+        """The step that runs next in the same list. A reading has none, because its outer step uses its value."""
         place = self._placed[step.path]
         if sequence_of(step).endswith(".readings"):
             return None
@@ -296,7 +296,7 @@ class Subject:
         return Editor(self.positions, self.root)
 
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
-        """Every agent step that could be built, with its effective options, which are those of the runner."""
+        """Every agent step that could be built, with its effective options, as the runner computes them."""
         for located in self.steps:
             if is_agent_step(located.step):
                 yield located, located.step, self.facts(located, located.step)
@@ -440,7 +440,7 @@ class WrittenSchema:
 
 
 def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every valid schema of the blueprint, once: those of the agents, then those of the steps."""
+    """Every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps."""
     seen: set[tuple[int, int]] = set()
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)

@@ -153,7 +153,8 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """One built-in: its short name and its function, which is None for the one that becomes an agent step."""
+    """One built-in: its short name and its function. `extract_from_text`, which becomes an agent step, has no
+    function."""
 
     name: str
     function: Callable[..., Any] | None
@@ -219,7 +220,7 @@ def built_in(name: str) -> Builtin | None:
 
 
 def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
-    """A step that runs a built-in. `options` are those of `Call`, or of `Step` for `extract_from_text`.
+    """A step that runs a built-in. `options` are the options of `Call`, or of `Step` for `extract_from_text`.
 
     Raises `UsageError` for an unknown built-in or parameter.
 

@@ -105,7 +105,7 @@ class Budget:
 
     @property
     def chain(self) -> tuple[Budget, ...]:
-        """This budget and all enclosing ones."""
+        """This budget and all enclosing budgets."""
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
     def refusal(self, *, within: bool = False) -> str | None:
@@ -121,7 +121,7 @@ class Budget:
         return None
 
     def might_exceed(self) -> bool:
-        """Whether one more call in addition to the open ones might exceed the limits."""
+        """Whether one more call in addition to the open calls might exceed the limits."""
         if self.open == 0:
             return False
         spent, limits, calls = self.spent, self.limits, self.open + 1

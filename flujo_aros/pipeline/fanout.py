@@ -148,14 +148,14 @@ def _clash(one: Write, other: Write) -> bool:
 
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
-    """The trust of a value made from these: the lowest of them."""
+    """The lowest of these trusts, which is the trust of a value made from all of them."""
     return Trust.lowest(
         body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
     )
 
 
 def reduced(how: str, values: Mapping[str, Any]) -> Any:
-    """One value made from those of all branches. Raises `UsageError` for values that cannot be combined this way.
+    """Combines the values of all branches into one. Raises `UsageError` for values that cannot be combined this way.
 
     >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
     ([1, 2, 3], 'y')

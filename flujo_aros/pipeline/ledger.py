@@ -154,7 +154,8 @@ class Slot:
 
     @property
     def messages(self) -> Conversation:
-        """The messages between the step's agent and its model, or those of its nested steps, if these run in order."""
+        """The messages between the step's agent and its model, or between the agents of nested steps that run in
+        order."""
         return self._messages if self.reported is None else self.reported.messages
 
     @property
@@ -252,7 +253,7 @@ class Slot:
 
 
 class RunLedger:
-    """All slots of one run, as a context manager. `result` derives the run from them alone.
+    """All slots of one run, as a context manager. `result` derives the result of the run only from them.
 
     `planned` are the names and kinds of the pipeline's steps, in order: those that never started are `skipped`.
     `before` is the usage and time of steps by name when the run paused; the empty name stands for the whole run.

@@ -258,7 +258,7 @@ class PipelineStep(Generic[T_co]):
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """Every template of the step itself, for checks across steps; those of nested steps are not among them."""
+        """Every template of the step itself, for checks across steps. Templates of nested steps are not included."""
         return ()
 
     @property
@@ -411,7 +411,7 @@ class Pipeline(Generic[T_co]):
 
     @property
     def models(self) -> frozenset[str]:
-        """The names of all models that the steps request, including those of nested steps."""
+        """The names of all models that the steps and their nested steps request."""
         return frozenset(model for step in self.steps for model in step.models)
 
 

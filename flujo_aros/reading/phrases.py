@@ -45,7 +45,7 @@ class Phrases:
         return re.compile(self.source, re.I | re.M)
 
     def may_match(self, text: str) -> bool:
-        """Whether a match is possible: no false negatives."""
+        """Whether a match is possible. It may report false positives, but no false negatives."""
         if text.isascii():
             return self._in_ascii(text if self.cased else text.lower())
         try:

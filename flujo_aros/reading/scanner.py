@@ -319,7 +319,7 @@ def is_citation(text: str, start: int, end: int) -> bool:
 
 
 def ends_line(text: str, end: int) -> bool:
-    """Whether only white space and a separator follow on the line."""
+    """Whether the rest of the line is only white space and a separator."""
     stop = text.find("\n", end)
     return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")
 
@@ -394,7 +394,7 @@ def _is_open(text: str, end: int) -> bool:
 
 
 def goes_on(text: str, end: int) -> bool:
-    """Whether members follow after the end of a value."""
+    """Whether more members follow the end of a value."""
     return _GOES_ON.match(text, end) is not None
 
 

@@ -90,7 +90,7 @@ class Surroundings(NamedTuple):
 
 
 class StringEnd(NamedTuple):
-    """A string: its characters, the position after it, and the edits it needed. `raw` means that it has no escapes."""
+    """A string: its characters, the position after it, and its edits. `raw` means that it has no escapes."""
 
     start: int
     stop: int

@@ -249,7 +249,7 @@ class Bar:
 
 
 def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
-    """One line for each step, followed by one for each of its calls and stages.
+    """The lines of the timeline: one for each step, followed by its calls and stages.
 
     Operations without an end extend to the end of the run.
     """

@@ -1,4 +1,4 @@
-"""Rules about values: single ones wherever they are written, and the value of a step with its readers."""
+"""Rules about literal values in a blueprint, and about the values of steps and the steps that read them."""
 
 from __future__ import annotations
 

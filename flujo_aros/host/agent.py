@@ -542,21 +542,14 @@ class DirectRun(Generic[T]):
         run.begin(context, agent.contract)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with ReportedCall(run, run.model, context.messages, form) as call:
-                listen = None if run.viewer is None else partial(self._listen, run.viewer, call)
-                call.response = await make_call(
-                    Call(
-                        run.model,
-                        context.messages,
-                        form,
-                        settings,
-                        listen,
-                        run.instrument,
-                        agent.name,
-                        attempt=run.own_calls,
-                    )
-                )
-            return call.response
+            call = Call(
+                run.model, context.messages, form, settings, None, run.instrument, agent.name, attempt=run.own_calls
+            )
+            async with ReportedCall(run, call) as report:
+                if run.viewer is not None:
+                    call = replace(call, listen=partial(self._listen, run.viewer, report))
+                report.response = await make_call(call)
+            return report.response
 
         try:
             response = await in_some_form(run.model, agent.parameters, run, asking)
@@ -572,9 +565,9 @@ class DirectRun(Generic[T]):
         run.exchange.response = response
         return response
 
-    async def _listen(self, viewer: Viewer, call: ReportedCall, live: StreamedResponse) -> ModelResponse:
+    async def _listen(self, viewer: Viewer, report: ReportedCall, live: StreamedResponse) -> ModelResponse:
         """Show a reply while it streams, end the stream once the rest is useless, and return what has arrived."""
-        stream = WatchedStream(live, self.agent.parameters, call)
+        stream = WatchedStream(live, self.agent.parameters, report)
         try:
             return await read_out(stream, self.run, viewer, self.run.usage, self.own)
         finally:

@@ -133,7 +133,7 @@ async def ask_model(
         attempt=ask.attempt,
     )
     # Without a prompt, the question is asked again.
-    report = ReportedCall(run, model, messages, call.parameters, ask.stage, ask.attempt, ask.prompt)
+    report = ReportedCall(run, call, ask.prompt)
     run.calls += 1
     own, said = RunUsage(), [*messages]
 

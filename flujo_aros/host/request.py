@@ -75,6 +75,8 @@ from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
+FIRST: Final = "first"
+"""The stage of an agent's own request."""
 Listen: TypeAlias = Callable[[StreamedResponse], Awaitable[ModelResponse]]
 """Reads a stream to its end, or until the rest is useless, and returns the reply."""
 
@@ -95,7 +97,7 @@ class Call:
     listen: Listen | None = None
     instrument: InstrumentationSettings | None = None
     agent: str = ""
-    stage: str = "first"
+    stage: str = FIRST
     attempt: int = 1
 
 
@@ -191,12 +193,9 @@ def text_in(response: ModelResponse) -> str:
     return text or before or compacted
 
 
-FIRST: Final = "first"
-
-
 @dataclass(slots=True)
 class ReportedCall:
-    """One model call of a run, made inside this context: its events and its usage.
+    """A model call of a run, made inside this context: its events and its usage.
 
     The agent's own call also waits until the caller's allowance permits it. `response` is the part of the reply that
     has arrived, and `first_seconds` how long the first chunk of a stream took; the caller sets both. This is a class
@@ -204,11 +203,7 @@ class ReportedCall:
     """
 
     run: Run
-    model: Model
-    messages: Sequence[ModelMessage]
-    parameters: ModelRequestParameters
-    stage: str = FIRST
-    attempt: int = 1
+    call: Call
     prompt: str = ""
     """The prompt to report, if it differs from the text of the messages."""
     response: ModelResponse | None = None
@@ -224,7 +219,7 @@ class ReportedCall:
         return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
 
     async def __aenter__(self) -> Self:
-        run, own = self.run, self.stage == FIRST
+        run, call, own = self.run, self.call, self.call.stage == FIRST
         if own and run.allowance is not None:
             try:
                 self._settle = await run.allowance.reserve()
@@ -233,16 +228,15 @@ class ReportedCall:
                     run.count_own(-1)
         self.began = perf_counter()
         if own:
-            self.attempt = run.own_calls or 1  # a durable engine may call from outside of a run
             run.exchange.began, run.exchange.seconds = self.began, None
         if is_heard():
             started = AskStarted(
-                stage=self.stage,
-                attempt=self.attempt,
-                model=self.model.model_name,
-                constrained=self.parameters.output_mode == "native",
-                prompt=self.prompt or text_of(self.messages, for_records=True),
-                system=text_of(self.messages, system_only=True) if own else "",
+                stage=call.stage,
+                attempt=call.attempt,
+                model=call.model.model_name,
+                constrained=call.parameters.output_mode == "native",
+                prompt=self.prompt or text_of(call.messages, for_records=True),
+                system=text_of(call.messages, system_only=True) if own else "",
                 capture=run.capture,
             )
             around = span(started)
@@ -253,7 +247,7 @@ class ReportedCall:
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.seconds = perf_counter() - self.began
-        if self.stage == FIRST:
+        if self.call.stage == FIRST:
             self.run.exchange.seconds = self.seconds
         if self._settle is not None:
             self._settle(self.used)
@@ -264,10 +258,10 @@ class ReportedCall:
         try:
             finish(
                 AskFinished(
-                    stage=self.stage,
-                    attempt=self.attempt,
+                    stage=self.call.stage,
+                    attempt=self.call.attempt,
                     usage=self.used,
-                    model=self.model.model_name,
+                    model=self.call.model.model_name,
                     seconds=self.seconds,
                     finish_reason=None if self.response is None else self.response.finish_reason,
                     fault=fault,

@@ -39,7 +39,7 @@ from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.models import can_stream
 from flujo_aros.host.output import wire_of
-from flujo_aros.host.request import ReportedCall, in_some_form, price
+from flujo_aros.host.request import Call, ReportedCall, in_some_form, price
 from flujo_aros.host.response import PROVIDER_FAULTS, rescue, written_in
 from flujo_aros.host.run import Exchange, Run, Viewer
 from flujo_aros.outcome import Accepted, Outcome, Rejected
@@ -81,11 +81,15 @@ class WatchedModel(WrapperModel):
                 return await read_out(stream, run, run.viewer, run.usage)
 
         async def asking(form: ModelRequestParameters) -> ModelResponse:
-            async with ReportedCall(run, self.wrapped, messages, form) as call:
-                call.response = await self.wrapped.request(messages, model_settings, form)
-            return call.response
+            async with self._reported(messages, form) as report:
+                report.response = await self.wrapped.request(messages, model_settings, form)
+            return report.response
 
         return await in_some_form(self.wrapped, model_request_parameters, run, asking)
+
+    def _reported(self, messages: list[ModelMessage], form: ModelRequestParameters) -> ReportedCall:
+        attempt = self._run.own_calls or 1  # a durable engine may call from outside of a run
+        return ReportedCall(self._run, Call(self.wrapped, messages, form, attempt=attempt))
 
     @asynccontextmanager
     async def request_stream(
@@ -99,19 +103,19 @@ class WatchedModel(WrapperModel):
         parameters, run = model_request_parameters, self._run
 
         async def opening(form: ModelRequestParameters) -> tuple[ReportedCall, StreamedResponse, AsyncExitStack]:
-            call = ReportedCall(run, self.wrapped, messages, form)
+            report = self._reported(messages, form)
             async with AsyncExitStack() as entered:
-                await entered.enter_async_context(call)
+                await entered.enter_async_context(report)
                 asked = self.wrapped.request_stream(messages, model_settings, form, run_context)
                 live = await entered.enter_async_context(asked)
-                return call, live, entered.pop_all()
+                return report, live, entered.pop_all()
 
-        call, live, opened = await in_some_form(self.wrapped, parameters, run, opening)
+        report, live, opened = await in_some_form(self.wrapped, parameters, run, opening)
         async with opened:
             end: End | None = None
             if self._behind is not None and run_context is not None:
                 end = partial(self._behind, run_context)
-            stream = WatchedStream(live, parameters, call, None if self._buffered else end)
+            stream = WatchedStream(live, parameters, report, None if self._buffered else end)
             try:
                 if not self._buffered:
                     yield stream
@@ -135,29 +139,29 @@ class WatchedStream(StreamedResponse):
     """
 
     def __init__(
-        self, live: StreamedResponse, parameters: ModelRequestParameters, call: ReportedCall, end: End | None = None
+        self, live: StreamedResponse, parameters: ModelRequestParameters, report: ReportedCall, end: End | None = None
     ) -> None:
         super().__init__(parameters)
         self.live = live
         self.final: ModelResponse | None = None
-        self._call = call
+        self._report = report
         self._end = end
-        self._ends_with_text = call.parameters is parameters or parameters.output_mode != "tool"
+        self._ends_with_text = report.call.parameters is parameters or parameters.output_mode != "tool"
         """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
         """
-        self._watched = watch(call.run.exchange, call.parameters, current_settings().streaming)
+        self._watched = watch(report.run.exchange, report.call.parameters, current_settings().streaming)
         self._given: ModelResponse | None = None
         self._broken_off = False
         """Whether it has begun and not ended. If reading stops, its usage is unknown: most providers report it last."""
-        call.run.exchange.stream = self
+        report.run.exchange.stream = self
 
     def conclude(self) -> None:
         """Stop reading. The part that has arrived is the result of the call."""
         so_far = self.so_far()
         if self.final is None and self._broken_off:
-            self._call.run.broken_off += bool(so_far.parts)  # the host counts no other usage
+            self._report.run.broken_off += bool(so_far.parts)  # the host counts no other usage
             so_far = replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
-        self._call.response, self._call.first_seconds = so_far, self.live.time_to_first_chunk(self._call.began)
+        self._report.response, self._report.first_seconds = so_far, self.live.time_to_first_chunk(self._report.began)
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one produces them."""
@@ -230,7 +234,7 @@ class WatchedStream(StreamedResponse):
     def _rescued(self, error: Exception, begun: int | None) -> list[ModelResponseStreamEvent]:
         """The events that end the reply after an error, with the reply that the error carries or what has arrived."""
         so_far = self.live.get()
-        found = rescue(self._call.run, self.model_request_parameters, error, so_far.parts)
+        found = rescue(self._report.run, self.model_request_parameters, error, so_far.parts)
         if found is None:
             raise error
         if found.parts == so_far.parts:

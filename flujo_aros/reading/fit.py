@@ -15,6 +15,7 @@ from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
 from flujo_aros.reading.phrases import CORRECTS, word_set
+from flujo_aros.reading.remainder import contradiction_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
 AS_IS: Final = 0
@@ -237,7 +238,7 @@ _DENIALS: Final = (
 _CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _REMARKS: Final = word_set("note notes comment comments remark remarks warning warnings caveat caveats")
 _CORRECTED: Final = _CORRECTIONS | word_set("corrected revised amended retracted")
-_SUPERSEDING: Final = _CORRECTED | word_set("final new updated actual latest correct true real")
+_SUPERSEDING: Final = _CORRECTED | word_set("fixed final new updated actual latest correct true real")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict message statuscode httpstatus code")
 _BAD_STATES: Final = word_set(
@@ -251,7 +252,9 @@ _NOTHING: Final = word_set("none null no na nil false keine keiner ninguno ningu
 _INCOMPLETE: Final = word_set("hasmore morefollows truncated istruncated incomplete isincomplete partial ispartial")
 _CONTINUED: Final = word_set("next nextpage nextcursor nextpagetoken nexttoken cursor continuation")
 _LENGTHS: Final = word_set("count itemcount totalcount numitems length")
-_MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
+_MARKED: Final = word_set(
+    "example isexample sample placeholder dummy mock draft isdraft test hypothetical stale outdated superseded"
+)
 _THOUGHTS: Final = word_set(
     "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
     " chainofthought reflection"
@@ -300,7 +303,11 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             or (name in _LENGTHS and inner.node.kind == ARRAY and value != len(inner.node.value))
         ):
             return f"{member.key!r} next to it says that this is not an answer"
-        if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
+        if (
+            name not in _THOUGHTS
+            and isinstance(value, str)
+            and (CORRECTS.search(value) or contradiction_in(value, shape, lambda: plain(inner.node)))
+        ):
             return f"{member.key!r} next to it retracts or corrects it"
     return None
 
@@ -324,8 +331,8 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     value = member.node.value
     words = name_words(member.key)
     rest = [word for word in words if word not in _SUPERSEDING]
-    if isinstance(value, str) and _REMARKS.issuperset(words) and CORRECTS.search(value):
-        return True
+    if isinstance(value, str) and _REMARKS.issuperset(words):
+        return CORRECTS.search(value) is not None or contradiction_in(value, shape, lambda: values) is not None
     if len(rest) == len(words) or value in (None, "", []) or (isinstance(value, bool) and not rest):
         return False
     if not rest:

@@ -113,6 +113,8 @@ _START: Final = (
 )
 """The start of a sentence."""
 
+_TURN_OF: Final = r"(?:question|request|message|prompt|document|e-?mail|review|text|file|input|image|page)"
+
 CORRECTS: Final = Phrases(
     # English: the beginning of a sentence that retracts something
     _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
@@ -173,8 +175,8 @@ CORRECTS: Final = Phrases(
     r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
     r"(?:<-+|←)\s?(?:\w+ ){0,3}(?:wrong|incorrect|mistaken|outdated|falsch|faux|incorrect[oa])\b",
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
-    r"\b(?:belongs? to|is about|is that of|refers to|is for|came from|answers) (?:another|a different|the other"
-    r"|someone else|(?:your|the|an) (?:earlier|previous|prior|last) (?:question|request|message|prompt))\b",
+    r"\b(?:belongs? to|(?:is|was) about|is that of|refers to|(?:is|was) for|came from|answers) (?:another|a different"
+    rf"|the other|someone else|(?:your|the|an) (?:earlier|previous|prior|last) {_TURN_OF})\b",
     # the label of an answer that does not exist
     r"^[\s*#>_-]*(?:final )?(?:output|answer|result|response|ergebnis|antwort|réponse|résultat|respuesta|resultado)"
     r"\s*[*_]*[:：][\s*_]*(?:unable|none\b|n/?a\b|not (?:possible|found|available|determin)|cannot|can['’]t|unknown"
@@ -331,7 +333,10 @@ INVENTS: Final = Phrases(
     r"\b(?:real|actual|true|correct|accurate|proper)\b",
     r"\b(?:i|we)(?:['’]ll| will| can) (?:\w+ )?(?:fill|replace|update|provide|supply|insert|put)\b[^.!?\n]{0,30}"
     r"\b(?:real|actual|true|correct|accurate|proper|right|missing)\b[^.!?\n]{0,60}\b(?:once|when|after|as soon as)\b",
-    _START + r"(?:todo|fixme|tbd)\s?[:：][ \t]*\w",
+    _START + r"(?:to-?do|fixme|tbd)\b[*_]{0,2}\s?[:：]?[*_]{0,2}[ \t]*\w|to do[*_]{0,2}[:：]",
+    r"\b(?:remains?|still|yet|left) to be (?:filled|completed|determined|confirmed|verified|added)\b"
+    rf"|^[ \t]*[-*] (?:\[ \])?\s{{0,3}}fill (?:in|out)\b|\bfor (?:your|the) (?:earlier|previous|prior) {_TURN_OF}\b"
+    r"|\bas an? (?:\w+ )?(?:placeholder|dummy|filler|stand-?in)\b",
     _START + r"please (?:provide|send|share|paste|upload|attach|supply)(?: me| us)? (?:the|your) (?:\w+ )?(?:document"
     r"|text|email|message|invoice|file|transcript|content|input|source|passage|article|image|photo)s?\b"
     r"(?![^.!?\n]*\b(?:if|when|further|more|next|another|other|again)\b)",
@@ -549,7 +554,7 @@ DISCREDITS: Final = Phrases(DISOWNS.source, NEVER.source, SAMPLE.source, INVENTS
 """Before a value: any of these may say that it is not the answer."""
 
 FAILS: Final = Phrases(
-    r"^[\s{`*>]{0,8}[\"']?(?:\w{0,40}error|fatal error|\w{0,40}exception|traceback \(most recent call last\)"
+    r"^[\s{`*>]{0,8}[\"']?(?:[\w.]{0,60}error|fatal error|[\w.]{0,60}exception|traceback \(most recent call last\)"
     r"|fehler|erreur|エラー|错误)"
     r"[\"']?\s?[:：](?!\s*(?:null|none|no|\"\"|false|\[\]|n/a|0|keiner?|aucune?|无)[\s\"'.,}`]*$)",
     r"^[\s❌✗✘⚠*_>-]{0,10}(?:schema )?validation (?:failed|error)",
@@ -688,7 +693,10 @@ ALSO: Final = Phrases(
 """Between a name and a value: it is as likely as the one given."""
 
 WONDERS: Final = Phrases(
-    r"\bwhether\b[^!?\n]{1,80}\b(?:is|are|was|were|be)\b[^!?\n]{1,60}\bor\b(?! (?:not|no)\b)",
+    _START + r"(?:is|are|was|were) [^?\n]{1,80}\bor\b[^?\n]{1,60}\?",
+    r"\b(?:can['’]?t|cannot|could(?: not|n['’]t)|unable to|hard to|don['’]t|do not|not) (?:tell|say|know|decide|read"
+    r"|determine|make out|clear|certain|sure)\b[^\n]{0,20}\b(?:if|whether)\b(?! (?:you|this|that)\b)",
+    r"\bwhether\b[^!?\n]{1,80}\b(?:is|are|was|were|be)\b[^!?\n]{1,60}\bor\b(?! not\b)",
     r"\bob\b[^!?\n]{1,80}\boder\b(?! nicht\b)[^!?\n]{1,60}\b(?:ist|sind|war|waren)\b",
 )
 """Asks which of two values is right."""
@@ -744,7 +752,7 @@ CORRECTED: Final = Phrases(
     r"|richtig (?:ist|wäre)|korrektur|korrigiert|en realidad|corrección|debe ser|perdón|en fait|devrait être"
     r")\W{1,3}(?:[\"'\d]|(?:true|false|null|yes|no)\b)",  # // should be 4
     r"(?:应(?:该|当)?(?:是|为)|改为|更正|正しくは)\W{0,2}\w",
-    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy)|todo|tbd|fixme\b.*)\W*\Z",
+    r"\A\W*(?:(?:\w+ )?(?:guess(?:ed)?|dummy)|todo|tbd|fixme\b.*|[\w.,-]{1,30}\s?\?)\W*\Z",
     r"\b(?:placeholder|made[ -]up|(?:dummy|example|sample|fake|mock) (?:value|data|number|text|name|date))\b",
 )
 """A comment that gives another value, or says that the value next to it is made up."""
@@ -813,7 +821,7 @@ NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not
 """Says that something was not done, so no value is given."""
 
 BEARS: Final = Phrases(
-    r"[\"'`*_)\]]*\s*(?:[:：=→|]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
+    r"[\"'`*_)\]]*\s*(?:[:：]?=|[:：→|\t]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
     r"|était|être|à|par|es|son|era|ser|a|por|como|von|into|is now|instead|gleich)\b"
     r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
     r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"

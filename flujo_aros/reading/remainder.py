@@ -25,7 +25,6 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.grammar import expression
-from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import name_words, other_unit, read_time
 from flujo_aros.reading.scanner import CODE_FENCES
 from flujo_aros.reading.undeclared import WORD
@@ -313,9 +312,9 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
 
 
 _IN_UNIT: Final = expression(
-    r"\b(\w{1,60})(?: (?:is|are|was|were|given|stated|shown|listed|quoted)){0,2} in (\w{2,9}|[€$£¥])"
+    r"([^.!?\n]{1,60}?) in (hundreds|thousands|millions|billions|cents|[A-Za-z]{3}\b|euros?\b|dollars?\b|[€$£¥])"
 )
-_AMOUNTS: Final = word_set("amounts prices values figures numbers totals costs sums money amount price value")
+_AMOUNTS: Final = expression(r"\b(?:amount|price|value|figure|number|total|cost|sum)s?\b|\bmoney\b", re.I)
 
 
 _LABELLED: Final = expression(
@@ -342,7 +341,7 @@ def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | Non
         if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
             return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
     for found in _IN_UNIT.finditer(prose):
-        if found[1].lower() in _AMOUNTS or shape.name_of(found[1]) is not None:
+        if _AMOUNTS.search(found[1]) or _naming(tuple(shape.named))[0].search(found[1]):
             parts = (str(part) for parts in _leaves(value(), shape).values() for part in parts)
             if other_unit((*(word for name in shape.named for word in name_words(name)), *parts), found[2]):
                 return f"the text after it gives another unit: {_excerpt(found[0], 0)!r}"

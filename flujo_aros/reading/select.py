@@ -16,7 +16,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -73,6 +73,7 @@ from flujo_aros.reading.node import (
     find_json_end,
     json_extent,
     moved,
+    plain,
     worst,
 )
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
@@ -1064,20 +1065,12 @@ class Search(Generic[T]):
         both_lists = self._is_list() and self.text[candidate.start] == self.text[chosen.start] == "["
         if both_lists and self._is_in_a_row(candidate, chosen):
             return True
-        value = candidate.draft.value if candidate.draft else None
+        value = plain(candidate.node) if candidate.node else candidate.draft and candidate.draft.value
         shape = self.shape
         if value is None and candidate.reason in UNREADABLE:
             part = self.text[candidate.start : candidate.end]
             return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
-        if is_list(value):
-            value, shape = (value[0] if value else None), shape if shape.keys else shape.element(0)
-        elif self._is_list():
-            shape = shape.element(0)
-        if not is_dict(value):
-            return False
-        inner = [part for part in value.values() if is_dict(part)]
-        edits = (part.strip("/$. ") for part in value.values() if isinstance(part, str))  # `{"op": …, "path": "/age"}`
-        return any(key in shape.keys for part in (value, *inner, edits) for key in part)
+        return _names_any(value, (shape.element(0) if self._is_list() else shape).keys)
 
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
@@ -1238,6 +1231,18 @@ def _span(candidate: Candidate[T]) -> Span:
 def _is_words(candidate: Candidate[T]) -> bool:
     """Whether brackets that cannot be an answer hold words, not data: `[3 more omitted]`."""
     return not candidate.fits and any(edit.code == "unquoted-value" for edit in candidate.edits)
+
+
+def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:
+    """Whether JSON has one of these keys, or names one as an edit does: `[{"op": "remove", "path": "/age"}]`."""
+    if is_list(value):
+        return depth > 0 and any(is_dict(part) and _names_any(part, keys, depth - 1) for part in value)
+    return is_dict(value) and any(
+        key in keys
+        or (isinstance(part, str) and part.strip("/$. ") in keys)
+        or (depth > 0 and _names_any(part, keys, depth - 1))
+        for key, part in value.items()
+    )
 
 
 def _half_a_character(text: str) -> Rejected:

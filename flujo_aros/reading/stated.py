@@ -34,7 +34,7 @@ _LIMITS: Final = expression(
     r"\W*(?:but|unless|if|however|except|only|though|although|or|and|maybe|perhaps|probably|possibly|not|aber|wenn"
     r"|oder|außer|mais|si|ou|sauf|pero|salvo|o)\b"
     r"|\W*(?:is|are|was|were|would|could|can|should|must|might|may|will|does|did|seems|thank\w*"
-    r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have))|sure)\b",
+    r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have|see|understand))|sure)\b",
     re.I,
 )
 """A beginning of the words after a statement that limits it, or answers a request: `Yes, I can do that.`"""

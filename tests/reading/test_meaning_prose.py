@@ -122,6 +122,15 @@ def _keys(extra: dict[str, Any]) -> str:
         "(and others)",
         "...and others",
         "2 labels left out",
+        "That was for the previous document.",
+        "- [ ] fill in the shelf",
+        "TODO shelf",
+        "**To do:** weigh it.",
+        "The shelf is still to be confirmed.",
+        "I used C7 as a placeholder.",
+        "pydantic.ValidationError: 1 validation error",
+        "I can't tell if the carrier reads sea or air.",
+        "Is the carrier sea or air? The slip is blurry.",
     ],
 )
 def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str) -> None:
@@ -181,6 +190,9 @@ def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str
         "carrier: sea → air",
         "Shelf: https://example.org/d1",
         "**Shelf**: Basement",
+        "carrier := air",
+        "carrier\tair",
+        "(weight kg in thousands)",
     ],
 )
 def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -> None:
@@ -249,6 +261,9 @@ def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -
         "Shelf: C7",
         "Alternatively, I can write it as YAML.",
         "Please tell me whether this is useful.",
+        '```python\nself.carrier = data["carrier"]\n```',
+        "Is there anything else, or should I stop here?",
+        "I can't tell whether you need more.",
     ],
 )
 def test_chatter_after_an_answer_is_harmless(behind: str) -> None:
@@ -617,6 +632,8 @@ def test_a_field_next_to_an_envelope_that_contradicts_it_rejects_the_reply(key: 
         ({"errata": ["stack"]}, False),
         ({"corrected_shelf": "D1"}, False),
         ({"corrected_insured": True}, False),
+        ({"shelf_fixed": "D1"}, False),
+        ({"note": "The carrier should be air."}, False),
         ({"shelfCorrection": "D1"}, False),
         ({"correction": None}, True),
         ({"corrections": []}, True),
@@ -676,6 +693,8 @@ def test_footnotes_and_their_numbers_are_prose() -> None:
         '[{"op": "replace", "path": "/carrier", "value": "air"}]',
         '{"field": "carrier", "value": "air"}',
         '[{"carrier": "air"}]',
+        '```json\n{"set": {"carrier": "air"}}\n```',
+        '{"changes": [{"field": "carrier", "new": "air"}]}',
     ],
 )
 def test_json_below_the_answer_that_edits_a_field_rejects_the_reply(behind: str) -> None:
@@ -689,7 +708,7 @@ def test_a_statement_that_contradicts_the_boolean_after_it_rejects_the_reply() -
     assert isinstance(read(f"At first it was not insured. Now it is insured.\n{insured}", Parcel), Accepted)
 
 
-@pytest.mark.parametrize("before", ["Not final yet:", "This is not complete:"])
+@pytest.mark.parametrize("before", ["Not final yet:", "This is not complete:", "The output for your previous message:"])
 def test_an_unfinished_answer_is_none(before: str) -> None:
     assert isinstance(read(f"{before}\n{SPOKEN}", Parcel), Rejected)
 
@@ -714,6 +733,9 @@ def test_a_typo_of_a_field_with_another_value_is_the_field_given_twice(
         ({"status_code": 404}, False),
         ({"status": 500}, False),
         ({"message": "not found"}, False),
+        ({"stale": True}, False),
+        ({"warning": "carrier should be air"}, False),
+        ({"note": "carrier is sea"}, True),
         ({"status_code": 200, "message": "ok"}, True),
     ],
 )
@@ -749,7 +771,7 @@ def test_a_number_in_a_string_is_compared_as_a_number() -> None:
     assert isinstance(read(f"{bill}\n\nAmount: 12", Bill), Accepted)
 
 
-@pytest.mark.parametrize("comment", ["TODO", "guess", "dummy", "FIXME: look it up", "should be no"])
+@pytest.mark.parametrize("comment", ["TODO", "guess", "dummy", "FIXME: look it up", "should be no", "false?"])
 def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None:
     assert isinstance(read(f'{{"code": "PX-20", "insured": true // {comment}\n}}', Parcel), Rejected)
     assert isinstance(read('{"code": "PX-20", "insured": true // from the label\n}', Parcel), Accepted)

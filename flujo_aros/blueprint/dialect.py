@@ -53,7 +53,10 @@ OTHER_KEYS: Final[Mapping[str, Hint]] = {
     **dict.fromkeys(
         ("over", "items", "for_each", "foreach"), Hint("; write `kind: map` with `iterable_input` under `map:`")
     ),
-    **dict.fromkeys(("function", "callable", "python", "run"), Hint("; write `uses: package.module:function`")),
+    **dict.fromkeys(
+        ("function", "callable", "python", "run"),
+        Hint("; write `uses: package.module:function`", Suggestion("", "uses", sure=True)),
+    ),
     **dict.fromkeys(
         ("while", "until", "exit", "exit_when"), Hint("; write `kind: loop` with `exit_expression` under `loop:`")
     ),

@@ -21,9 +21,9 @@ from flujo_aros.blueprint.references import (
     Where,
     as_template,
     checks_of,
-    key_node,
     limits,
     name_of,
+    place_of,
     said,
     target_of,
     template_literal,
@@ -73,7 +73,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     stood_in = [step or Call(name_of(node, n), function=str) for n, (node, step) in named]
     wrong = False
     for error in find_errors(stood_in, where.before):
-        place, step = key_node(nodes[error.index], error.key).place, built[error.index]
+        place, step = place_of(nodes[error.index], error.key), built[error.index]
         loading.doubt(place, Hint(error.message, error.suggestion), error.code)
         if loading.lenient and step is not None:
             name = f"{step.name} ({error.index + 1})" if error.key == "name" else step.name  # one of its own
@@ -92,7 +92,7 @@ def _reject_duplicate_names(loading: Loading, nodes: list[Node]) -> None:
     for index, name in enumerate(names):
         first = seen.setdefault(name, index)
         if first < index:
-            loading.note(key_node(nodes[index], "name").place, name_is_taken(name, first), Code.DUPLICATE_STEP)
+            loading.note(place_of(nodes[index], "name"), name_is_taken(name, first), Code.DUPLICATE_STEP)
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
@@ -129,7 +129,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         else:
             step = _BUILDERS[kind](making, block)
     except UsageError as error:
-        place = key_node(node, error.key or "name").place
+        place = place_of(node, error.key or "name", error.suggestion)
         foreign = isinstance(error, FilterError) and block is not None
         if all(each.message != str(error) for each in loading.findings[known:]):  # not found at its own key already
             (loading.cannot_run if foreign else loading.doubt)(place, error)
@@ -539,7 +539,9 @@ def _context_step(
     path = written.get("path")
     if not isinstance(path, str) or (what == "get" and not _PATH.fullmatch(path)):
         keys = "`path` and `value`" if what == "set" else "`path`, such as a.b,"
-        making.loading.note(making.node.place, f"context_{what} of step {block.name!r} needs {keys} in params")
+        making.loading.note(
+            place_of(making.node, "params"), f"context_{what} of step {block.name!r} needs {keys} in params"
+        )
         path = "nowhere"
     path = path.removeprefix("context.")
     if what == "get":

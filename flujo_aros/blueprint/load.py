@@ -21,7 +21,7 @@ from flujo_aros.blueprint.environment import Chosen, Environment, ModelChoice
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, problem, read_text
 from flujo_aros.blueprint.references import Where
-from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
+from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file
 from flujo_aros.spelling import nearest
@@ -220,7 +220,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     version = parts.get("version")
     if version is not None and str(version.plain()) != VERSION:
         report = loading.warn if loading.lenient else loading.note
-        report(version.place, f"this version is not supported; write version: {VERSION!r}")
+        only = Suggestion(str(version.plain()), VERSION, sure=True)
+        report(version.place, Hint(f"this version is not supported; write version: {VERSION!r}", only))
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
     if "profiles" in parts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, cast
@@ -339,8 +339,9 @@ def name_of(node: Node, index: int) -> str:
     return name if isinstance(name, str) and STEP_NAME.fullmatch(name) else f"step {index + 1}"
 
 
-def key_node(node: Node, key: str) -> Node:
-    """The node for an error about this key: its value, the name of the step, or the step itself.
+def place_of(node: Node, key: str, suggestion: Suggestion | None = None) -> Place:
+    """The place of an error about this key: its value, the name of the step, or the step itself; for a misspelt
+    parameter, the parameter.
 
     A key with dots, such as `input.lines.0`, refers to something inside the value.
     """
@@ -348,25 +349,15 @@ def key_node(node: Node, key: str) -> Node:
     paths = ((key,), ("loop", key), ("map", key), ("config", key), ("processing", key), *_OTHER_WORDS.get(key, ()))
     found = (member(node, *path) for path in (*paths, ("name",), ("step",)))
     outer = next((each for each in found if each is not None), node)
-    return _inside(outer, inside)
-
-
-def _inside(node: Node, parts: Sequence[str]) -> Node:
-    """The node at the end of these keys and list indexes, as far as they exist."""
-    for part in parts:
-        inner = node.members.get(part)
-        if inner is None and part.isdecimal() and int(part) < len(node.elements):
-            inner = node.elements[int(part)]
-        if inner is None:
-            break
-        node = inner
-    return node
+    misspelt = key == "params" and suggestion is not None and inside == [suggestion.written]
+    return (outer.key_at if misspelt else outer.at)([int(part) if part.isdecimal() else part for part in inside])
 
 
 _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "condition": (("condition_expression",),),
     "exit": (("loop", "exit_expression"), ("loop", "exit_condition")),
     "next_input": (("loop", "propagation"),),
+    "params": (("agent", "params"), ("uses",)),
     "retries": (("config", "max_retries"),),
     "stop_on": (("stop",),),
     "pipeline": (("uses",),),

@@ -126,9 +126,6 @@ def _text_or_content(source: str) -> Any:
     `@https://…` is the content at that URL.
     """
     if not source.startswith("@") or source.startswith("@@"):
-        may_name_file = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
-        if may_name_file and Path(source).is_file():  # a word without a suffix is a text
-            say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
         return given_input(source)
     from flujo_aros.host import content_at, content_file  # imported here: `aros --help` needs no model host
 
@@ -163,15 +160,18 @@ def given_text(source: str, option: str = "--input") -> str:
         raise UsageError(f"{option}: @ must be followed by the name of a file; {cure}")
     if source.startswith("@"):
         return file_text(source[1:], option)
+    may_name_file = "." in source.strip(".") and len(source) <= _MAX_FILE_NAME and "\n" not in source
+    if may_name_file and Path(source).is_file():  # a word without a suffix is a text
+        say(f"note: {source} is a file; write @{source} to send its contents", "yellow")
     return source
 
 
-def file_text(name: str, option: str) -> str:
+def file_text(name: str, option: str, hint: str = "") -> str:
     """The text of a file. Raises `UsageError` naming the option that asked for it."""
     try:
         data = Path(name).read_bytes()
     except OSError as error:
-        raise UsageError(f"{option}: cannot read {name!r}: {error.strerror or error}") from error
+        raise UsageError(f"{option}: cannot read {name!r}: {error.strerror or error}{hint}") from error
     return _decoded(data, name)
 
 

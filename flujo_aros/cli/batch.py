@@ -326,7 +326,7 @@ class _Batch:
             parts += [counted(used.requests, "call"), f"{token_words(used)} tokens", cost_words(used.cost)]
         saved = used.requests - paid.requests
         if saved:
-            parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
+            parts += [f"{counted(saved, 'call')} from the cache", f"{cost_words(paid.cost)} paid"]
         # Without unknown figures, which would be "- tokens", or "-" for the cost.
         say(", ".join(part for part in parts if not part.startswith("-")))
         if self.stop.max_cost is not None and paid.requests and paid.cost is None:

@@ -24,7 +24,8 @@ def read_command(options: Read) -> None:
     if options.explain and options.as_json:
         raise typer.BadParameter("choose one of --explain and --json")
     contract = args.given_contract(options.schema, options.where, options.folders)
-    text = args.given_text(options.reply if options.reply == "-" else f"@{options.reply}", "REPLY")
+    hint = "; REPLY is the name of a file, and the text of a reply belongs on stdin"
+    text = args.given_text("-") if options.reply == "-" else args.file_text(options.reply, "REPLY", hint)
     risk, truncated = None if options.risk is None else Risk[options.risk.upper()], options.truncated
     outcome = read(text, contract, risk=risk, truncated=truncated)
     if options.as_json:

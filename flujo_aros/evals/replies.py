@@ -47,11 +47,16 @@ class ReplyCache:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
                 self._connection.execute(_TABLE)
+                self._connection.execute("SELECT question, number, model, record, usage, made FROM replies LIMIT 0")
+                self._connection.execute("BEGIN IMMEDIATE")  # fails now if it cannot be written later
+                self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 self._connection.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"the cache {str(file)!r} cannot be used: {error}") from error
+            cure = "move or delete it, and a new one is made" if path.is_file() else "a cache is a SQLite file"
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"the cache {str(file)!r} cannot be used: {why}; {cure}") from error
 
     def __enter__(self) -> Self:
         return self

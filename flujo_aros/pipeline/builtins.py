@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract import Contract, Invalid
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Hint, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.ledger import Settlement
@@ -173,13 +173,16 @@ class Builtin:
         """Raise `UsageError` for parameters that it does not accept."""
         for name, value in params.items():
             if name not in self.params:
-                known = nearest(name, self.params) or "; it takes none"
-                raise UsageError(f"the built-in {self.name} has no parameter {name!r}{known}")
+                known = nearest(name, self.params, closed=True) or Hint("; it takes none")
+                raise UsageError(
+                    known.after(f"the built-in {self.name} has no parameter {name!r}"), key=f"params.{name}"
+                )
             try:
                 TypeAdapter(self.params[name]).validate_python(value, strict=True)
             except ValidationError as error:
                 wanted = error.errors(include_url=False)[0]["msg"]
-                raise UsageError(f"the built-in {self.name}: {name}: {wanted[:1].lower()}{wanted[1:]}") from error
+                why = f"the built-in {self.name}: {name}: {wanted[:1].lower()}{wanted[1:]}"
+                raise UsageError(why, key=f"params.{name}") from error
 
 
 BUILTINS: Final[Mapping[str, Builtin]] = {
@@ -236,7 +239,7 @@ def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = No
         return Call(name, found.function, given, **options)
     missing = [key for key in ("schema", "model") if key not in given]
     if missing:
-        raise UsageError(f"step {name!r}: {EXTRACT} needs {' and '.join(missing)} in its params")
+        raise UsageError(f"step {name!r}: {EXTRACT} needs {' and '.join(missing)} in its params", key="params")
     # No stage that insists on an answer: if the text contains none, a model would make one up.
     processing = Processing(schema=given["schema"], stages=("resume", "llm_repair"))
     return Extraction(name, AgentSpec(model=given["model"]), processing=processing, **options)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, TypeAdapter
+from pydantic import PositiveInt, TypeAdapter
 
+from flujo_aros.configured import Configured
 from flujo_aros.contract import (
     BlockContract,
     Contract,
@@ -31,14 +32,13 @@ from flujo_aros.reading.payload import BlockPreview, TagReader, judged, read_blo
 from flujo_aros.reading.runaway import Runaway, ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.select import Options, Pick, Search
+from flujo_aros.spelling import nearest
 
 T = TypeVar("T")
 
 
-class Limits(BaseModel):
+class Limits(Configured):
     """Limits of one call: characters of text, depth of nesting, candidates tried."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_chars: PositiveInt = 4_000_000
     max_depth: PositiveInt = 200
@@ -153,7 +153,7 @@ def too_large(text: str, length: int, limits: Limits) -> Rejected:
 
 
 def check_options(text: object, options: Mapping[str, object]) -> None:
-    """Raise `UsageError` for a text that is not a string, and for options that do not exist."""
+    """Raise `UsageError` for a wrong text or option, `TypeError` for an unknown option."""
     if not isinstance(text, str):
         raise UsageError(f"the text of a reply must be a str, not {type(text).__name__}")
     for name, value in options.items():
@@ -166,7 +166,7 @@ def check_options(text: object, options: Mapping[str, object]) -> None:
         if name == "limits" and not isinstance(value, Limits):
             raise UsageError(f"limits must be Limits(max_chars=…, max_depth=…, max_candidates=…), not {value!r}")
         if name not in ReadOptions.__annotations__:
-            raise UsageError(f"unknown option {name!r}; known: {', '.join(ReadOptions.__annotations__)}")
+            raise TypeError(f"unknown option {name!r}{nearest(name, ReadOptions.__annotations__)}")
 
 
 def _read_json(text: str, contract: JsonContract[T], options: Options) -> Reading[T]:

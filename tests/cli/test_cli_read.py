@@ -235,3 +235,10 @@ def test_a_schema_may_be_written_in_yaml(aros: Aros, tmp_path: Path) -> None:
     assert aros("read", "--schema", str(file), text='{"a": 1}').stdout == '{\n  "a": 1\n}\n'
     file.write_text("type: [")
     assert f"--schema {file}:2:1: not valid YAML" in aros("read", "--schema", str(file), text="{}").stderr
+
+
+def test_a_reply_in_place_of_its_file_is_wrong_usage_with_what_to_do(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "any.json").write_text('{"type": "object"}')
+    result = aros("read", "--schema", "any.json", '{"crew": 2}')
+    assert result.exit_code == 2
+    assert "REPLY is the name of a file, and the text of a reply belongs on stdin" in result.stderr

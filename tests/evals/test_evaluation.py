@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -236,6 +238,26 @@ def test_tools_run_and_calls_of_an_agent_of_ones_own_come_from_the_cache(tmp_pat
         assert evaluate_sync(first, [("Bern?", "rain")], cache=cache).right == 1
         assert evaluate_sync(made(ScriptedModel()), [("Bern?", "rain")], cache=cache).right == 1
     assert looked == ["Bern", "Bern"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        (None, "file is not a database; move or delete it"),
+        ("CREATE TABLE replies (question, answer)", "no such column: number; move or delete it"),
+    ],
+)
+def test_a_file_that_is_no_cache_is_reported_before_any_call(tmp_path: Path, statement: str | None, why: str) -> None:
+    file = tmp_path / "cache.sqlite"
+    if statement is None:
+        file.write_text("hello, this is a text")
+    else:
+        with closing(sqlite3.connect(file)) as other:
+            other.execute(statement)
+    with pytest.raises(UsageError, match=why):
+        ReplyCache(file)
+    with pytest.raises(UsageError, match="a cache is a SQLite file"):
+        ReplyCache(tmp_path)
 
 
 def test_equal_failures_in_a_row_stop_it_with_their_reason() -> None:

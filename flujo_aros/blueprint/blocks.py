@@ -152,7 +152,7 @@ class Skill(Block):
         "name": "it has no effect",
         "description": "it has no effect",
         "model": "a built-in has no model",
-        "output_schema": "a callable returns its value itself",
+        "output_schema": "the return value of a callable is used as it is",
     }
 
 

@@ -154,9 +154,7 @@ class Environment:
         for each in (*node.members.values(), *node.elements):
             self._as_written(each)
         if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):
-            words = (
-                "the environment is read in settings only, such as `model` and `model_settings`; for a text put the "
-            )
+            words = "variables are only replaced in settings, such as `model` and `model_settings`; for a text put the "
             self.warn(node.place, f"{node.value!r} is used literally: {words}value into the context (`--set`)")
         return node
 
@@ -357,7 +355,7 @@ def rejected_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | 
             return None
     host = f"{found.scheme}://{found.netloc}"
     return (
-        f"the address {host} of the model is written in the blueprint, which could send your data and your key there; "
+        f"the blueprint would send your data and your key to the address {host}; "
         f"if you trust it, pass --allow {host} (in Python: allow=[{host!r}]), or take it from the environment: "
         "${NAME}"
     )

@@ -114,8 +114,8 @@ def given_content(sources: Sequence[str]) -> Any:
     parts = [_text_or_content(source) for source in sources]
     if sources.count("-") > 1 or not has_content(parts):
         raise UsageError(
-            f"--input is given {len(sources)} times: several inputs form one prompt of text and images, audio, video "
-            "or documents; pass plain text in one --input, and - only once"
+            f"--input is given {len(sources)} times: several inputs are combined only if they include images, audio, "
+            "video or documents; pass plain text in one --input, and - only once"
         )
     return parts
 

@@ -155,7 +155,7 @@ _PRICED_AS: Final = {
 """Providers of pydantic-ai that have another name in the price list."""
 
 _CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
-_UNCOUNTED: Final = "no `max_cost` counts its calls; limit them with `usage_limits: {max_requests: …}`"
+_UNCOUNTED: Final = "`max_cost` does not count its calls; limit them with `usage_limits: {max_requests: …}`"
 _REPORTS_COST: Final = "gateway/"
 """The prefix of providers that report the cost of each reply."""
 

@@ -467,7 +467,7 @@ def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
         yield (
             key,
-            "has no effect on a Python type, which converts by itself: make the type strict, or give a JSON Schema",
+            "has no effect on a Python type, which does its own conversions: make it strict, or give a JSON Schema",
         )
 
 

@@ -166,7 +166,7 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         return "the words after the last answer prefer none of them"
     for other in others:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
-            return "another answer follows the one in the better place"
+            return "another answer follows the one in the higher-ranked place"
     return None
 
 
@@ -189,7 +189,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     found: str | None = None
     behind = ""
     if _COMPUTES.match(text, chosen.end):
-        return Issue("$", "leftover", "it is part of an expression that goes on after it")
+        return Issue("$", "leftover", "it is part of an expression that continues after it")
     near = max(0, chosen.start - _NEAR)
     is_list = text[chosen.start] == "["
     if is_list and (_ITEM_BEHIND.match(text, chosen.end) or _ITEM_BEFORE.search(text, near, chosen.start)):

@@ -65,7 +65,9 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
             continue
         if not same(leaf, value_at(value, place, _NOWHERE)):
             yield Issue(
-                path_of(place), "changed", f"it was {clip(repr(leaf), _MAX_CHARS)}, which was right and must stay"
+                path_of(place),
+                "changed",
+                f"it was {clip(repr(leaf), _MAX_CHARS)}, which was correct and must not change",
             )
     if not cut:
         yield from _shorter(draft, value, wrong)
@@ -77,7 +79,7 @@ def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
         now = value_at(value, place, _NOWHERE)
         other_length = is_list(items) and is_list(now) and len(now) != len(items)
         if other_length and not any(_touch(place, other) for other in wrong):
-            yield Issue(path_of(place), "changed", f"it had {len(items)} items, which must stay")
+            yield Issue(path_of(place), "changed", f"it had {len(items)} items, which must not change")
 
 
 def _touch(one: Place, other: Place) -> bool:

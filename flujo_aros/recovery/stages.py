@@ -582,10 +582,10 @@ class Patch(Rung):
         """Skipped without a draft, or if the issues are not about places in it."""
         failing = past.current
         if failing.draft is None:
-            return "there is no answer in which only some places are wrong"
+            return "there is no answer of which only some fields are wrong"
         places = _wrong(failing, failing.draft, task.contract.json_schema)
         if not places or _form_of(places, task.contract.json_schema) is None:
-            return "the errors are not in places that could be asked for one by one"
+            return "the errors are not in fields that could be asked for one by one"
         return f"{len(places)} places are wrong, more than {self.max_fields}" if len(places) > self.max_fields else None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:

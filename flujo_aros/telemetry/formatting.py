@@ -34,7 +34,7 @@ _NEXT_OF: Final = {
     "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
-    "nested_tag": "Choose a tag that the answer has no reason to mention.",
+    "nested_tag": "Choose a tag that the answer is unlikely to mention.",
     "contested": "`aros review last` lists the votes. Ask a larger model, several, or a person (`contested: person`).",
     **dict.fromkeys(
         ("http_400", "http_413", "http_422"),

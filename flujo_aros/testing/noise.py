@@ -306,7 +306,7 @@ _ALL: Final = (
     Noise("tool_call", "as a tool call in the text", lambda v, rng: _plain(_called(v), rng)),
     Noise("doubled_braces", "as a tool call with doubled braces", lambda v, rng: f"{{{_plain(_called(v), rng)}}}"),
     Noise("list_of_one", "as the one element of a list", _of_object(lambda v, rng: _plain([v], rng))),
-    Noise("double_encoded", "as a JSON string that holds JSON", lambda v, _: _compact(_compact(v))),
+    Noise("double_encoded", "as a JSON string that contains JSON", lambda v, _: _compact(_compact(v))),
     Noise("escaped_once", "with every quote escaped", _escaped_once),
     Noise("trailing_comma", "an extra comma", _trailing_comma),
     Noise("missing_comma", "a missing comma", _of_object(_missing_comma, least=2)),

@@ -118,7 +118,7 @@ def test_the_address_of_a_model_is_taken_from_a_blueprint_only_if_it_is_this_mac
     near = "openai:qwen@http://127.0.0.1:8000/v1"
     assert parse_blueprint(one_step(near)).models == {near}
     for far in ("openai:qwen@https://evil.example/v1", "openai:qwen@http://127.0.0.1.evil.example/v1"):
-        with pytest.raises(BlueprintError, match=r"evil\.example of the model is written in the blueprint"):
+        with pytest.raises(BlueprintError, match=r"would send your data and your key to the address .*evil\.example"):
             parse_blueprint(one_step(far))
 
 
@@ -165,7 +165,7 @@ def test_an_address_comes_from_the_environment_and_never_from_a_default(
     if allowed:
         assert parse_blueprint(one_step(written)).models
     else:
-        with pytest.raises(BlueprintError, match=r"evil\.example of the model is written in the blueprint"):
+        with pytest.raises(BlueprintError, match=r"would send your data and your key to the address .*evil\.example"):
             parse_blueprint(one_step(written))
 
 

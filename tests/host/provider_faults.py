@@ -88,7 +88,7 @@ FAULTS = [
     Fault("`UnexpectedModelBehavior`, a body", unreadable, carries=True),
     Fault("`UnexpectedModelBehavior`, the envelope of a reply", envelope, carries=True),
     Fault("`UnexpectedModelBehavior`, no body", lambda _: unreadable("")),
-    Fault("400, the schema is refused", status(400, "The compiled grammar is too large."), modes=("native", "tool")),
+    Fault("400, the schema is rejected", status(400, "The compiled grammar is too large."), modes=("native", "tool")),
     Fault("400, 422 or 500 about the request", status(422, "cannot be processed")),
     Fault("a page of a gateway", lambda _: UnexpectedModelBehavior("Invalid response", body="<html>busy</html>")),
     Fault("the content filter", lambda _: ContentFilterError("filtered")),

@@ -114,7 +114,7 @@ def test_an_agent_gets_its_value_from_words_with_the_same_schema(mode, way):
     assert "qty" in model.asked[1].prompt
     reported = result.metadata["aros"]
     assert reported["schema_refused"] == (
-        "the provider of scripted refused the schema (The compiled grammar is too large.); "
+        "the provider of scripted rejected the schema (The compiled grammar is too large.); "
         "prompted with the schema instead"
     )
     assert (reported["calls"], reported["origin"]) == (2, "first")

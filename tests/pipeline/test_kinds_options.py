@@ -504,7 +504,7 @@ def test_no_cost_limit_bounds_a_model_whose_price_is_unknown(step: Any):
     """Its calls count as nothing while it runs."""
     most = bound(Pipeline([priced("known"), step]), StepLimits(max_cost=Decimal(2)))
     assert most.cost is None
-    assert "no price is known for ollama:mine; no `max_cost` counts its calls; limit them with" in most.unpriced[0]
+    assert "no price is known for ollama:mine; `max_cost` does not count its calls; limit them with" in most.unpriced[0]
 
 
 def test_the_dearest_model_of_a_ladder_counts():

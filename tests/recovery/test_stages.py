@@ -300,7 +300,7 @@ class TestRepairKeepsWhatWasRight:
     def test_a_repair_that_changes_it_is_rejected_and_asked_again(self):
         changed = Reply('{"name": "pencil", "qty": 3}')
         asks, outcome = climbed((LlmRepair(),), Reply(BAD), changed, Reply(GOOD))
-        assert "it was 'pen', which was right and must stay" in asks[1].prompt
+        assert "it was 'pen', which was correct and must not change" in asks[1].prompt
         assert outcome.value == PEN
         _, outcome = climbed((LlmRepair(),), Reply(BAD), changed, changed)
         assert isinstance(outcome, Rejected)

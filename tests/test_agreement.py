@@ -117,7 +117,7 @@ def test_a_key_is_left_out_or_null_as_most_write_it(votes: str, left_out: bool) 
     assert ("a" not in draft) is left_out
 
 
-def test_an_item_that_one_reading_leaves_out_moves_no_other() -> None:
+def test_an_item_missing_from_one_reading_does_not_shift_the_others() -> None:
     items = [{"sku": "A-1", "qty": 1}, {"sku": "B-2", "qty": 2}, {"sku": "C-3", "qty": 3}]
     made = agree([order(lines=items), order(lines=items[1:]), order(lines=items)], Order)
     assert made.value is not None
@@ -288,7 +288,7 @@ SMALL = st.recursive(
     st.sampled_from([1.0, 2 / 3, 0.5, 1]),
     st.sampled_from([None, "The a has 2 of them."]),
 )
-def test_a_decision_before_the_end_is_the_one_at_the_end(readings: list[Any], need: float, source: str | None) -> None:
+def test_a_decision_before_the_end_is_the_final_decision(readings: list[Any], need: float, source: str | None) -> None:
     def result(made: Agreement[Any]) -> tuple[bool, bool]:
         return made.contested == (), made.value is None
 

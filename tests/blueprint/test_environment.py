@@ -132,7 +132,7 @@ steps:
         ("${A", "'${A' is not the name of an environment variable"),
     ],
 )
-def test_a_reference_to_nothing_is_one_error_with_its_place_and_the_cure(written: str, said: str) -> None:
+def test_a_broken_reference_is_one_error_with_its_place_and_a_fix(written: str, said: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(AGENT % f'model: "{written}"')
     assert said in str(caught.value)

@@ -115,7 +115,7 @@ def test_a_wrong_option_of_a_lenient_step_is_why_it_cannot_run() -> None:
         Runner(pipeline).run_sync("x")
 
 
-def test_a_path_in_the_context_is_only_so_deep() -> None:
+def test_the_depth_of_a_context_path_is_limited() -> None:
     text = "steps: [{name: s, uses: flujo.builtins.echo, sink_to: %s}]"
     assert Runner(parse_blueprint(text % ".".join("a" * 64))).run_sync("x").status == "completed"
     with pytest.raises(BlueprintError, match="sink_to has at most 64 names with dots between them"):

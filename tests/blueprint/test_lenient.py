@@ -129,7 +129,7 @@ def test_a_duplicate_name_loads_under_another_name_but_does_not_run():
         Runner(pipeline).run_sync("x")
 
 
-def test_a_name_that_can_be_none_is_put_right():
+def test_a_unique_misspelt_name_is_corrected():
     pipeline = lenient(f"  - {{name: 'yes/no', {ECHO}}}\n  - {{kind: hitl, name: ask}}")
     assert [step.name for step in pipeline.steps] == ["yes no", "ask"]
     assert "has no question; write a `message`" in pipeline.warnings[1]
@@ -173,6 +173,6 @@ def test_flujos_terms_for_loop_outputs_keep_their_meaning_or_are_rejected():
 
 
 @pytest.mark.parametrize("init", ["[]", "{}", "{history: {start_with: {from_step: x}}}"])
-def test_an_init_without_anything_to_do_does_nothing(init: str):
+def test_init_without_anything_to_do_does_nothing(init: str):
     loop = f"  - {{kind: loop, name: l, loop: {{max_loops: 1, init: {init}, body: [{{name: b, {ECHO}}}]}}}}"
     assert Runner(strict(loop)).run_sync("x").output == "x"

@@ -178,7 +178,7 @@ def test_a_file_that_is_not_a_blueprint_says_why(text: str, message: str):
     assert mistakes(text)[0].startswith(message)
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path):
+def test_an_unreadable_file_is_reported_in_one_sentence(tmp_path: Path):
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
     for name, words in [
         ("none.yaml", "does not exist"),
@@ -359,7 +359,7 @@ def test_the_bare_name_of_an_agent_is_answered_with_how_to_write_it() -> None:
         parse_blueprint(blueprint)
 
 
-def test_a_template_that_gives_the_input_another_name_is_shown_the_right_one() -> None:
+def test_a_template_with_another_name_for_the_input_suggests_the_right_one() -> None:
     blueprint = 'agents: {a: {model: "test"}}\nsteps: [{name: s, uses: agents.a, input: "Read {{ text }}"}]'
     with pytest.raises(BlueprintError, match=r"there is no 'text'; did you mean 'input'"):
         parse_blueprint(blueprint)

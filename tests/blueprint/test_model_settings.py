@@ -40,5 +40,5 @@ def test_an_unknown_model_setting_is_an_error(settings: str, message: str, of_st
 @pytest.mark.parametrize(
     "settings", ["{temperature: 0, seed: 7}", "{openai_reasoning_effort: low}", "{thinking: true}"]
 )
-def test_a_setting_of_all_models_or_of_one_provider_is_taken(settings: str) -> None:
+def test_settings_of_all_models_and_of_one_provider_are_accepted(settings: str) -> None:
     assert reported(settings) == []

@@ -46,7 +46,7 @@ def test_a_blueprint_uses_its_own_models() -> None:
     assert models() == OWN
 
 
-def test_one_model_takes_the_place_of_all() -> None:
+def test_one_model_replaces_all() -> None:
     assert models(models="local:smollm2") == {"local:smollm2"}
 
 

@@ -88,7 +88,7 @@ def test_the_schema_for_editors_offers_it() -> None:
     assert "paced" in schema["$defs"]["Step"]["properties"]["kind"]["enum"]
 
 
-def test_a_paused_run_knows_that_it_was_changed() -> None:
+def test_a_paused_run_detects_a_changed_pipeline() -> None:
     (step,) = paced().steps
     assert isinstance(step, Paced)
     assert fingerprint(Pipeline([step])) != fingerprint(Pipeline([replace(step, pause=3)]))

@@ -100,7 +100,7 @@ def test_keywords_of_a_schema_in_a_separate_file_have_no_findings(tmp_path: Path
     assert not any("from_file" in each.message for each in found)
 
 
-def test_a_blueprint_without_a_folder_says_that_it_has_none() -> None:
+def test_a_blueprint_without_a_folder_reports_that() -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(OF_AGENT % "s.json")
     assert "'s.json' cannot be found: a blueprint loaded from a string has no folder" in str(caught.value)
@@ -158,7 +158,7 @@ steps: [{{name: s, uses: agents.reader}}]
         "{allOf: [{properties: {kind: {type: string}}}, {required: [knd]}]}",
     ],
 )
-def test_a_required_name_that_may_be_intended_is_none(schema: str) -> None:
+def test_a_required_name_that_may_be_intended_is_not_an_error(schema: str) -> None:
     text = f'agents: {{r: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.r}}]\n'
     assert parse_blueprint(text).steps
 

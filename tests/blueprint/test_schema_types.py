@@ -131,7 +131,7 @@ def test_dump_and_editor_and_linter_know_it() -> None:
     assert not [each for each in found if each.severity == "error"]
 
 
-def test_a_paused_run_comes_back_with_the_type() -> None:
+def test_a_paused_run_is_restored_with_its_type() -> None:
     ask = ", {kind: hitl, name: ok, message: 'Pay {{ previous_step.total }}?'}]"
     text = AGENT.replace("NAME", "Invoice").replace("]", ask)
     pipeline = parse_blueprint(text, allow=["shop_types"])

@@ -104,7 +104,7 @@ def test_an_expression_in_place_of_a_function_is_sent_to_its_own_key() -> None:
     ],
 )
 @pytest.mark.parametrize("parser", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
-def test_both_parsers_of_pyyaml_come_to_the_same_words(
+def test_both_parsers_of_pyyaml_give_the_same_messages(
     monkeypatch: pytest.MonkeyPatch, parser: type, text: str, words: str
 ) -> None:
     """libyaml is not there on every machine."""

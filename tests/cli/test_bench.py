@@ -101,7 +101,7 @@ def test_captured_replies_are_held_against_the_known_answer_and_the_reply(tmp_pa
         ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: input: field required"),
     ],
 )
-def test_corpus_that_cannot_be_used_is_one_sentence_with_its_line(
+def test_an_unusable_corpus_is_reported_in_one_sentence_with_its_line(
     aros: Aros, tmp_path: Path, line: str, words: str
 ) -> None:
     file = tmp_path / "cases.jsonl"
@@ -118,7 +118,7 @@ def test_corpus_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     assert "CORPUS: cannot read 'no-such.jsonl'" in result.stderr
 
 
-def test_equality_distinguishes_true_from_one_but_not_one_from_one_point_nought() -> None:
+def test_equality_distinguishes_true_from_one_but_not_one_from_one_point_zero() -> None:
     assert same({"a": [1, "x", None]}, {"a": [1.0, "x", None]})
     assert not same(True, 1)
     assert not same({"a": 1}, {"a": 1, "b": 2})

@@ -121,13 +121,13 @@ def test_half_a_character_in_a_row_stops_nothing(aros: Aros, shop: Path) -> None
     assert sorted(map(str, results())) == ["1", "\ud83d"]
 
 
-def test_a_file_that_is_one_array_is_reported_as_one(aros: Aros, shop: Path) -> None:
+def test_a_file_with_a_single_array_is_reported(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "[", '  {"input": "a"}', "]")
     assert ended.exit_code == 2
     assert "this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
 
 
-def test_a_file_without_rows_is_reported_as_one(aros: Aros, shop: Path) -> None:
+def test_a_file_without_rows_is_reported(aros: Aros, shop: Path) -> None:
     ended = batch(aros, "")
     assert ended.exit_code == 0
     assert "there are no rows" in ended.stderr
@@ -196,7 +196,7 @@ def test_lines_of_rows_that_ran_again_before_a_process_was_killed_are_tidied(aro
     assert Path("out.jsonl").read_bytes() == new + other
 
 
-def test_an_output_that_is_a_link_stays_one_and_private(aros: Aros, shop: Path) -> None:
+def test_an_output_that_is_a_link_stays_a_link_and_private(aros: Aros, shop: Path) -> None:
     Path("real.jsonl").touch(mode=0o600)
     Path("out.jsonl").symlink_to("real.jsonl")
     batch(aros, '"bad"')
@@ -307,7 +307,7 @@ def test_unrunnable_input_is_reported_before_anything_runs(
     assert not Path("asked.txt").exists()
 
 
-def test_an_output_that_is_something_else_is_left_alone(aros: Aros, shop: Path) -> None:
+def test_another_output_is_not_changed(aros: Aros, shop: Path) -> None:
     Path("out.jsonl").write_text("my notes\n")
     assert "line 1 of 'out.jsonl' is not a result of a batch" in batch(aros, '"a"').stderr
     assert Path("out.jsonl").read_text() == "my notes\n"

@@ -141,7 +141,7 @@ def test_a_fork_keeps_the_results_before_its_step(shop: Path) -> None:
     assert "no step 'nosuch'" in wrong.stderr
 
 
-def test_a_changed_blueprint_does_not_go_on_with_the_run_of_the_old_one(shop: Path) -> None:
+def test_a_changed_blueprint_does_not_continue_an_old_run(shop: Path) -> None:
     (shop / "die").touch()
     run(shop)
     (shop / "die").unlink()

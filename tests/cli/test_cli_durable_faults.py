@@ -104,7 +104,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run_loses_nothing(tmp_path: Path
     assert shop.calls() == ["one", "large", "large"]
 
 
-def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwards(
+def test_an_unreachable_database_is_reported_in_one_sentence_and_its_runs_survive(
     tmp_path: Path, server: Server
 ) -> None:
     shop = Shop(tmp_path, server.url)
@@ -118,7 +118,7 @@ def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwar
     assert (known["run_id"], known["status"]) == ("order-1", "queued")
 
 
-def test_a_database_of_a_later_release_is_one_sentence(shop: Shop) -> None:
+def test_a_database_of_a_later_release_is_reported_in_one_sentence(shop: Shop) -> None:
     assert shop.run().returncode == 0
     with closing(sqlite3.connect(shop.folder / "runs.sqlite")) as connection, connection:
         connection.execute("UPDATE aros_durable_format SET format = 99")

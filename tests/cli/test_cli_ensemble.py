@@ -32,7 +32,7 @@ def played(file: Path) -> None:
         log.append([("run.finished", "conductor", {"reason": "quiet", "missing": ["judge.verdict"]})], turn=2)
 
 
-def test_a_log_whose_run_has_ended_is_shown_without_asking_anything(aros: Aros, tmp_path: Path) -> None:
+def test_a_log_with_an_ended_run_is_shown_without_any_call(aros: Aros, tmp_path: Path) -> None:
     (tmp_path / "wood.yaml").write_text(BLUEPRINT)
     played(tmp_path / "wood.sqlite")
     ended = aros("ensemble", "wood.yaml", "--turns", "9", "--log", "wood.sqlite")

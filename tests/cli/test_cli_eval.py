@@ -238,7 +238,7 @@ def test_rows_that_cannot_be_evaluated_are_rejected_before_any_call(
     assert (ended.exit_code, words in ended.stderr, server.prompts) == (2, True, [])
 
 
-def test_a_batch_waits_where_the_provider_says_that_it_is_asked_too_often(aros: Aros, server: ModelServer) -> None:
+def test_a_batch_waits_as_long_as_the_provider_asks_after_too_many_requests(aros: Aros, server: ModelServer) -> None:
     refusals = [(429, 0.01)] * 4
     server.answer = lambda prompt: refusals.pop() if refusals else answer(prompt)
     ended = aros("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl")

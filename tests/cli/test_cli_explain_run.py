@@ -46,7 +46,7 @@ def test_the_place_that_cannot_be_read_is_marked(aros: Aros, tmp_path: Path) -> 
     assert lines[reply + 1].index("^") == lines[reply].index("}")
 
 
-def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:
+def test_a_step_without_model_calls_reports_that(aros: Aros) -> None:
     printed = aros("explain", repaired(aros), "count").stdout
     assert printed.startswith("count: success")
     assert "No model was called." in printed

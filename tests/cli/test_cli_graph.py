@@ -89,7 +89,7 @@ def test_a_name_is_never_markup(aros: Aros, tmp_path: Path, form: str) -> None:
     assert form == "svg" or "];" not in drawn.stdout
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(aros: Aros, claims: str, tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported_in_one_sentence(aros: Aros, claims: str, tmp_path: Path) -> None:
     result = aros("graph", claims, "-o", str(tmp_path / "nowhere" / "x.svg"))
     assert result.exit_code == 2
     assert "cannot write" in result.stderr

@@ -45,7 +45,7 @@ def test_a_rate_under_its_threshold_passes(aros: Aros) -> None:
 
 
 @pytest.mark.parametrize("limit", ["degraded", "speed=1", "failed=often"])
-def test_a_threshold_that_is_none_is_wrong_usage(aros: Aros, limit: str) -> None:
+def test_an_invalid_threshold_is_a_usage_error(aros: Aros, limit: str) -> None:
     ended = aros("health", "--fail-over", limit)
     assert ended.exit_code == 2
     assert "expected one of failed, degraded, rejected, repaired, fallback" in ended.stderr

@@ -146,6 +146,6 @@ def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, com
         (("read", "--risk", "losy"), "Invalid value for '--risk': 'losy' is not one of"),
     ],
 )
-def test_a_wrong_word_is_reported_with_the_one_that_is_near(aros: Aros, command: tuple[str, ...], words: str) -> None:
+def test_a_wrong_word_is_reported_with_the_nearest_one(aros: Aros, command: tuple[str, ...], words: str) -> None:
     ended = aros(*command)
     assert (ended.exit_code, words in ended.stderr) == (2, True), ended.stderr

@@ -84,7 +84,7 @@ def in_editor(folder: Path, text: str, do: Callable[[Editor], Awaitable[Any]]) -
 
 
 @pytest.mark.slow
-def test_a_finding_is_shown_where_it_is_and_goes_when_it_is_corrected(tmp_path: Path) -> None:
+def test_a_finding_is_shown_at_its_place_and_disappears_when_it_is_corrected(tmp_path: Path) -> None:
     async def do(editor: Editor) -> None:
         shown = await asyncio.wait_for(editor.found.get(), 90)
         assert "V-A6" in [each.code for each in shown]

@@ -170,7 +170,7 @@ def test_reply_that_is_not_utf8_is_one_sentence(aros: Aros, tmp_path: Path, orde
     assert "save the file as UTF-8" in result.stderr
 
 
-def test_missing_reply_file_is_one_sentence(aros: Aros, order_schema: str) -> None:
+def test_a_missing_reply_file_is_reported_in_one_sentence(aros: Aros, order_schema: str) -> None:
     result = aros("read", "--schema", order_schema, "nowhere.txt")
     assert result.exit_code == 2
     assert "cannot read 'nowhere.txt'" in result.stderr

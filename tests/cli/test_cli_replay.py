@@ -82,7 +82,7 @@ def test_a_step_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     assert (ended.exit_code, "has no step 'nosuch'; it has: " in ended.stderr) == (2, True)
 
 
-def test_a_step_without_replies_says_so(aros: Aros) -> None:
+def test_a_step_without_replies_reports_that(aros: Aros) -> None:
     ended = aros("replay", repaired(aros), "--step", "count")
     assert ended.exit_code == 2
     assert "has no recorded replies" in ended.stderr

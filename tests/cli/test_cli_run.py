@@ -465,7 +465,7 @@ def test_keys_without_effect_are_reported_once_on_stderr(aros: Aros) -> None:
     assert (planned.stdout.count(printed), printed in planned.stderr) == (1, False)
 
 
-def test_a_byte_order_mark_of_an_input_file_is_none_of_the_input(aros: Aros) -> None:
+def test_a_byte_order_mark_is_removed_from_an_input_file(aros: Aros) -> None:
     Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
     Path("in.txt").write_bytes(b"\xef\xbb\xbfhello")
     assert aros("run", "b.yaml", "-i", "@in.txt").stdout == "hello\n"
@@ -568,7 +568,7 @@ def test_a_folder_that_is_allowed_may_hold_imported_blueprints(aros: Aros) -> No
     assert aros("run", "own/b.yaml", "-i", "x", "--allow", "./far").stdout == "x\n"
 
 
-def test_a_picture_is_given_as_content_and_a_text_as_text(aros: Aros, shop: Path) -> None:
+def test_an_image_is_passed_as_content_and_text_as_text(aros: Aros, shop: Path) -> None:
     (shop / "look.py").write_text("def kind(value):\n    return getattr(value, 'media_type', 'text')\n")
     steps = [{"name": "kind", "uses": "look:kind", "input": "{{ input }}"}]
     (shop / "look.yaml").write_text(json.dumps({"steps": steps}))

@@ -55,7 +55,7 @@ def test_a_durable_run_is_stored_and_can_be_forked_with_another_ladder(
 
 
 @pytest.mark.slow
-def test_a_database_file_that_may_only_be_read_is_one_sentence(
+def test_a_read_only_database_file_is_reported_in_one_sentence(
     durable: Callable[..., Ended], tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     if os.geteuid() == 0 and shutil.which("setpriv") is None:

@@ -44,7 +44,7 @@ def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking:
     assert not Path("state.json").exists()
 
 
-def test_a_paused_run_is_resumed_by_its_id_the_beginning_of_it_or_as_the_last_one(aros: Aros, asking: str) -> None:
+def test_a_paused_run_is_resumed_by_its_id_a_prefix_or_last(aros: Aros, asking: str) -> None:
     def pause() -> str:
         return str(json.loads(aros("run", asking, "-i", "hello", "--json").stdout)["run_id"])
 
@@ -164,7 +164,7 @@ def test_a_state_file_is_replaced_atomically(aros: Aros, asking: str) -> None:
     assert [file.name for file in Path().glob("state*")] == ["state.json"]
 
 
-def test_a_state_that_is_a_link_stays_one(aros: Aros, asking: str) -> None:
+def test_a_state_that_is_a_link_stays_a_link(aros: Aros, asking: str) -> None:
     Path("real.json").touch()
     Path("state.json").symlink_to("real.json")
     aros("run", asking, "-i", "hello", "--state", "state.json")

@@ -56,7 +56,7 @@ def test_old_runs_are_removed_when_asked_to(aros: Aros) -> None:
     assert ended.stderr.splitlines() == ["2 runs removed", "no runs yet"]
 
 
-def test_a_filter_that_finds_nothing_says_so(aros: Aros) -> None:
+def test_a_filter_without_matches_is_reported(aros: Aros) -> None:
     ended = aros("runs", "--pipeline", "ships")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "no such runs in the journal\n")
 

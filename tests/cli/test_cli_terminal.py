@@ -105,7 +105,9 @@ def typed_in_terminal(
 
 
 @pytest.mark.slow
-def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, environment: Mapping[str, str]) -> None:
+def test_in_a_terminal_the_question_is_repeated_until_the_answer_fits(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"perhaps\n", b"\n", b"yes\n", b"Ann\n"])
     assert (code, stdout) == (0, "Ann\n")
     assert shown.count("ok asks:\nSend it?\n") == 2
@@ -123,9 +125,7 @@ def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[
 
 
 @pytest.mark.slow
-def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
-    tmp_path: Path, environment: Mapping[str, str]
-) -> None:
+def test_a_state_that_has_moved_is_reported_and_kept(tmp_path: Path, environment: Mapping[str, str]) -> None:
     moved = ("--state", "next.json")
     _, _, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"], *moved)
     assert shown.endswith("the run is still waiting; its state is in next.json\n")
@@ -135,7 +135,9 @@ def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
 
 
 @pytest.mark.slow
-def test_a_durable_run_is_asked_about_in_a_terminal_too(tmp_path: Path, environment: Mapping[str, str]) -> None:
+def test_the_question_of_a_durable_run_is_asked_in_a_terminal_too(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
     pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
     pause(tmp_path, environment, "--durable")
     code, stdout, shown = typed_in_terminal(tmp_path, environment, [b"perhaps\n", b"yes\n", b"\x04"], "resume", "last")
@@ -154,7 +156,7 @@ def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping
     assert "success" in shown
 
 
-def test_dumb_terminal_gets_plain_lines(tmp_path: Path, environment: Mapping[str, str]) -> None:
+def test_a_dumb_terminal_gets_plain_lines(tmp_path: Path, environment: Mapping[str, str]) -> None:
     _, shown = run_in_terminal(tmp_path, environment, TERM="dumb")
     assert "listen: started\r\n" in shown
     assert "\x1b" not in shown

@@ -65,7 +65,7 @@ def ui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     server.server_close()
 
 
-def test_before_the_first_run_it_says_that_there_is_none(ui: Served) -> None:
+def test_before_the_first_run_the_list_reports_no_runs(ui: Served) -> None:
     assert "no journal" in ui.get("/").text
 
 
@@ -204,7 +204,7 @@ class Waiting:
         self.thread.join()
 
 
-def test_a_run_that_is_going_on_shows_its_calls_and_its_time_so_far(ui: Served, tmp_path: Path) -> None:
+def test_a_run_in_progress_shows_its_calls_and_its_time_so_far(ui: Served, tmp_path: Path) -> None:
     run = Waiting(tmp_path / "runs.sqlite")
     try:
         with Journal(tmp_path / "runs.sqlite") as journal:

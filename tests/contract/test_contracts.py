@@ -69,7 +69,7 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
     ],
     ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "key", "false", "number", "function"],
 )
-def test_a_contract_that_cannot_be_is_one_sentence_with_its_place(like: Any, words: str) -> None:
+def test_an_impossible_contract_is_one_sentence_with_its_place(like: Any, words: str) -> None:
     """A bad schema is a `ContractError` before any model call, and it says where."""
     with pytest.raises(ContractError, match=words) as caught:
         read("{}", like)

@@ -95,7 +95,7 @@ def test_a_value_of_common_depth_that_fits_models_is_clean() -> None:
     assert outcome.trust is Trust.CLEAN
 
 
-def test_alternatives_of_different_kinds_take_no_more_effort_with_depth() -> None:
+def test_alternatives_of_different_kinds_cost_no_more_with_depth() -> None:
     """Of a list only the alternative for lists is tried."""
     outcome = read('{"a": [' * 60 + "1" + "]}" * 60, ANY_JSON)
     assert isinstance(outcome, Accepted)

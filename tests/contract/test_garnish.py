@@ -75,7 +75,7 @@ def test_a_kind_that_is_not_a_string_is_a_wrong_kind(kind: object) -> None:
 
 
 @pytest.mark.parametrize("more", [{"scores": [1]}, {"scores": "high"}, {"winner": {"a": 1}}, {"winner": ["a", "b"]}])
-def test_a_verdict_that_was_not_asked_for_is_garnish(more: dict[str, Any]) -> None:
+def test_an_unrequested_verdict_is_optional(more: dict[str, Any]) -> None:
     outcome = event_in(json.dumps({"kind": "npc.said", "text": "x", **more}), SAID)
     assert outcome.value.model_dump(exclude_unset=True) == {"kind": "npc.said", "text": "x"}
     assert outcome.repairs[0].code == "cleaned"
@@ -97,7 +97,7 @@ def test_a_winner_in_a_wrapping_is_named(winner: object) -> None:
 
 
 @pytest.mark.parametrize("winner", [{"id": "p1", "name": "p2"}, {}, [], ["p1", "p2"], {"name": None}, 5, "nobody", ""])
-def test_an_unknown_winner_is_asked_about_once_and_then_left_open(winner: object) -> None:
+def test_an_unknown_winner_is_requested_once_and_then_left_open(winner: object) -> None:
     wrong = ruled(winner=winner, scores={"p1": "high", "p2": 99})
     model = ScriptedModel(wrong, wrong)
     result = Runner(Step("judge", agent=Agent(model), contract=VERDICT)).run_sync("Who wins?")
@@ -129,7 +129,7 @@ def test_a_verdict_that_a_check_left_open_is_not_judged_by_it_again() -> None:
     assert (result.status.value, result.output.winner, result.output.is_no_contest) == ("completed", None, True)
 
 
-def test_garnish_does_not_decide_which_event_is_meant() -> None:
+def test_optional_fields_do_not_decide_which_event_is_meant() -> None:
     text = f"A draft: {ruled(winner='p2')} But no, finally: {ruled(winner='p1', scores={'p1': 'high'})}"
     assert event_in(text).value.winner == "p1"
 

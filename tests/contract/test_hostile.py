@@ -94,7 +94,7 @@ def test_a_reply_cut_after_its_payload_is_complete() -> None:
 
 
 @pytest.mark.parametrize("truncated", [None, True, False])
-def test_a_payload_that_lacks_its_end_within_its_tags_is_not_cut_but_malformed(truncated: bool | None) -> None:
+def test_a_payload_without_its_end_inside_its_tags_is_malformed_and_not_truncated(truncated: bool | None) -> None:
     """To go on behind the closing tag would help nobody."""
     outcome = read('<result>{"n": 1</result>', Output.tagged("result", {}, strict=False), truncated=truncated)
     assert isinstance(outcome, Rejected)

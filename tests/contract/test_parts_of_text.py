@@ -210,7 +210,7 @@ def test_a_check_may_return_words_or_raise_as_validators_do(check, words):
 
 
 @pytest.mark.parametrize("contract", [Output.json(Item), Output.tagged("r", Item, strict=False), Output.json(dict)])
-def test_checks_hold_for_every_contract(contract):
+def test_checks_apply_to_every_contract(contract):
     text = '<r>{"name": "pen", "qty": 3}</r>'
     assert isinstance(read(text, with_checks(contract, [lambda value: "no"])), Rejected)
     assert isinstance(read(text, with_checks(contract, [lambda value: None])), Accepted)
@@ -241,7 +241,7 @@ def test_a_signal_counts_at_the_edge_of_a_line(text, done):
     assert CompletionSignal().stands_in(text) is done
 
 
-def test_a_signal_inside_a_payload_is_none_and_payload_and_signal_are_independent():
+def test_a_signal_inside_a_payload_does_not_count_and_both_are_independent():
     signal, contract = CompletionSignal(), Output.tagged("result", {})
     inside = f'<result>{{"a":\n"{COMPLETE}"\n}}</result>'
     assert not signal.stands_in(inside, contract)
@@ -300,7 +300,7 @@ def test_masking_keeps_every_position(text, unopened):
         "If all tests pass, `{}`",
     ],
 )
-def test_a_signal_that_is_announced_is_none(words: str) -> None:
+def test_an_announced_signal_does_not_count(words: str) -> None:
     assert not CompletionSignal().stands_in(words.replace("{}", COMPLETE))
 
 
@@ -320,7 +320,7 @@ def test_a_signal_that_is_announced_is_none(words: str) -> None:
         "{} Bye.",
     ],
 )
-def test_a_signal_at_the_end_or_the_begin_of_a_line_is_one(words: str) -> None:
+def test_a_signal_counts_at_the_beginning_or_end_of_a_line(words: str) -> None:
     assert CompletionSignal().stands_in(words.replace("{}", COMPLETE))
 
 

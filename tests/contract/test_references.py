@@ -29,7 +29,7 @@ ENDLESS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_schema_that_asks_for_itself_at_one_place_leaves_the_verdict_to_the_validator(name: str) -> None:
+def test_a_schema_that_refers_to_itself_at_one_place_is_left_to_the_validator(name: str) -> None:
     judge = jsonschema_rs.validator_for(ENDLESS[name])
     for text, value in (('{"a": 1}', {"a": 1}), ("{'a': 1,}", {"a": 1})):
         assert isinstance(read(text, ENDLESS[name]), Accepted) is judge.is_valid(value)
@@ -51,7 +51,7 @@ TREE: dict[str, Any] = {
 }
 
 
-def test_a_schema_that_repeats_one_level_deeper_is_as_good_as_any() -> None:
+def test_a_schema_that_recurs_one_level_deeper_is_accepted() -> None:
     outcome = read('{n: 1, left: {n: "2", left: null}, all: [{n: 3,}]}', TREE)
     assert outcome.value == {"n": 1, "left": {"n": 2, "left": None}, "all": [{"n": 3}]}
 

@@ -45,7 +45,7 @@ def test_speech_is_kept_and_thinking_is_not(text: str) -> None:
 
 
 @pytest.mark.parametrize("silent", [NOTES, "<think>a harp</think>", "```json\n```", ""])
-def test_a_reply_that_says_nothing_is_asked_for_once_more_in_plain_words(silent: str) -> None:
+def test_an_empty_reply_is_requested_once_more_in_plain_prose(silent: str) -> None:
     model = ScriptedModel(silent, "It sings under a chin.")
     result = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")
     assert (result.output.text, model.calls) == ("It sings under a chin.", 2)

@@ -79,7 +79,7 @@ def test_a_killed_run_resumes_without_repeating_finished_calls(program: Killed) 
 
 
 @pytest.mark.slow
-def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_record(program: Killed) -> None:
+def test_a_run_killed_in_the_middle_of_a_step_replays_its_recorded_calls(program: Killed) -> None:
     assert program.run("repair").returncode == -9
     ended = program.run()
     assert json.loads(ended.stdout)["status"] == "completed"
@@ -158,7 +158,7 @@ def test_every_kind_of_step_runs_durably_as_it_does_without(tmp_path: Path) -> N
     assert again.status is RunStatus.COMPLETED
 
 
-def test_a_run_of_a_name_gives_its_result_again(tmp_path: Path) -> None:
+def test_a_run_id_returns_the_same_result_again(tmp_path: Path) -> None:
     calls = []
     pipeline = Pipeline([Call("count", function=lambda x: calls.append(x) or len(calls))])
     with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
@@ -293,7 +293,7 @@ def test_opening_a_second_database_is_rejected_with_the_name_of_the_first(tmp_pa
             Runner(pipeline, engine=two).run_sync("x")
 
 
-def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
+def test_a_database_of_a_later_release_is_reported_in_one_sentence(tmp_path: Path) -> None:
     database = tmp_path / "runs.sqlite"
     with Durable(f"sqlite:///{database}") as durable:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
@@ -303,7 +303,7 @@ def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
 
 
-def test_a_file_that_is_not_a_database_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_reported_in_one_sentence(tmp_path: Path) -> None:
     database = tmp_path / "runs.sqlite"
     database.write_text("not a database at all, but a text that is long enough to be looked at by SQLite")
     with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match="not a database"):
@@ -333,7 +333,7 @@ def test_a_run_of_another_version_is_parked_until_a_worker_has_its_version(tmp_p
     assert handle.run_id == "r"
 
 
-def test_a_run_submitted_in_a_transaction_of_ones_own_is_there_only_if_it_commits(url: str) -> None:
+def test_a_run_submitted_in_the_callers_transaction_exists_only_if_it_commits(url: str) -> None:
     own = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with Durable(url) as durable:
         runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)
@@ -450,7 +450,7 @@ def test_a_start_that_waits_to_be_written_is_written_before_the_text_that_follow
     assert during == after
 
 
-def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> None:
+def test_cancel_ends_a_run_in_progress_and_it_stays_cancelled(tmp_path: Path) -> None:
     async def wait(_: object) -> None:
         await asyncio.sleep(60)
 
@@ -675,7 +675,7 @@ def test_a_process_that_has_run_something_can_work_on_a_queue_later(tmp_path: Pa
         assert asyncio.run(asyncio.wait_for(main(durable), 60)) == [6, 9]
 
 
-def test_a_closed_database_says_so_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
+def test_a_closed_database_reports_that_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
     pipeline = Pipeline([Call("count", function=len)], name="count")
     closed = Durable(f"sqlite:///{tmp_path / 'first.sqlite'}")
     assert Runner(pipeline, engine=closed).run_sync("four").output == 4

@@ -109,7 +109,7 @@ def test_a_durable_run_returns_the_same_result_and_satisfies_the_laws(url: str) 
     asyncio.run(main())
 
 
-def test_a_run_of_a_known_name_gives_its_result_again_and_runs_nothing(url: str, tmp_path: Path) -> None:
+def test_a_run_with_a_known_id_returns_its_result_and_runs_nothing(url: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
 
     def noted(value):
@@ -221,7 +221,7 @@ def test_one_process_executes_several_runs_of_an_agent_that_is_described(url: st
     asyncio.run(main())
 
 
-def test_a_worker_gives_its_own_deps_to_the_agents_of_the_runs_that_it_executes(url: str) -> None:
+def test_a_worker_passes_its_own_deps_to_the_agents_of_its_runs(url: str) -> None:
     async def main() -> None:
         async with opened(url) as engine:
             runner = Runner(shop(), engine=engine)
@@ -327,7 +327,7 @@ def test_a_wrong_url_of_temporal_is_one_sentence(url: str) -> None:
         Temporal(url)
 
 
-def test_a_temporal_server_that_is_away_is_one_sentence() -> None:
+def test_an_unreachable_temporal_server_is_reported_in_one_sentence() -> None:
     pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
     from flujo_aros.durable.temporal import Temporal
 

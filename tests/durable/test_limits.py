@@ -76,7 +76,7 @@ def test_cost_limits_wait_for_the_actual_cost_of_the_last_minute(minute: Minutes
     assert times[2] >= 60
 
 
-def test_a_call_that_is_larger_than_the_limit_goes_alone_instead_of_waiting_for_ever(minute: Minutes) -> None:
+def test_a_call_larger_than_the_limit_is_made_alone_instead_of_waiting_forever(minute: Minutes) -> None:
     times = asyncio.run(minute(PerMinute(tokens=10)).begun(2))
     assert times[0] == 0
     assert times[1] >= 60

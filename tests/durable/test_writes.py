@@ -56,7 +56,7 @@ def test_a_step_with_one_call_costs_two_statements_of_ours_and_one_of_the_engine
     assert (three - one, call, calls) == (4, 1, 3)
 
 
-def test_a_step_whose_call_is_slow_is_visible_from_outside_before_it_is_answered(tmp_path: Path) -> None:
+def test_a_step_with_a_slow_call_is_visible_from_outside_before_the_reply(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
     seen: list[str] = []
 

@@ -152,7 +152,7 @@ def test_the_last_agent_that_could_go_on_is_asked_again_after_a_turn_without_a_l
     assert (result.output["reason"], result.output["missing"]) == ("judge.verdict", [])
 
 
-def test_a_line_that_the_maximum_length_ended_is_cut_at_a_word_and_says_so() -> None:
+def test_a_line_ended_by_the_maximum_length_is_cut_at_a_word_and_marked() -> None:
     whole = ("Rain fell on the " + "leaf and on the moss and on the stone " * 7)[:240]
     assert whole.endswith("on the s")
     lines = iter([whole, f"{whole[:-1]}."])
@@ -162,7 +162,7 @@ def test_a_line_that_the_maximum_length_ended_is_cut_at_a_word_and_says_so() -> 
     assert list(log)[1].text == f"{whole[:-1]}."
 
 
-def test_a_run_that_ends_without_the_event_that_was_to_end_it_says_so() -> None:
+def test_a_run_that_ends_without_its_stop_event_reports_that() -> None:
     def line(prompt: str) -> Any:
         return said("…") if "You are reviewer" in prompt else said(f"A case of {len(prompt)} letters.")
 
@@ -292,7 +292,7 @@ def test_user_messages_during_a_paused_turn_do_not_change_the_turn(
     assert [event.text for event in log][1:] == ["Who has paid twice?", "Cat!", "It is done.", "Meow.", "Good.", ""]
 
 
-def test_a_run_in_which_everybody_fails_is_given_up() -> None:
+def test_a_run_in_which_every_agent_fails_is_given_up() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
     result, log = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
     assert result.status is RunStatus.FAILED
@@ -393,7 +393,7 @@ def test_structured_output_end_to_end() -> None:
     assert list(log)[3].payload["scores"] == {"actor": 9.0}
 
 
-def test_a_verdict_outside_the_cast_is_asked_once_more_and_then_open() -> None:
+def test_a_verdict_outside_the_cast_is_requested_once_more_and_then_open() -> None:
     judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner"])
     wrong = said("Nobody knows.", "judge.verdict", winner="the moon")
     model = ScriptedModel(wrong, wrong)
@@ -405,7 +405,7 @@ def test_a_verdict_outside_the_cast_is_asked_once_more_and_then_open() -> None:
     assert result.status is RunStatus.COMPLETED
 
 
-def test_a_verdict_of_an_agent_that_was_not_asked_for_one_is_not_kept() -> None:
+def test_an_unrequested_verdict_of_an_agent_is_dropped() -> None:
     owl = manifest("owl", ["run.started"], ["agent.spoke"])
     result, log = played([owl], ScriptedModel(said("I win, I think.", winner="owl", scores={"owl": 10})), turns=1)
     assert result.output["verdict"] is None
@@ -551,7 +551,7 @@ def test_a_line_that_repeats_is_reworded_then_skipped() -> None:
 
 
 @pytest.mark.parametrize("loop", ["tacit. ", "tai-", "jen"], ids=["words", "one word", "letters"])
-def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted(loop: str) -> None:
+def test_a_line_that_repeats_itself_is_requested_again_without_being_quoted(loop: str) -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
     model = ScriptedModel(said(loop * 40), said("The owl counts."), then=said(loop * 30))
     _, log = played([alone], model, turns=2)
@@ -698,7 +698,7 @@ def test_neither_memory_nor_prompts_grow_with_the_log(tmp_path: Path) -> None:
     assert max(sizes[15:]) - max(sizes[:15]) < 30_000  # 0.1 KB a turn; caches alone vary by 10 KB
 
 
-def test_an_agent_holds_so_many_beliefs_and_retires_an_old_one_by_a_delta() -> None:
+def test_the_number_of_beliefs_is_limited_and_an_old_one_is_retired_by_a_delta() -> None:
     owl = manifest(
         "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 2}
     )
@@ -904,7 +904,7 @@ def test_without_profiles_a_cast_runs_on_the_agents_of_its_blueprint(agents: str
     assert pipeline.steps[0].models == {model}  # type: ignore[attr-defined]
 
 
-def test_a_blueprint_with_several_agents_does_not_guess_which_one_its_cast_runs_on() -> None:
+def test_a_blueprint_with_several_agents_does_not_guess_the_agent_of_its_cast() -> None:
     with pytest.raises(BlueprintError, match="needs a `model_profile`, the name of one of the agents: small, large"):
         parse_blueprint(CAST_ONLY.replace("AGENTS", "{small: {model: m}, large: {model: n}}").replace("MORE", ""))
 

@@ -74,7 +74,7 @@ def test_a_database_that_cannot_be_opened_is_named_without_its_password(url: str
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_log_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     with EventLog(tmp_path / "log.sqlite") as log:
         log.append([("world.observed", "world", {})], turn=0)
         assert {each.stat().st_mode & 0o777 for each in tmp_path.glob("log.sqlite*")} == {0o600}

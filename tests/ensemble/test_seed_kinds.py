@@ -202,7 +202,7 @@ def test_a_reflection_is_due_when_the_count_crosses_a_multiple(counts: Sequence[
     assert [tracker.observe(count) for count in counts] == due
 
 
-def test_a_model_that_echoes_the_schema_is_asked_in_plain_words_without_it() -> None:
+def test_a_model_that_echoes_the_schema_is_asked_for_prose_without_it() -> None:
     result, model = judged(
         SAID, '(as the schema says) {"kind": "...", "text": "..."}', "A hammer finds eighty strings."
     )

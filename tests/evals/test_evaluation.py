@@ -164,7 +164,7 @@ def test_a_reply_that_was_never_recorded_leaves_a_case_unrecorded() -> None:
     assert model.calls == calls
 
 
-def test_a_changed_prompt_takes_the_reply_of_its_step_and_is_counted() -> None:
+def test_a_changed_prompt_uses_the_recorded_reply_of_its_step_and_is_counted() -> None:
     runner, model = triage(answer)
     replies = Replies()
     evaluate_sync(runner, CASES, record=replies)

@@ -180,7 +180,7 @@ def falling_back(*schemas: bool, reply: object = '{"name": "Rome"}') -> Fallback
 
 
 @pytest.mark.parametrize("output", [City, PromptedOutput(City), NativeOutput(City)])
-def test_a_model_that_falls_back_on_others_is_asked_like_any(output: Any) -> None:
+def test_a_fallback_model_is_asked_like_any_other(output: Any) -> None:
     reply = call({"name": "Rome"}) if output is City else '{"name": "Rome"}'
     agent = Agent(falling_back(True, True, reply=reply), output_type=output, capabilities=[Aros()])
     assert asyncio.run(agent.run("Where?")).output == City(name="Rome")

@@ -89,7 +89,7 @@ async def test_a_value_that_is_not_an_object_needs_no_envelope(mode, like, reply
 
 
 @pytest.mark.anyio
-async def test_a_list_in_an_object_of_another_name_is_asked_for_again():
+async def test_a_list_in_an_object_with_another_name_is_requested_again():
     scripted = Scripted('{"lines": [{"name": "pen"}]} is not {"response": 3}', '{"response": [{"name": "pen"}]}')
     outcome = await outcome_of(scripted, "prompted", list[Line])
     assert isinstance(outcome, Accepted)
@@ -114,7 +114,7 @@ async def test_an_empty_reply_is_asked_for_again_by_the_ladder():
 
 
 @pytest.mark.anyio
-async def test_a_recursive_schema_is_asked_for_in_words():
+async def test_a_recursive_schema_is_put_in_the_prompt():
     scripted = Scripted('{"children": [{"children": []}]}')
     outcome = await outcome_of(scripted, "native", Tree)
     assert isinstance(outcome, Accepted)

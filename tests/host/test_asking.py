@@ -175,7 +175,7 @@ def test_a_retry_of_a_model_without_a_schema_mode_is_in_words():
     assert script.infos[1].model_request_parameters.output_mode == "text"
 
 
-def test_a_cut_reply_is_resumed_with_the_rest_or_with_more_room():
+def test_a_truncated_reply_is_resumed_with_the_rest_or_a_larger_budget():
     whole = json.dumps({"name": "a rather long name of a pen", "qty": 3})
     script = Script(whole[:40], whole[20:], finish="length")
     cut = ModelResponse(parts=[TextPart(whole[:40])], finish_reason="length")
@@ -298,7 +298,7 @@ def test_a_ladder_counts_the_cost_of_its_calls():
     assert script.calls == 2
 
 
-def test_a_call_whose_price_is_not_known_counts_as_nothing():
+def test_a_call_with_an_unknown_price_counts_as_zero():
     script = Script(BAD, *["no"] * 6)
     with pytest.raises(OutputError):
         asyncio.run(agent(script, LlmRepair(attempts=5), max_cost=Decimal("0.000001")).run("x"))

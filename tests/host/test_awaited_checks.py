@@ -122,7 +122,7 @@ def test_an_agent_spec_and_an_agent_built_in_python_give_the_same_result(name: s
     assert found[0] == found[1]
 
 
-def test_an_awaited_check_is_asked_once_about_each_reply() -> None:
+def test_an_awaited_check_runs_once_for_each_reply() -> None:
     calls: list[Any] = []
     model = ScriptedModel(ruled("x"), ruled("p1"))
     contract = with_checks(EVENT, [awaited(winner, calls)])

@@ -145,7 +145,7 @@ def test_the_text_in_an_error_of_the_json_mode_is_read():
     assert result.usage.unmeasured_requests == 1
 
 
-def test_a_body_that_holds_the_output_is_read_and_one_that_does_not_is_asked_about():
+def test_a_body_with_the_output_is_read_and_one_without_is_asked_about():
     agent = Agent(output_type=NativeOutput(Item), capabilities=[Aros()])
     result, _ = run(agent, model=Script(UnexpectedModelBehavior("odd", body=GOOD)).model)
     assert (result.output, result.metadata["aros"]["calls"]) == (PEN, 1)
@@ -241,7 +241,7 @@ def test_control_flow_and_errors_of_the_caller_pass_through(signal):
         run(Agent(Script(GOOD).model, output_type=PromptedOutput(act), capabilities=[Aros()]))
 
 
-def test_a_retry_asked_for_by_an_output_validator_reaches_the_host():
+def test_a_retry_requested_by_an_output_validator_reaches_the_host():
     script = Script(GOOD, '{"name": "pencil", "qty": 3}')
     agent = Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()])
 

@@ -160,7 +160,7 @@ async def test_an_agent_run_by_a_check_has_its_own_record():
 
 
 @pytest.mark.anyio
-async def test_a_blank_that_represents_silence_is_never_shown():
+async def test_a_blank_standing_for_an_empty_reply_is_never_shown():
     shown = []
 
     async def live(event):

@@ -48,7 +48,7 @@ def test_a_structured_call_that_fails_ends_in_an_event(error: Exception, text: s
 
 
 @pytest.mark.parametrize("status", [401, 429, 503])
-def test_a_provider_that_is_down_is_not_asked_in_other_words(status: int) -> None:
+def test_an_unavailable_provider_is_not_prompted_in_plain_text(status: int) -> None:
     model = ScriptedModel(ModelHTTPError(status, "m"), "A bow.")
     result: Any = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")
     assert (result.status.value, result.steps[0].reason, model.calls) == ("failed", "provider", 1)

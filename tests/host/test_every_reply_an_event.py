@@ -81,7 +81,7 @@ def test_every_reply_gives_an_event(way: Callable[[ScriptedModel], Event], reply
     assert event.kind in SAID.kinds
 
 
-def test_an_event_that_was_made_up_says_so() -> None:
+def test_a_synthesized_event_is_marked() -> None:
     run = Runner(Step("s", Agent(ScriptedModel(TWO, TWO)), contract=SAID)).run_sync("Go on.")
     outcome = run.steps[0].outcome
     assert isinstance(outcome, Accepted)
@@ -123,7 +123,7 @@ def test_a_missing_field_is_never_clean(left_out: str) -> None:
 
 
 @pytest.mark.parametrize("reply", ['{"kind": "said", "text": "Aye."}', "Aye."])
-def test_a_required_field_is_asked_for_once_and_then_left_empty_openly(reply: str) -> None:
+def test_a_required_field_is_requested_once_and_then_left_empty_and_marked(reply: str) -> None:
     contract = Output.event(["said"], ["mood", "place"], required=["mood"])
     model = ScriptedModel(reply, reply)
     run = Runner(Step("s", Agent(model), contract=contract)).run_sync("Go on.")

@@ -92,7 +92,7 @@ def test_a_streamed_output_reports_its_trust_too():
     assert inside["aros"]["trust"] == after["aros"]["trust"] == message["aros"]["trust"] == "lossless"
 
 
-def test_a_clean_output_leaves_its_message_alone():
+def test_a_clean_output_leaves_its_message_unchanged():
     result = run(agent(reply(GOOD)))
     assert result.response.metadata is None
     assert result.metadata["aros"]["trust"] == "clean"
@@ -181,7 +181,7 @@ def test_a_mid_stream_error_without_the_reply_keeps_the_text_shown_so_far():
 
 
 @pytest.mark.parametrize("way", [by_stream, by_events])
-def test_limits_hold_for_the_ladder_in_streams_too(way):
+def test_limits_apply_to_the_ladder_in_streams_too(way):
     made = agent(reply(BAD), reply(GOOD))
     run_options = {"usage_limits": UsageLimits(request_limit=1), "usage": RunUsage()}
     original = made.run_stream, made.run_stream_events
@@ -287,7 +287,7 @@ def test_an_error_message_names_paths_and_codes_and_quotes_nothing():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", WAYS)
-def test_an_empty_reply_goes_up_the_ladder_where_the_host_would_give_up(mode, way):
+def test_an_empty_reply_goes_through_the_ladder_where_the_host_would_give_up(mode, way):
     made = agent(Part("", thinking="hm"), Part(GOOD), mode=mode, retries=0)
     drive = WAYS[way]
     assert (asyncio.run(drive(made)) if inspect.iscoroutinefunction(drive) else on_own_loop(drive, made)) == PEN
@@ -360,7 +360,7 @@ REPAIR = Ladder(stages=(LlmRepair(),))
 
 @pytest.mark.parametrize("mode", ["prompted", "tool"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_model_that_fails_in_words_is_asked_again_with_the_schema_enforced(mode, way):
+def test_a_model_that_fails_when_prompted_is_asked_again_with_the_schema_enforced(mode, way):
     made = agent(
         reply(BAD, mode),
         Part(GOOD),
@@ -384,7 +384,7 @@ def lookup() -> str:
     return "nothing"
 
 
-def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
+def test_an_enforced_schema_is_not_requested_again():
     made = agent(reply(BAD), Part("no"), mode="native", capabilities=[Aros(None, CONSTRAIN)])
     with recording() as record, pytest.raises(OutputError):
         run(made)
@@ -393,7 +393,7 @@ def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
     assert "already" in record.outcome.attempts[-1].why
 
 
-def test_a_grammar_that_is_not_on_gives_itself_away():
+def test_an_unenforced_grammar_is_detected():
     def reported(text, mode="native", **options):
         return run(agent(reply(text, mode, **options), reply(GOOD), mode=mode)).metadata["aros"]
 

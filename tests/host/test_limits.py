@@ -55,7 +55,7 @@ def test_requests_tokens_and_cost_wait_for_the_minute() -> None:
         assert any(60 <= each < 61 for each in found), limit
 
 
-def test_a_provider_that_is_asked_too_often_is_left_alone_as_long_as_it_says() -> None:
+def test_a_provider_with_too_many_requests_is_not_called_for_as_long_as_it_asks() -> None:
     clock = Clock()
     assert times(clock, clock.limits(), busy(7), REPLY, REPLY) == [0, 7, 7]
 

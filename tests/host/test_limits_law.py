@@ -332,6 +332,6 @@ def test_a_host_that_asks_once_more_gets_no_second_budget(way: str, contract: st
 
 
 @pytest.mark.parametrize("way", ["run", "run_stream"])
-def test_a_reply_that_was_cut_before_it_began_is_an_attempt(way: str) -> None:
+def test_a_reply_truncated_before_it_began_is_an_attempt(way: str) -> None:
     provider, heard = asyncio.run(provider_of(Case(way, "json", ASKING, None), ("", "length")))
     assert provider.failed == Usage.total(ask.usage for ask in heard.asks)

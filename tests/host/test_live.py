@@ -77,7 +77,7 @@ def seen(pieces):
 
 
 @pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
-def test_a_reply_is_shown_as_it_comes_and_its_value_at_the_end(mode):
+def test_a_reply_is_shown_as_it_arrives_and_its_value_at_the_end(mode):
     pieces, result = watched(Script(call(GOOD) if mode == "tool" else GOOD), spec={"output_mode": mode})
     assert len([piece for piece in pieces if isinstance(piece, TextDelta)]) > 2
     assert seen(pieces) == GOOD
@@ -129,7 +129,7 @@ def test_degraded_text_equals_the_text_shown():
     assert seen(pieces) == result.outcome.text
 
 
-def test_a_listener_holds_the_model_back():
+def test_a_slow_listener_slows_the_model_down():
     script, order = Script(GOOD), []
     real = script.stream
 
@@ -189,7 +189,7 @@ def test_a_history_precedes_the_prompt():
     assert script.prompt(0).index("earlier") < script.prompt(0).index("hello")
 
 
-def test_limits_hold_before_each_call():
+def test_limits_apply_before_each_call():
     script = Script(BAD, GOOD)
     with pytest.raises(UsageLimitExceeded):
         run(script, limits=UsageLimits(request_limit=1))
@@ -244,7 +244,7 @@ def test_checks_send_a_value_up_the_ladder():
     assert "qty is 9, more than 5" in script.prompt(1)
 
 
-def test_checks_hold_for_an_agent_with_its_own_aros_too():
+def test_checks_also_apply_to_an_agent_with_its_own_aros():
     script = Script('{"name": "pen", "qty": 9}')
     agent = Agent(script.model, output_type=Item, capabilities=[Aros(Item, Ladder(stages=()))])
     script.replies = [call('{"name": "pen", "qty": 9}')]
@@ -317,7 +317,7 @@ class Endless(Script):
 
 @pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
 @pytest.mark.parametrize(("endless", "code"), [(BLANK, "runaway_whitespace"), (AGAIN, "runaway_repetition")])
-def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_reports_it(mode, endless, code):
+def test_a_runaway_model_is_stopped_and_the_outcome_reports_it(mode, endless, code):
     script = Endless(call(endless) if mode == "tool" else endless)
     _, result = watched(script, ladder=Ladder(stages=()), spec={"output_mode": mode})
     assert script.taken < 8_000
@@ -430,7 +430,7 @@ class Listening(AbstractCapability[None]):
             yield event
 
 
-def test_a_capability_that_listens_to_an_agent_still_hears_a_stream_that_is_shown() -> None:
+def test_a_capability_that_observes_an_agent_still_receives_a_shown_stream() -> None:
     script, heard = Script(GOOD), []
     agent = Agent(script.model, output_type=NativeOutput(Item), capabilities=[Listening(heard)])
     pieces, result = watched(script, agent=agent)

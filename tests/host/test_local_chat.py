@@ -135,7 +135,7 @@ def test_a_prompt_longer_than_the_context_is_rejected_and_never_cut():
     )
 
 
-def test_a_reply_that_meets_the_end_of_the_context_says_that_it_is_cut():
+def test_a_reply_that_reaches_the_end_of_the_context_is_reported_as_truncated():
     endless = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2000}}, "required": ["a"]}
 
     async def use(models, model):
@@ -209,7 +209,7 @@ def test_prompted_mode_reaches_the_model():
     assert isinstance(with_model(use).output, Empty)
 
 
-def test_a_server_that_dies_is_one_sentence_and_the_next_step_gets_a_new_one():
+def test_a_server_that_dies_is_reported_in_one_sentence_and_the_next_step_gets_a_new_one():
     async def use(models, model):
         [server] = servers_of(os.getpid())
         os.kill(server, signal.SIGKILL)

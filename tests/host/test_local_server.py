@@ -150,7 +150,7 @@ def fails_with(name, settings=None):
     return str(caught.value)
 
 
-def test_a_broken_file_is_one_sentence_with_llama_cpp_s_own_cause(tmp_path):
+def test_a_broken_weights_file_is_one_sentence_with_the_cause_from_llama_cpp(tmp_path):
     file = tmp_path / "cut.gguf"
     with find_weights("local:smollm2").open("rb") as whole:
         file.write_bytes(whole.read(90_000_000))
@@ -160,7 +160,7 @@ def test_a_broken_file_is_one_sentence_with_llama_cpp_s_own_cause(tmp_path):
     assert "\n" not in sentence
 
 
-def test_a_taken_port_is_one_sentence_that_names_the_setting():
+def test_a_port_in_use_is_reported_in_one_sentence_with_the_setting():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert fails_with("local:smollm2", LocalSettings(port=port)) == (
@@ -169,7 +169,7 @@ def test_a_taken_port_is_one_sentence_that_names_the_setting():
         )
 
 
-def test_a_server_that_is_not_ready_in_time_is_one_sentence_and_is_stopped():
+def test_a_server_that_is_not_ready_in_time_is_reported_in_one_sentence_and_stopped():
     sentence = fails_with("local:smollm2", LocalSettings(start_timeout=0.01))
     assert sentence == (
         "The local model smollm2 was not ready within 0.01 seconds; set AROS_LOCAL_START_TIMEOUT to wait longer."

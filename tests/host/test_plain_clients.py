@@ -89,7 +89,7 @@ def test_the_errors_are_sent_back(way):
 
 
 @WAYS
-def test_a_cut_reply_is_not_completed(way):
+def test_a_truncated_reply_is_not_completed(way):
     seen = []
     order = way([('{"item": "pen", "qty": 1', "length"), ('{"item": "pen", "qty": 12}', "stop")], seen)
     assert order.qty == 12

@@ -27,7 +27,7 @@ FAULT = {"fault": "reset by peer", "fault_code": "no_connection"}
         for place, fault in enumerate(FAULTS)
     ],
 )
-def test_no_error_comes_out_raw_no_text_is_lost_and_no_value_is_wrong(fault):
+def test_no_raw_error_escapes_no_text_is_lost_and_no_value_is_wrong(fault):
     count = counted([fault])
     assert not [(each.text, each.mode, each.way, each.came) for each in count.bad]
     rows = count.table().splitlines()[2:]

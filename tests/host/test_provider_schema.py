@@ -103,7 +103,7 @@ def test_the_grammar_enforces_the_items_of_an_array_only_where_they_are_given(
     assert [(path, word) for path, word, _ in grammar_losses(schema)] == losses
 
 
-def test_a_recursive_schema_is_asked_for_in_words() -> None:
+def test_a_recursive_schema_is_put_in_the_prompt() -> None:
     """The host cannot express it, so no provider enforces it."""
     schema = {
         "$defs": {

@@ -199,7 +199,7 @@ def reason_of(make, *replies, **options):
 
 
 @pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
-def test_a_messy_reply_is_read_at_one_request(make):
+def test_a_messy_reply_is_read_with_one_request(make):
     result, seen = run(make, chat(MESSY))
     assert result.output == PEN
     assert len(seen) == 1
@@ -310,7 +310,7 @@ def test_an_openai_refusal_is_rejected_after_one_request():
     assert reason_of(openai_chat, chat(refusal="I cannot help with that.")) is Reason.REFUSED
 
 
-def test_a_gateway_page_in_place_of_a_reply_is_asked_again_and_a_busy_provider_is_not():
+def test_a_gateway_page_in_place_of_a_reply_is_retried_and_a_busy_provider_is_not():
     for reply in ((200, "<html>busy</html>"), (200, {"id": "x", "choices": None, "model": "m", "created": 1})):
         result, seen = run(openai_chat, reply, chat(GOOD))
         assert (result.output, len(seen)) == (PEN, 2)
@@ -350,7 +350,7 @@ def counted(tokens, body):
 LONG = "one more line of a long document\n" * 2_000
 
 
-def test_a_prompt_that_ollama_has_cut_silently_is_reported_with_the_outcome():
+def test_a_prompt_cut_silently_by_ollama_is_reported_with_the_outcome():
     replies = [counted(4096, chat(GOOD))]
     agent = Agent(ollama(replies, []), output_type=PromptedOutput(Item), capabilities=[Aros()])
     reported = asyncio.run(agent.run(LONG)).metadata["aros"]
@@ -367,7 +367,7 @@ def test_a_prompt_that_ollama_has_cut_silently_is_reported_with_the_outcome():
 
 
 @pytest.mark.parametrize("tokens", [len(LONG) // 4, 12, 0], ids=["all of it", "a cached prompt", "none reported"])
-def test_a_prompt_that_was_counted_plausibly_is_not_called_cut(tokens):
+def test_a_prompt_with_a_plausible_token_count_is_not_reported_as_cut(tokens):
     agent = Agent(ollama([counted(tokens, chat(GOOD))], []), output_type=PromptedOutput(Item), capabilities=[Aros()])
     assert "prompt_cut" not in asyncio.run(agent.run(LONG)).metadata["aros"]
 

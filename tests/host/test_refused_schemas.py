@@ -201,7 +201,7 @@ def test_steps_of_one_run_remember_rejected_schemas(streamed):
     ]
 
 
-def test_another_schema_of_the_same_model_is_still_asked_for_natively():
+def test_another_schema_of_the_same_model_is_still_requested_natively():
     model = ScriptedModel(TOO_LARGE, GOOD, '{"street": "Quay"}')
     spec = AgentSpec(model="local:m")
     steps = [

@@ -205,7 +205,7 @@ def test_without_a_contract_the_outcome_is_the_text():
     ],
     ids=["typed list", "list", "enum", "definitions", "model"],
 )
-def test_any_contract_can_be_asked_for(mode, like, text, value):
+def test_any_contract_can_be_requested(mode, like, text, value):
     result = run(Script(call(text) if mode == "tool" else text), contract=Output.json(like), output_mode=mode)
     assert result.outcome.value == value
     assert result.outcome.trust is Trust.CLEAN
@@ -405,7 +405,7 @@ def test_a_spec_is_strict_data():
 @pytest.mark.parametrize(
     "error", [UnexpectedModelBehavior("no such mode"), ModelHTTPError(400, "m", {"error": "not in this mode"})]
 )
-def test_an_event_is_asked_for_in_words_where_its_structured_call_fails(error, streamed):
+def test_an_event_is_prompted_if_its_structured_call_fails(error, streamed):
     """The turn still gives an event, and the call that failed is counted."""
     model = ScriptedModel(error, 'Sure: {"kind": "said", "text": "The bell sued the tower."}')
     shown = []
@@ -424,7 +424,7 @@ def test_an_event_is_asked_for_in_words_where_its_structured_call_fails(error, s
     assert bool(shown) == streamed
 
 
-def test_an_event_is_not_asked_for_again_where_the_provider_is_busy():
+def test_an_event_is_not_requested_again_if_the_provider_is_busy():
     """A rate limit is no matter of form."""
     model = ScriptedModel(ModelHTTPError(429, "m"))
     run = asyncio.run(run_agent(AgentSpec(model="local:any"), "Go.", Output.event(["said"]), models=OneModel(model)))

@@ -14,7 +14,7 @@ from .matrix import Item
 
 
 @pytest.mark.parametrize("like", [None, Item | None, Optional[Item], [Item, None], PromptedOutput([Item, type(None)])])  # noqa: UP045 (both spellings)
-def test_an_output_that_may_be_none_takes_silence(like):
+def test_an_optional_output_accepts_an_empty_reply(like):
     assert allows_nothing(like)
 
 

@@ -63,9 +63,7 @@ def test_a_number_where_a_string_is_wanted_is_converted_and_reported(
 @every_mode
 @with_and_without
 @pytest.mark.parametrize("more", [{}, {"mood": None}, {"mood": ["a"]}], ids=["left out", "null", "a list"])
-def test_a_field_that_is_left_out_is_asked_for_once_and_then_left_empty(
-    mode: Any, named: bool, more: dict[str, Any]
-) -> None:
+def test_a_missing_field_is_requested_once_and_then_left_empty(mode: Any, named: bool, more: dict[str, Any]) -> None:
     wrong = json.dumps({"kind": "npc.said", "text": "Aye.", "wants": "rest", **more})
     event, trust, calls = asked(SAID, mode, named, wrong, json.dumps(FULL))
     assert (event, trust, calls) == (FULL, "clean", 2)
@@ -76,7 +74,7 @@ def test_a_field_that_is_left_out_is_asked_for_once_and_then_left_empty(
 
 @every_mode
 @with_and_without
-def test_its_checks_hold_whoever_names_the_contract(mode: Any, named: bool) -> None:
+def test_its_checks_apply_whoever_names_the_contract(mode: Any, named: bool) -> None:
     wrong = json.dumps({"kind": "judge.ruled", "text": "Well.", "winner": "nobody", "mood": "calm"})
     event, trust, calls = asked(VERDICT, mode, named, wrong, wrong)
     assert (event["winner"], event["no_contest"], trust, calls) == (None, True, "synthesized", 2)

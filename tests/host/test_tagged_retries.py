@@ -20,14 +20,14 @@ def asked(*replies: Any, retries: int = 2, contract: Any = None) -> tuple[Any, S
     return Runner(Step("s", agent=Agent(model), contract=contract, input="Use <result>.")).run_sync("x"), model
 
 
-def test_a_cut_payload_is_continued() -> None:
+def test_a_truncated_payload_is_continued() -> None:
     result, model = asked(cut(WHOLE[:33]), WHOLE[9:])
     assert (result.output, model.calls) == (VALUE, 2)
     assert "cut off" in model.asked[1].prompt
 
 
 @pytest.mark.parametrize("first", ['<result>{"name": "a pen', "It is in <result>{"])
-def test_a_payload_that_the_model_left_open_is_asked_for_again(first: str) -> None:
+def test_a_payload_left_open_by_the_model_is_requested_again(first: str) -> None:
     result, model = asked(first, WHOLE)
     assert (result.output, model.calls) == (VALUE, 2)
     assert "never closed" in model.asked[1].prompt
@@ -45,7 +45,7 @@ def test_there_are_never_more_calls_than_retries() -> None:
         assert model.calls <= 1 + retries
 
 
-def test_a_text_between_tags_is_asked_for_again_too() -> None:
+def test_text_between_tags_is_requested_again_too() -> None:
     result, model = asked("none", "<note>y</note>", contract=Output.text("result", max_retries=1))
     assert (result.status.value, model.calls) == ("failed", 2)
     result, model = asked("none", "<result>y</result>", contract=Output.text("result", max_retries=1))

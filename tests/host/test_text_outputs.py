@@ -92,7 +92,7 @@ def test_a_reply_with_its_block_costs_no_further_call():
     assert (result.output, script.calls) == (f"{BLOCK}\nAnswer.", 1)
 
 
-def test_a_missing_block_is_asked_for_once_in_the_conversation_without_tools():
+def test_a_missing_block_is_requested_once_in_the_conversation_without_tools():
     script = Script("On it.", f"{BLOCK}\nOn it.")
     made = agent(script, PLAN)
     made.tool_plain(lambda: "x", name="look")
@@ -152,7 +152,7 @@ def test_steps_that_call_tools_are_not_looked_at():
     assert script.calls == 2
 
 
-def test_a_run_that_may_not_call_again_gets_its_block_all_the_same():
+def test_a_run_without_calls_left_still_gets_its_block():
     script = Script("On it.")
     result = run(script, PLAN, usage_limits=UsageLimits(request_limit=1))
     assert (result.output, script.calls) == (f"{EMPTY}\n\nOn it.", 1)
@@ -175,7 +175,7 @@ def test_an_inert_contract_changes_nothing():
     ],
     ids=["re-ask", "restated", "synthesized", "satisfied", "other JSON first"],
 )
-def test_behind_prose_that_was_shown_the_block_is_appended(replies, final):
+def test_the_block_is_appended_to_prose_that_was_shown(replies, final):
     script = Script(*replies)
     deltas, result = asyncio.run(streamed(agent(script, PLAN)))
     assert "".join(deltas) == result.output == final
@@ -354,7 +354,7 @@ def test_an_event_in_native_mode_is_held_by_its_model():
     assert sent["properties"]["kind"]["enum"] == ["npc.said", "npc.thought"]
 
 
-def test_a_failing_check_is_asked_about_exactly_once_and_usage_is_summed():
+def test_a_failing_check_causes_exactly_one_further_call_and_usage_is_summed():
     script = Script(said(ruled(winner="nobody"), 100, 10), said(ruled(winner="p1"), 120, 12))
     result = run(script, None, output=VERDICT.as_output())
     assert result.output.winner == "p1"
@@ -373,7 +373,7 @@ def test_a_winner_that_stays_wrong_gives_no_contest():
     assert record.outcome.trust is Trust.SYNTHESIZED
 
 
-def test_garnish_is_cleaned_and_never_asked_about():
+def test_optional_fields_are_cleaned_and_never_asked_about():
     script = Script(ruled(winner="p1", scores={"p1": 12, "ghost": 5, "p2": -3}))
     result = run(script, None, output=VERDICT.as_output())
     assert result.output.scores == {"p1": 10.0, "p2": 0.0}

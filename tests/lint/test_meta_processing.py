@@ -17,7 +17,7 @@ steps:
 """
 
 
-def test_a_fix_goes_into_the_block_that_is_there() -> None:
+def test_a_fix_is_added_to_the_existing_block() -> None:
     fixed = lint_text(TEXT, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
     assert fixed.text == TEXT.replace("aop: minimal\n", "aop: minimal\n        structured_output: openai_json\n")
     before, after = parse_blueprint(TEXT).steps[0], parse_blueprint(fixed.text).steps[0]

@@ -49,7 +49,7 @@ def test_levels_of_objects_are_counted_through_lists_and_references():
     assert found("openai:gpt-4o", shared) == [("levels of objects", 11)]
 
 
-def test_a_definition_counts_once_and_one_that_names_itself_ends():
+def test_a_definition_counts_once_and_a_recursive_one_terminates():
     node = of({"value": TEXT, "next": {"$ref": "#/$defs/Node"}, "other": {"$ref": "#/$defs/Node"}})
     schema = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
     assert found("openai:gpt-4o", schema) == []

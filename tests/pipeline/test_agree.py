@@ -160,7 +160,7 @@ def test_models_need_no_step_to_ask() -> None:
     assert [model.calls for model in models.values()] == [1, 1]
 
 
-def test_a_single_step_in_readings_is_the_one_that_is_asked() -> None:
+def test_a_single_step_in_readings_is_used_as_the_reading() -> None:
     assert Agree("bill", readings=[reading()], wordings=2) == Agree("bill", reading=reading(), wordings=2)
     result, model = ran(Agree("bill", readings=[reading()], models=["local:m", "local:m"]), reply(), reply())
     assert (result.output.seller, model.calls) == ("Ada", 2)
@@ -226,7 +226,7 @@ def test_a_blueprint_describes_the_reading_in_the_step(agents: str, more: str, m
         (READER, "wordings: 2, input: x, reading: {name: r, uses: agents.reader}", "`input` describes the reading"),
     ],
 )
-def test_a_reading_that_a_blueprint_cannot_mean_is_one_error(agents: str, more: str, words: str) -> None:
+def test_an_impossible_reading_in_a_blueprint_is_one_error(agents: str, more: str, words: str) -> None:
     with pytest.raises(BlueprintError, match=words) as refused:
         parse_blueprint(SHORT.replace("AGENTS", agents).replace("MORE", more))
     assert len(refused.value.findings) == 1
@@ -244,7 +244,7 @@ def test_a_reading_by_field_asks_for_each_field_alone_and_is_one_vote() -> None:
     assert bound(Pipeline([step])).calls == 4 * 7
 
 
-def test_a_field_that_cannot_be_read_makes_its_reading_abstain() -> None:
+def test_a_reading_with_an_unreadable_field_abstains() -> None:
     step = Agree("bill", reading=reading(processing=Processing(stages=[])), wordings=2, need=1.0, by_field=True)
     model = ScriptedModel(then=lambda prompt: "no idea" if "Question: seller" in prompt else field_reply(prompt))
     result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("a bill")
@@ -347,7 +347,7 @@ def test_evidence_of_a_blueprint_is_a_template_that_is_checked() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["most", "true", "[2]"])
-def test_a_share_that_a_blueprint_cannot_mean_is_one_error_at_its_place(wrong: str) -> None:
+def test_an_impossible_share_in_a_blueprint_is_one_error_at_its_place(wrong: str) -> None:
     with pytest.raises(BlueprintError) as refused:
         parse_blueprint(YAML.replace("need: 2", f"need: {wrong}"))
     (finding,) = refused.value.findings

@@ -83,7 +83,7 @@ def resumed(pipeline: Any, run: RunResult[Any], answer: Any) -> RunResult[Any]:
 
 
 @pytest.mark.parametrize("options", [{}, {"output_type": [str, DeferredToolRequests]}], ids=["as it is", "deferring"])
-def test_a_tool_call_that_needs_an_approval_pauses_the_run_and_goes_no_further(options: dict[str, Any]) -> None:
+def test_a_tool_call_that_needs_an_approval_pauses_the_run_before_it_is_made(options: dict[str, Any]) -> None:
     done: list[Any] = []
     run = Runner(Step("tidy", clerk(Clerk(REFUND).model, done, **options)) >> Call("next", done.append)).run_sync("x")
     assert run.status is RunStatus.PAUSED
@@ -106,7 +106,7 @@ def test_an_approved_call_runs_and_the_agent_continues(answer: Any) -> None:
     assert len(model.seen) == 2
 
 
-def test_a_denied_call_does_not_run_and_the_model_is_given_the_reason() -> None:
+def test_a_denied_call_does_not_run_and_the_model_receives_the_reason() -> None:
     done: list[Any] = []
     pipeline = Pipeline([Step("tidy", clerk(Clerk(REFUND).model, done))])
     run = resumed(pipeline, Runner(pipeline).run_sync("x"), {"approve": False, "message": "too much"})

@@ -76,7 +76,7 @@ def test_the_first_call_never_waits() -> None:
 
 
 @pytest.mark.parametrize(("most", "waits"), [(2, True), (3, False)])
-def test_a_call_waits_where_those_that_are_open_may_take_the_last_request(most: int, waits: bool) -> None:
+def test_a_call_waits_if_open_calls_may_use_the_last_request(most: int, waits: bool) -> None:
     assert budget(Usage(requests=1), open_calls=1, max_requests=most).might_exceed() is waits
 
 

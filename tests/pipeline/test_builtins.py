@@ -107,7 +107,7 @@ def test_a_wrong_schema_is_found_at_once():
         built_in_step("s", "extract_from_text", {"schema": {"type": 3}, "model": "local:m"})
 
 
-def test_a_name_that_is_not_a_builtin_is_not_taken_for_one():
+def test_a_name_that_is_not_a_builtin_is_not_treated_as_one():
     assert built_in("mine.tools:wrap") is None
     assert {built_in(f"flujo.builtins.{name}") for name in BUILTINS} == set(BUILTINS.values())
 
@@ -147,21 +147,21 @@ def test_a_model_that_finds_nothing_in_the_text_is_taken_at_its_word():
     assert (run.status.value, run.steps[0].reason) == ("failed", "no_json")
 
 
-def test_a_secret_in_the_text_does_not_leave_and_comes_back_in_the_value():
+def test_a_secret_in_the_text_is_not_sent_and_is_restored_in_the_value():
     run, model = extracted("The port is sk-abcdefghijklmnop.", '{"port": "[secret-1]"}')
     assert run.output == {"port": "sk-abcdefghijklmnop"}
     assert "sk-abcdefghijklmnop" not in model.asked[0].prompt
 
 
 @pytest.mark.parametrize("secret", [r"C:\new\table9", 'say "hunter2"', r"ab\u0041cd9"])
-def test_a_secret_comes_back_letter_by_letter(secret: str):
+def test_a_secret_is_restored_exactly(secret: str):
     """A backslash or a quote in it means nothing: the value is no JSON text."""
     run, model = extracted(f"The password: '{secret}'", '{"port": "[secret-1]"}')
     assert run.output == {"port": secret}
     assert secret not in model.asked[0].prompt
 
 
-def test_a_secret_out_of_json_comes_back_as_it_was_meant():
+def test_a_secret_from_json_is_restored_with_its_meaning():
     """There a backslash escapes what stands behind it."""
     run, model = extracted(r'Take it from {"password": "say \"hunter2\""}', '{"port": "[secret-1]"}')
     assert run.output == {"port": 'say "hunter2"'}

@@ -34,7 +34,7 @@ def test_the_same_input_runs_the_step_once():
     assert work.given == ["a", "b"]
 
 
-def test_a_value_from_the_cache_says_so_and_took_no_attempt():
+def test_a_value_from_the_cache_is_marked_and_has_no_attempts():
     runner = Runner(Cached("c", Call("work", Counting())))
     first, second = runner.run_sync("a"), runner.run_sync("a")
     assert [step.name for step in first.steps] == ["c", "c/work"]
@@ -51,7 +51,7 @@ def test_only_inputs_that_the_step_reads_are_part_of_the_key():
     assert work.given == ["x", "y"]
 
 
-def test_a_model_is_not_asked_again_and_the_trust_stays():
+def test_the_model_is_not_asked_again_and_the_trust_is_unchanged():
     calls: list[int] = []
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -193,7 +193,7 @@ def test_who_waits_for_one_that_is_cancelled_runs_on_its_own():
     assert slow.given == ["a", "a"]
 
 
-def test_a_cache_of_ones_own_may_be_shared():
+def test_a_custom_cache_may_be_shared():
     work, cache = Counting(), MemoryCache()
     for _ in range(2):
         Runner(Cached("c", Call("work", work), cache=cache)).run_sync("a")

@@ -165,6 +165,6 @@ def test_cancelled_at_any_turn_of_the_loop_every_step_settles(streamed: bool, st
     assert seen >= {RunStatus.CANCELLED, RunStatus.PAUSED}
 
 
-def test_left_alone_it_completes_after_two_questions() -> None:
+def test_without_changes_it_completes_after_two_questions() -> None:
     results = asyncio.run(to_the_end(Mine(), streamed=False))
     assert [result.status for result in results] == [*[RunStatus.PAUSED] * 2, RunStatus.COMPLETED]

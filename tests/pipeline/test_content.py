@@ -73,7 +73,7 @@ def test_content_inside_text_or_data_is_rejected_before_any_call(source: Any, gi
     assert 'make it an element of the input: ["What is in this?", "{{ input }}"]' in message
 
 
-def test_a_function_gets_content_as_it_is() -> None:
+def test_a_function_receives_content_unchanged() -> None:
     assert Runner(Call("kind", lambda value: value.media_type)).run_sync(IMAGE).output == "image/png"
 
 

@@ -53,7 +53,7 @@ def test_a_loop_iteration_continues_earlier_iterations_and_later_steps_continue_
     assert said_to(seen.messages[3]) == ["x", "hello", "hello", "one", "one", "two", "End."]
 
 
-def test_a_conversation_goes_through_the_branch_that_was_taken_and_the_fallback_that_ran():
+def test_a_conversation_includes_the_selected_branch_and_the_fallback():
     seen = Seen("hello", "taken", "bye")
     agent = Agent(seen.model)
     route = Branch("r", {"true": Step("b", agent, use_history=True)}, condition="true")

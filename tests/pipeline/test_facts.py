@@ -80,7 +80,7 @@ def test_structured_output_decides_how_the_agent_is_asked(structured_output: Any
     assert effective(step).agent.output_mode == mode
 
 
-def test_an_agent_that_says_how_it_is_asked_is_left_alone():
+def test_an_agent_with_an_explicit_output_mode_is_not_changed():
     agent = AgentSpec(model="m", output_mode="tool")
     step = Step("a", agent=agent, processing=Processing(structured_output="openai_json"))
     assert effective(step).agent is agent
@@ -210,7 +210,7 @@ def test_wanted_conversions_do_not_change_the_schema_that_the_model_gets():
     assert contract.json_schema == MIXED
 
 
-def test_a_word_on_the_risk_in_the_schema_itself_stays():
+def test_a_word_about_the_risk_in_the_schema_itself_stays():
     schema = {"type": "object", "properties": {"n": {"type": "integer", "x-aros": {"risk": "lossless"}}}}
     processing = Processing(schema=schema, coercion=Coercion(allow={"integer": ["str->int"]}))
     contract = effective(Step("a", agent=AGENT, processing=processing)).contract

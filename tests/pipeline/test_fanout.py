@@ -17,7 +17,7 @@ def test_every_branch_sees_the_input_of_the_run_whatever_keys_it_is_given() -> N
     assert Runner(fan).run_sync("hello", {"x": 1, "y": 2}).output == {"a": "hello 1"}
 
 
-def test_a_key_that_is_not_there_is_one_sentence_however_many_branches_there_are() -> None:
+def test_a_missing_key_is_one_sentence_however_many_branches_there_are() -> None:
     branches = {name: Call("s", function=str) for name in "abc"}
     fan = Parallel("fan", branches, context_include_keys=["nmae"], on_branch_failure="ignore")
     result = Runner(fan).run_sync("hello", {"name": "Ann"})

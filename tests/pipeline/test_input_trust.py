@@ -166,7 +166,7 @@ def test_the_trust_of_a_run_survives_a_pause() -> None:
 
 
 @pytest.mark.parametrize(("accepts", "status"), [(None, RunStatus.DEGRADED), ("accept", RunStatus.COMPLETED)])
-def test_a_run_that_has_read_a_degraded_text_says_so_whatever_its_status(accepts: Any, status: RunStatus) -> None:
+def test_a_run_that_used_a_degraded_text_reports_that_whatever_its_status(accepts: Any, status: RunStatus) -> None:
     run = Runner(Pipeline([Call("a", worth(DEGRADED), on_degraded=accepts), Call("b", same)])).run_sync("x")
     assert (run.status, run.trust, run.step("b").trust) == (status, DEGRADED, "clean")
     reported = run.to_dict()

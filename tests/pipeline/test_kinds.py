@@ -86,7 +86,7 @@ def test_an_ignored_branch_has_no_value_and_does_not_count():
     assert (bad.status, bad.excused_by) == (StepStatus.FAILED, "fan")
 
 
-def test_a_used_up_budget_fails_the_step_also_where_failures_are_ignored_and_the_others_come_to_their_end():
+def test_an_exhausted_budget_fails_the_step_even_if_failures_are_ignored_and_the_others_finish():
     def spent(_: Any) -> None:
         raise UsageLimitExceeded("the limit of 3 requests")
 
@@ -102,7 +102,7 @@ def test_a_used_up_budget_fails_the_step_also_where_failures_are_ignored_and_the
     }
 
 
-def test_a_step_whose_branches_have_all_failed_has_failed_although_they_may_fail():
+def test_a_step_fails_if_all_its_branches_fail_even_if_failures_are_ignored():
     fan = Parallel("fan", {"a": call("x", fail), "b": call("y", fail)}, on_branch_failure="ignore")
     assert run(fan).status is RunStatus.FAILED
 
@@ -402,7 +402,7 @@ def test_a_body_with_a_reference_to_an_unknown_step_is_rejected_with_its_pipelin
         (lambda: Import("i", Pipeline([call("x")]), on_failure="ignore"), "on_failure must be one of abort, skip"),  # type: ignore[arg-type] # the mistake
     ],
 )
-def test_a_wrong_kind_is_one_clear_sentence(make: Any, message: str):
+def test_a_wrong_kind_is_reported_in_one_sentence(make: Any, message: str):
     with pytest.raises(UsageError) as caught:
         make()
     assert message in str(caught.value)

@@ -110,7 +110,7 @@ def test_without_retries_the_first_error_is_the_end():
     assert (result.status, result.steps[0].reason, provider.calls) == (RunStatus.FAILED, "provider", 1)
 
 
-def test_a_provider_is_left_alone_for_as_long_as_it_wants():
+def test_a_provider_is_not_called_for_as_long_as_it_asks():
     waited: list[float] = []
     provider = Provider(ModelHTTPError(429, "m", headers={"Retry-After": "40"}), '{"n": 1}')
     assert run(provider.step("a", retries=1), waited=waited).output == {"n": 1}
@@ -234,7 +234,7 @@ def test_a_step_with_nested_steps_is_repeated_under_new_names():
 # Timeouts
 
 
-def test_a_step_that_takes_too_long_fails_and_says_so():
+def test_a_step_that_exceeds_its_timeout_fails_with_an_error():
     result = run(Call("wait", function=forever, timeout=0.01) >> Call("after", function=str))
     assert result.error == {
         "step": "wait",
@@ -250,7 +250,7 @@ def test_a_timeout_around_nested_steps_is_a_failure_and_not_a_cancellation():
     assert result.step("fan/a/wait").status is StepStatus.CANCELLED
 
 
-def test_a_timeout_holds_for_all_retries_together():
+def test_a_timeout_applies_to_all_retries_together():
     async def never(_: Any) -> None:
         await asyncio.sleep(0.005)
         raise ConnectionError
@@ -261,7 +261,7 @@ def test_a_timeout_holds_for_all_retries_together():
 # Fallbacks
 
 
-def test_a_fallback_takes_the_place_of_a_step_that_failed():
+def test_a_fallback_replaces_a_failed_step():
     step = Call("main", function=fail, fallback=Call("spare", function=len), sink_to="size")
     result = run(step >> Call("after", function=lambda x: x), "four")
     assert (result.status, result.output, result.context) == (RunStatus.COMPLETED, 4, {"size": 4})

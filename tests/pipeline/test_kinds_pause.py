@@ -187,7 +187,7 @@ class Order(BaseModel):
     number: int = 0
 
 
-def test_a_typed_context_comes_back_typed():
+def test_a_typed_context_is_restored_with_its_type():
     pipeline = Call("n", function=len, sink_to="number") >> Ask("sure")
     state = paused_state(Runner(pipeline).run_sync("four", Order()))
     assert resume(pipeline, state, "yes", context_type=Order).context == Order(number=4)

@@ -236,7 +236,7 @@ def test_the_output_is_that_of_the_last_step_of_the_pipeline():
         ledger.result.step("zz")
 
 
-def test_a_name_that_is_taken_gets_a_number():
+def test_a_duplicate_name_gets_a_number():
     ledger = ledger_of("a")
     assert ledger.free_name("a/fallback") == "a/fallback"
     ledger.open("a/fallback", "step")

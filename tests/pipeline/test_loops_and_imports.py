@@ -31,7 +31,7 @@ def test_a_loop_that_never_meets_its_condition_fails_with_advice():
     assert run(accepting).output == "four"
 
 
-def test_a_loop_without_a_condition_runs_exactly_so_often():
+def test_a_loop_without_a_condition_runs_exactly_max_loops_times():
     assert run(Loop("grow", call("twice", lambda x: x + "!"), max_loops=3), "a").output == "a!!!"
 
 

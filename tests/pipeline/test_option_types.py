@@ -176,7 +176,7 @@ def test_valid_option_values_are_accepted_in_every_python_form() -> None:
     assert get_type_hints(StepLimits)["max_requests"] == int | None
 
 
-def test_a_kind_of_ones_own_may_have_options_of_the_same_names() -> None:
+def test_a_third_party_kind_may_have_options_of_the_same_names() -> None:
     @dataclass(frozen=True)
     class Fetch(PipelineStep):
         name: str

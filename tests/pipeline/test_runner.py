@@ -187,7 +187,7 @@ def test_imports_are_resolved_before_any_step_runs():
         ("os:path", "os:path cannot be called; its type is module"),
     ],
 )
-def test_a_name_that_cannot_be_called_is_one_sentence(function: str, message: str):
+def test_a_name_that_cannot_be_called_is_reported_in_one_sentence(function: str, message: str):
     with pytest.raises(UsageError) as caught:
         Runner(Call("a", function=function)).run_sync()
     assert str(caught.value) == f"step 'a': {message}"
@@ -428,7 +428,7 @@ def test_a_missing_local_model_is_reported_before_any_step(tmp_path: Path):
     assert done == []
 
 
-def test_a_source_of_ones_own_may_serve_any_local_model():
+def test_a_custom_source_may_serve_any_local_model():
     step = Step("ask", AgentSpec(model="local:of-our-own"))
     models = ScriptedModels({"local:of-our-own": ScriptedModel("hello")})
     assert Runner(step, models=models).run_sync("x").output == "hello"

@@ -123,7 +123,7 @@ def test_a_leaf_with_a_missing_name_says_which_leaf():
     assert error == "input of step 'a', at who.name: there is no 'nmae'; did you mean 'name'?"
 
 
-def test_model_settings_of_the_step_reach_the_model_of_an_agent_of_ones_own():
+def test_model_settings_of_the_step_reach_the_model_of_your_own_agent():
     seen = Seen("ok")
     agent = Agent(seen.model, model_settings={"temperature": 0.9, "max_tokens": 5})
     Runner(Step("a", agent, model_settings={"temperature": 0.1, "top_p": 0.5})).run_sync("x")
@@ -155,7 +155,7 @@ def test_observers_receive_the_resolved_system_prompt(local: Callable[[Model], S
     assert "Fly home" in reported[0]
 
 
-def test_a_callable_step_warns_of_no_model_and_asks_none(recwarn: pytest.WarningsRecorder):
+def test_a_callable_step_has_no_model_and_no_warning_about_one(recwarn: pytest.WarningsRecorder):
     heard: list[Event] = []
     run = Runner(Call("a", function=len), observers=[heard.append]).run_sync("abc")
     assert (run.output, run.usage.requests, list(recwarn)) == (3, 0, [])
@@ -174,7 +174,7 @@ class Order(BaseModel):
 BAD, GOOD = '{"net": 1, "tax": 2, "gross": 4}', '{"net": 1, "tax": 2, "gross": 3}'
 
 
-def test_a_failing_check_enters_the_ladder_and_the_model_is_given_the_reason():
+def test_a_failing_check_starts_the_ladder_and_the_model_receives_the_reason():
     seen = Seen(BAD, GOOD)
     step = Step("a", Agent(seen.model), Order, checks=(check("output.net + output.tax == output.gross"),))
     run = Runner(step).run_sync("x")
@@ -231,7 +231,7 @@ def test_an_async_check_may_clean_the_value():
     assert (run.output, run.steps[0].trust) == (Order(net=1, tax=2, gross=3), "lossy")
 
 
-def test_an_async_check_is_asked_once_for_each_value():
+def test_an_async_check_runs_once_for_each_value():
     asked: list[Any] = []
 
     async def note(order: Any) -> None:
@@ -274,7 +274,7 @@ def test_validate_reads_and_asks_no_more():
     assert (run.status, len(seen.messages)) == (RunStatus.FAILED, 1)
 
 
-def test_off_takes_the_text_as_it_is():
+def test_off_accepts_the_text_as_written():
     processing = Processing(schema=SCHEMA, enforcement="off")
     run = Runner(Step("a", Agent(Seen("prose").model), processing=processing)).run_sync("x")
     assert run.output == "prose"
@@ -377,7 +377,7 @@ def wants_object(value: dict[str, Any]) -> str:
     return f"got {sorted(value)}"
 
 
-def test_a_degraded_text_reaches_a_function_that_wants_an_object_as_one():
+def test_a_degraded_text_is_passed_as_an_object_to_a_function_that_needs_one():
     seen = Seen("I would rather not.")
     processing = Processing(schema=SCHEMA, stages=("degrade",))
     pipeline = Step("a", Agent(seen.model), processing=processing, on_degraded="accept") >> Call("b", wants_object)

@@ -77,7 +77,7 @@ class Served:
 
 
 @pytest.mark.parametrize("way", ["step", "contract", "blueprint"])
-def test_cut_text_is_asked_for_again_as_text_even_where_a_schema_could_be_enforced(way: str) -> None:
+def test_truncated_text_is_requested_again_as_text_even_if_a_schema_could_be_enforced(way: str) -> None:
     asked: list[str] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -159,7 +159,7 @@ def test_the_step_reports_the_outcome_of_truncated_text(
     assert (run.status, run.usage.requests) == (status, calls)
 
 
-def test_a_fallback_runs_in_place_of_text_that_stays_cut() -> None:
+def test_a_fallback_runs_in_place_of_text_that_stays_truncated() -> None:
     run = ran(
         Replies((CUT, "length"), ("well and that the", "length")), own=False, fallback=Call("sorry", lambda _: "sorry")
     )
@@ -167,7 +167,7 @@ def test_a_fallback_runs_in_place_of_text_that_stays_cut() -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "stop", None])
-def test_endlessly_repeated_words_are_not_a_text_and_are_not_asked_for_again(finish: str) -> None:
+def test_endlessly_repeated_words_are_not_a_text_and_are_not_requested_again(finish: str) -> None:
     run = ran(Replies(("Dear Ann, " + "a customer service, " * 300, finish)), own=False)
     assert (run.status, run.usage.requests) == (RunStatus.DEGRADED, 1)
     assert "runaway_repetition" in {issue.code for issue in run.step("mail").outcome.because.issues}

@@ -64,7 +64,7 @@ def test_too_many_unknown_keys_to_compare_are_rejected(kind: Any) -> None:
     assert "too many to compare" in outcome.issues[0].message
 
 
-def test_a_correction_is_found_at_the_beginning_of_a_line_or_sentence_alone() -> None:
+def test_a_correction_is_found_only_at_the_beginning_of_a_line_or_sentence() -> None:
     assert all(CORRECTS.search(text) for text in ("Sorry, low.", "It is high. Actually, low.", "High\nWait, low"))
     assert CORRECTS.search("what it actually costs") is None
 

@@ -343,7 +343,7 @@ def test_the_same_day_or_time_after_the_answer_is_harmless(behind: str) -> None:
         "[2 more parcels omitted]",
     ],
 )
-def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> None:
+def test_an_answer_called_an_example_afterwards_is_rejected(behind: str) -> None:
     """What is made up is refused, though it satisfies the contract."""
     assert isinstance(read(f"{SPOKEN}\n\n{behind}", Parcel), Rejected)
 
@@ -470,7 +470,7 @@ def test_answers_without_a_preference_are_rejected(form: str) -> None:
 @pytest.mark.parametrize(
     "form", ["{}\n\n%s\n\n{}", "```json\n{}\n```\n%s {}", "```json\n{}\n```\n\n%s\n\n```json\n{}\n```"]
 )
-def test_a_sentence_between_two_answers_that_takes_the_first_back_selects_the_second(between: str, form: str) -> None:
+def test_a_sentence_that_retracts_the_first_of_two_answers_selects_the_second(between: str, form: str) -> None:
     """Its negation is about the answer before it, wherever the second one is."""
     text = (form % between).format(SPOKEN.replace("sea", "air"), SPOKEN)
     assert read(text, Parcel).value == Parcel(**ANSWER)
@@ -709,7 +709,7 @@ def test_a_statement_that_contradicts_the_boolean_after_it_rejects_the_reply() -
 
 
 @pytest.mark.parametrize("before", ["Not final yet:", "This is not complete:", "The output for your previous message:"])
-def test_an_unfinished_answer_is_none(before: str) -> None:
+def test_an_unfinished_answer_is_rejected(before: str) -> None:
     assert isinstance(read(f"{before}\n{SPOKEN}", Parcel), Rejected)
 
 

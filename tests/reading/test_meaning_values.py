@@ -108,7 +108,7 @@ def test_a_grade_is_not_its_letter() -> None:
 @pytest.mark.parametrize(
     "said", ["b", "B.", "(B)", "**B**", "Answer: B", "Option B", "The answer is B.", "answer: b", "[b]"]
 )
-def test_a_choice_of_one_letter_counts_alone_or_after_a_label(said: str) -> None:
+def test_a_one_letter_choice_counts_alone_or_after_a_label(said: str) -> None:
     assert read(said, Literal["A", "B", "C"]).value == "B"
 
 
@@ -180,7 +180,7 @@ def test_a_sentence_that_says_the_choice_is_an_answer(said: str) -> None:
         ("ok: yes", True),
     ],
 )
-def test_a_boolean_is_one_word_in_neutral_company(said: str, meant: bool) -> None:
+def test_a_boolean_is_read_from_a_neutral_sentence(said: str, meant: bool) -> None:
     assert given(reading(said, bool, "ok"), "ok") is meant
 
 
@@ -200,7 +200,7 @@ def test_a_boolean_is_one_word_in_neutral_company(said: str, meant: bool) -> Non
         "!true",
     ],
 )
-def test_a_boolean_that_is_weakened_is_none(said: str) -> None:
+def test_a_weakened_boolean_is_rejected(said: str) -> None:
     assert given(reading(said, bool, "ok"), "ok") == "refused"
 
 

@@ -32,7 +32,7 @@ def test_wrapping_and_damage_around_json_are_removed(text: str, expected: str) -
 
 
 @given(st.text())
-def test_normalizing_never_raises_and_normal_text_stays(text: str) -> None:
+def test_normalizing_never_raises_and_leaves_normal_text_unchanged(text: str) -> None:
     once = normalize_json_text(text)
     assert normalize_json_text(once) == once
 

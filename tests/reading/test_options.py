@@ -23,7 +23,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
         ("{}", {"limits": {"max_chars": 3}}, "limits must be Limits"),
     ],
 )
-def test_an_option_that_is_none_is_named(text: Any, options: dict[str, Any], named: str) -> None:
+def test_an_invalid_option_is_named(text: Any, options: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         read(text, SCHEMA, **options)
     with pytest.raises(UsageError, match=named):
@@ -182,7 +182,7 @@ def test_an_unusable_payload_reports_the_reason_in_strict_and_lenient_mode(paylo
         ("hello", {}, "value"),
     ],
 )
-def test_a_reply_without_json_is_rejected_for_the_kind_of_json_that_was_asked_for(
+def test_a_reply_without_json_is_rejected_with_the_kind_of_json_that_was_requested(
     text: str, contract: Any, missing: str
 ) -> None:
     rejected = read(text, contract)

@@ -422,7 +422,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("name", AHEAD)
-def test_a_look_ahead_says_the_same_however_much_of_the_text_has_come(name: str) -> None:
+def test_lookahead_gives_the_same_result_however_much_text_has_arrived(name: str) -> None:
     ahead, rng, waited = AHEAD[name], random.Random(7), 0  # noqa: S311
     for _ in range(3_000):
         text = "".join(rng.choice(PARTS) for _ in range(rng.randrange(1, 9)))

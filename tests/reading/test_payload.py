@@ -85,7 +85,7 @@ def test_a_text_payload_is_never_parsed() -> None:
 
 
 @given(st.text(st.characters(exclude_characters="<>`"), min_size=1).filter(str.strip))
-def test_any_text_comes_back_trimmed(text: str) -> None:
+def test_any_text_is_restored_trimmed(text: str) -> None:
     assert read(f"Sure: <note>{text}</note>", Output.text("note")).value == text.strip()
 
 
@@ -111,7 +111,7 @@ def test_the_first_json_value_must_be_the_block(text: str, reason: Reason) -> No
     assert outcome.reason is reason
 
 
-def test_a_blank_block_key_is_satisfied_by_anything() -> None:
+def test_a_blank_block_key_accepts_every_reply() -> None:
     outcome = read("anything", Output.block("  ", ["next"]))
     assert isinstance(outcome, Accepted)
     assert (outcome.value.fields, outcome.value.prose) == ({}, "anything")
@@ -240,7 +240,7 @@ def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, 
     "text",
     ['{"plan": 1, "plan": 2}', "{'plan': 1, 'plan': 2}", "{'plan': {'a': 1, 'a': 2}}", "{plan: 'a'}", "{'plan': '"],
 )
-def test_a_block_that_leaves_a_choice_is_none(text: str) -> None:
+def test_a_block_with_a_choice_left_open_is_not_a_block(text: str) -> None:
     """Nothing is chosen, nothing beyond the wrapping is mended, nothing is closed."""
     assert isinstance(read(text, Output.block("plan")), Rejected)
 

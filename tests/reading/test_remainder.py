@@ -270,7 +270,7 @@ def test_unambiguous_values_are_accepted() -> None:
     assert read("{'period': 'P1M'}", period).value == {"period": "P1M"}
 
 
-def test_a_duration_of_two_numbers_says_neither_hours_nor_minutes() -> None:
+def test_a_duration_of_two_numbers_is_ambiguous() -> None:
     outcome = read('{"kind": "job", "name": "x", "lasts": "03:45"}', Job)
     assert "it could be hours and minutes, or minutes and seconds; write PT1H30M" in outcome.explain()
     assert value('{"kind": "job", "name": "x", "lasts": "0:03:45"}', Job)["lasts"] == "PT3M45S"
@@ -452,7 +452,7 @@ class Box(BaseModel):
     height: float
 
 
-def test_an_object_with_the_keys_of_two_alternatives_is_neither() -> None:
+def test_an_object_with_the_keys_of_two_alternatives_matches_neither() -> None:
     outcome = read('[{"radius": 1, "width": 2, "height": 3}]', list[Circle | Box])
     assert isinstance(outcome, Rejected)
     assert [issue.code for issue in outcome.issues] == ["ambiguous"]
@@ -789,7 +789,7 @@ def test_a_comment_ends_before_the_last_closers_on_its_line() -> None:
     refused('{"row": 3, "letter": A // B}', Seat)
 
 
-def test_many_missing_closers_are_a_cut_text() -> None:
+def test_many_missing_closers_count_as_truncation() -> None:
     refused('{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": ["A"', truncated=False)
     three = '{"flights": [{"number": "LH 12", "status": "delayed"'
     assert isinstance(read(three, dict[str, list[Flight]], truncated=False), Rejected)
@@ -816,7 +816,7 @@ def test_an_item_that_abbreviates_others_in_a_line_list_is_rejected() -> None:
         '{number: "LH 12", id: 7, status: "delayed"}',
     ],
 )
-def test_a_form_that_can_be_read_in_one_way_only_is_read(text: str) -> None:
+def test_a_form_with_only_one_reading_is_read(text: str) -> None:
     assert value(text)["status"] == "delayed"
 
 
@@ -841,7 +841,7 @@ def test_a_field_without_its_colon_is_read_where_its_name_is_known() -> None:
     refused('{"number": "LH 12", "status": "delayed", platform 5}')
 
 
-def test_a_missing_last_closer_is_put_in_before_prose() -> None:
+def test_a_missing_last_closer_is_inserted_before_prose() -> None:
     assert value(GOOD.rstrip("}") + "\n\nHope this helps!", truncated=False)["status"] == "delayed"
 
 
@@ -956,7 +956,7 @@ def test_any_other_comment_is_left_out(comment: str) -> None:
         "Пример:",
     ],
 )
-def test_a_value_that_is_only_called_an_example_is_none(label: str) -> None:
+def test_a_value_only_called_an_example_is_not_an_answer(label: str) -> None:
     assert refused(f"{label}\n{GOOD}").reason is Reason.AMBIGUOUS
     assert refused(f"{label}\n```json\n{GOOD}\n```").reason is Reason.AMBIGUOUS
     assert value(f"{label[:-1]} for the flight in your mail:\n{GOOD}")["number"] == "LH 12"
@@ -1006,5 +1006,5 @@ def test_reasoning_after_the_answer_is_harmless_if_it_corrects_nothing() -> None
 @pytest.mark.parametrize(
     "word", ["from", "replacing", "overrides", "over", "in place of", "as opposed to", "←", "et non", "y no"]
 )
-def test_a_value_that_gives_way_to_the_one_before_it_is_not_the_answer(word: str) -> None:
+def test_a_value_that_defers_to_the_one_before_it_is_not_the_answer(word: str) -> None:
     assert refused(f"Changed {GOOD} {word} {OTHER}").reason is Reason.AMBIGUOUS

@@ -341,7 +341,7 @@ def test_reasoning_between_tags_is_shown_as_it_comes_and_its_tags_end_nothing() 
     assert isinstance(outcome, Rejected)
 
 
-def test_a_path_is_final_once_the_next_key_has_come() -> None:
+def test_a_path_is_final_once_the_next_key_has_arrived() -> None:
     """The colon of a known key shows that the object is no envelope; the value behind it need not have begun."""
     assert last_of('{"title": "a", "count":', OBJECT).final_paths == frozenset({"$.title"})
 
@@ -380,7 +380,7 @@ def test_the_buffer_is_bounded() -> None:
     assert len(outcome.text) == 50
 
 
-def test_a_closed_stream_takes_no_more() -> None:
+def test_a_closed_stream_rejects_further_chunks() -> None:
     """One reader reads one reply."""
     reader = StreamReader({})
     reader.close()
@@ -396,7 +396,7 @@ def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
     assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))
 
 
-def test_a_rejection_reports_that_the_model_has_lost_its_way() -> None:
+def test_a_rejection_reports_a_runaway_model() -> None:
     """However it came, in pieces or whole, and for every kind of contract that rejects it."""
     for contract in (OBJECT, Output.tagged("r", OBJECT), Output.text("r"), Output.block("a"), {"type": "string"}):
         for text, code in (

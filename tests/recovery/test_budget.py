@@ -114,7 +114,7 @@ class Clock:
     st.sampled_from([None, "no", "can", "on"]),
     st.sampled_from([Usage(), Usage(), Usage(requests=2, cost=Decimal("0.2"))]),
 )
-def test_never_one_call_more_than_allowed(
+def test_there_is_never_one_call_more_than_allowed(
     stages, replies, contract, max_calls, max_stages, max_cost, deadline, native, before
 ):
     clock, heard = Clock(), []
@@ -205,7 +205,7 @@ def test_a_call_that_the_caller_rejects_is_not_counted_and_ends_the_ladder():
     ]
 
 
-def test_a_call_that_one_stage_cannot_make_leaves_the_next_one_its_turn():
+def test_a_call_that_one_stage_cannot_make_is_left_to_the_next_stage():
     unmade = Reply("", unmade="there is no such model")
     asks, outcome = climbed((Escalate(model="x"), Retry()), Reply(BAD), unmade, Reply(GOOD), max_calls=1)
     assert [ask.stage for ask in asks] == ["escalate", "retry"]

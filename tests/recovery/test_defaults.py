@@ -74,7 +74,7 @@ def test_other_contracts_are_strict():
     assert ladder_for(Output.event(["said"])).max_calls == 1
 
 
-def test_an_event_that_fails_its_check_is_asked_for_exactly_once_more():
+def test_an_event_that_fails_its_check_is_requested_exactly_once_more():
     contract = Output.event(["said"], checks=[lambda event: "no" if event.text == "x" else None])
     first = Reply('{"kind": "said", "text": "x"}')
     asks, outcome = climbed(ladder_for(contract), first, first, task=Task(contract))
@@ -90,7 +90,7 @@ def test_a_tagged_contract_climbs_as_often_as_it_says():
 
 
 @given(st.lists(st.sampled_from(STAGES), max_size=8), st.integers(0, 9), st.booleans())
-def test_a_ladder_comes_back_from_data_as_it_was(stages, number, adaptive):
+def test_a_ladder_survives_a_round_trip_as_data(stages, number, adaptive):
     ladder = Ladder(stages=tuple(stages), max_calls=number, deadline=number, adaptive=adaptive)
     assert Ladder.model_validate(ladder.model_dump()) == ladder
     assert Ladder.model_validate_json(ladder.model_dump_json()) == ladder

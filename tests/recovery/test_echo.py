@@ -69,7 +69,7 @@ def test_an_example_is_known(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", NO_ECHO)
-def test_an_answer_that_may_be_right_is_none(how: str) -> None:
+def test_an_answer_that_may_be_right_is_rejected(how: str) -> None:
     prompt, value = NO_ECHO[how]
     assert not Examples(lambda: prompt).hold(value, compile_contract(dict))
 

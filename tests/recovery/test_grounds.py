@@ -214,7 +214,7 @@ class TestWhatPays:
             assert ask.said == (MADE_UP.text,)
             assert outcome.value.days == 4
 
-    def test_a_cut_beginning_of_an_answer_gets_more_room_and_anything_else_the_form(self):
+    def test_a_truncated_beginning_of_an_answer_gets_a_larger_budget_and_other_text_the_schema(self):
         task = Task(TRIP.contract, native="can", max_tokens=100, question_chars=40)
         for text, stage, room in (('{"boat": "Al', "resume", 400), ("Let me think about boats", "retry", None)):
             (ask,), _ = climbed(Ladder(), Reply(text, truncated=True), MADE_UP, task=task)

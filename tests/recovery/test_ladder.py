@@ -160,7 +160,7 @@ def test_a_host_objection_rejects_a_value_that_the_contract_accepts():
         ("-----BEGIN PRIVATE KEY-----\\nMIIEow", ""),
     ],
 )
-def test_a_secret_never_leaves_and_comes_back_in_the_value(secret, shown):
+def test_a_secret_is_never_sent_and_is_restored_in_the_value(secret, shown):
     first = json.dumps({"name": secret.replace("\\n", "\n"), "qty": "it is 1"})
     plan = REPAIR.climb(TASK, Reply(first))
     ask = advance(plan)
@@ -183,7 +183,7 @@ def test_a_secret_that_an_issue_quotes_is_masked_too():
     assert "sk-abc" not in ask.prompt
 
 
-def test_a_text_that_holds_our_own_label_comes_back_unchanged():
+def test_a_text_with_our_own_label_is_returned_unchanged():
     first = '{"name": "[secret-1] sk-abcdefghijklmnop", "qty": "it is 3"}'
     plan = REPAIR.climb(TASK, Reply(first))
     ask = advance(plan)
@@ -193,7 +193,7 @@ def test_a_text_that_holds_our_own_label_comes_back_unchanged():
     assert outcome.value.name == "[secret-1] sk-abcdefghijklmnop"
 
 
-def test_an_output_too_long_for_the_prompt_is_not_cut_but_left_alone():
+def test_an_output_too_long_for_the_prompt_is_not_cut_but_skipped():
     asks, outcome = asked(REPAIR, Reply(json.dumps({"name": "x" * 70_000, "qty": "many"})))
     assert asks == []
     assert isinstance(outcome, Rejected)
@@ -212,7 +212,7 @@ def test_stages_report_their_results():
     assert not any(event.capture for event in readings)
 
 
-def test_a_plan_that_is_given_up_still_ends_its_stage():
+def test_an_abandoned_plan_still_ends_its_stage():
     heard = []
     with observing(heard.append):
         plan = REPAIR.climb(TASK, Reply(BAD))
@@ -283,7 +283,7 @@ def test_an_unreadable_filtered_reply_is_rejected():
 
 
 @given(st.integers(0, len(GOOD) - 1))
-def test_a_cut_reply_is_never_repaired(length):
+def test_a_truncated_reply_is_never_repaired(length):
     asks, outcome = asked(REPAIR, Reply(GOOD[:length], truncated=True))
     assert asks == []
     assert outcome.reason is Reason.TRUNCATED

@@ -85,7 +85,7 @@ def test_secrets_are_looked_for_six_levels_deep_and_no_deeper() -> None:
 
 
 @pytest.mark.parametrize(("value", "is_secret"), [("12345678", True), ("1234567", False)])
-def test_a_variable_holds_a_secret_from_eight_characters_on(value: str, is_secret: bool) -> None:
+def test_a_secret_variable_has_at_least_eight_characters(value: str, is_secret: bool) -> None:
     assert (secrets_in({"SHOP_TOKEN": value}) == (value,)) is is_secret
 
 

@@ -74,7 +74,7 @@ def test_instructions_in_a_failing_output_stay_between_the_marked_lines(stage):
 
 
 @given(st.text(max_size=60))
-def test_a_text_never_holds_the_word_that_marks_it(text):
+def test_a_text_never_contains_its_own_marker(text):
     whole, nonce = fenced(text)
     assert nonce not in text
     assert whole == f"<<<{nonce}\n{text}\n{nonce}>>>"
@@ -86,7 +86,7 @@ def test_the_author_of_the_beginning_of_a_text_cannot_know_the_word_that_marks_i
     assert len({fenced(begin + end)[1] for end in ("a", "b", "c", "")}) == 4
 
 
-def test_a_long_output_is_not_asked_about_and_the_reason_reported():
+def test_a_too_long_output_is_not_sent_and_the_reason_is_reported():
     stages = (LlmRepair(max_chars=1_000), Extract(max_chars=1_000))
     asks, outcome = climbed(stages, Reply(BAD + " so" * 1_000))
     assert asks == []
@@ -149,7 +149,7 @@ def test_there_are_many_kinds_of_secrets():
 
 @pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("stage", [LlmRepair(attempts=1), Extract(), Patch()], ids=lambda stage: stage.stage)
-def test_a_planted_secret_leaves_with_no_prompt_and_comes_back_in_the_value(kind, stage):
+def test_a_planted_secret_is_never_in_a_prompt_and_is_restored_in_the_value(kind, stage):
     words, private = PLANTED[kind]
     first = json.dumps({"name": words, "qty": "it is 3"})
     climb = Ladder(stages=(stage,)).climb(Task(TASK.contract, secrets=NAMED), Reply(first))
@@ -165,7 +165,7 @@ def test_a_planted_secret_leaves_with_no_prompt_and_comes_back_in_the_value(kind
 
 
 @pytest.mark.parametrize("secret", [SECRETS["openai"], r"ab\cd9!x"])
-def test_a_secret_comes_back_in_a_patch(secret):
+def test_a_secret_is_restored_in_a_patch(secret):
     text = json.dumps({"name": [f"password: {secret}", "or none"], "qty": 3})
     climb = Ladder(stages=(Patch(),)).climb(TASK, Reply(text))
     assert secret not in advance(climb).prompt

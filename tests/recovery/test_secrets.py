@@ -112,7 +112,7 @@ UNQUOTED = {
 
 @pytest.mark.parametrize("how", UNQUOTED)
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.stage)
-def test_an_unquoted_secret_with_a_backslash_leaves_with_no_prompt_and_comes_back(how: str, stage: Any) -> None:
+def test_an_unquoted_secret_with_a_backslash_is_never_sent_and_is_restored(how: str, stage: Any) -> None:
     words, secret = UNQUOTED[how]
     first = json.dumps({"name": words, "qty": "it is 3"})
     climb = Ladder(stages=(stage,)).climb(TASK, Reply(first))
@@ -166,7 +166,7 @@ def test_secrets_labelled_in_prose_are_hidden_in_json_too() -> None:
     assert Vault(text, labelled=True).hide(text) == 'password: [secret-1] is in {"note": "[secret-1]"}'
 
 
-def test_a_named_secret_is_hidden_in_json_in_json_and_comes_back() -> None:
+def test_a_named_secret_is_hidden_in_nested_json_and_restored() -> None:
     text = json.dumps({"log": json.dumps({"x": "ab\\cd9"})})
     vault = Vault(text, ["ab\\cd9"])
     assert "cd9" not in vault.hide(text)
@@ -255,7 +255,7 @@ def test_many_values_are_found_where_each_alone_is_found(values: list[str], text
 
 
 @pytest.mark.parametrize("size", [1_000, 1_016, 1_017, 2_016, 2_017, 5_000])
-def test_a_long_value_is_hidden_as_one_also_where_it_is_cut(size: int) -> None:
+def test_a_long_value_is_hidden_as_one_even_where_it_is_cut(size: int) -> None:
     value = "".join(f"{number}-" for number in range(size))[:size]
     assert Vault("", [value]).hide(f"so {value} it is") == "so [secret-1] it is"
     for cut in (16, 900, size // 2, size - 1):

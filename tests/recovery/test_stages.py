@@ -47,7 +47,7 @@ def cut(text):
 
 
 class TestResume:
-    def test_a_budget_of_the_caller_that_cut_the_reply_is_made_larger(self):
+    def test_a_budget_of_the_caller_that_truncated_the_reply_is_raised(self):
         task = Task(TASK.contract, max_tokens=100)
         (ask,), outcome = climbed((Resume(),), cut(GOOD[:-4]), Reply(GOOD), task=task)
         assert (ask.way, ask.prompt, ask.said, ask.max_tokens) == ("conversation", "", (), 400)
@@ -58,7 +58,7 @@ class TestResume:
         (ask,), _ = climbed((Resume(max_tokens=900),), cut(GOOD[:-4]), Reply(GOOD))
         assert ask.max_tokens == 900
 
-    def test_a_budget_that_is_not_larger_is_not_asked_for(self):
+    def test_a_budget_that_is_not_larger_is_not_requested(self):
         task = Task(TASK.contract, max_tokens=900)
         asks, outcome = climbed((Resume(max_tokens=900),), cut(GOOD[:-4]), task=task)
         assert asks == []
@@ -92,7 +92,7 @@ class TestResume:
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"name": "pencil", "qty": 30}'))
         assert outcome.reason is Reason.TRUNCATED
 
-    def test_a_new_answer_that_shares_no_words_with_the_cut_one_but_all_its_values_is_accepted(self):
+    def test_a_new_answer_with_all_values_of_the_truncated_one_is_accepted(self):
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"qty": 3, "name": "pen"}'))
         assert outcome.value == PEN
 
@@ -142,7 +142,7 @@ class TestRetry:
         assert asks[2].said == ("one", asks[0].prompt, "two", asks[1].prompt, BAD)
         assert "$.qty" in asks[2].prompt
 
-    def test_a_model_that_echoes_the_schema_is_asked_in_plain_words_and_extracted_from(self):
+    def test_a_model_that_echoes_the_schema_is_asked_for_prose_from_which_the_value_is_extracted(self):
         echo = Reply(json.dumps(TASK.contract.json_schema))
         asks, outcome = climbed((Retry(), Extract()), echo, Reply("name: pen\nqty: three, so 3"), Reply(GOOD))
         assert asks[0].said == ()
@@ -153,7 +153,7 @@ class TestRetry:
         assert "three, so 3" in asks[1].prompt
         assert outcome.value == PEN
 
-    def test_a_cut_reply_is_never_asked_for_again_with_the_same_budget(self):
+    def test_a_truncated_reply_is_never_requested_again_with_the_same_budget(self):
         asks, outcome = climbed((Retry(), Extract(), LlmRepair()), cut(GOOD[:-3]))
         assert asks == []
         assert "cut off again" in outcome.attempts[-1].why
@@ -311,7 +311,7 @@ class TestRepairKeepsWhatWasRight:
         )
         assert outcome.value.name == "blue pen"
 
-    def test_a_list_that_lost_an_item_is_a_change(self):
+    def test_a_list_with_a_lost_item_counts_as_changed(self):
         first = (
             '{"customer": "A", "items": [{"name": "a", "qty": 1}, {"name": "b", "qty": 2}], "address": {"street": "E"}}'
         )
@@ -387,7 +387,7 @@ class TestSynthesize:
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.TRUNCATED
 
-    def test_an_event_is_made_of_words_that_were_cut_only_for_want_of_others(self):
+    def test_truncated_words_become_an_event_only_if_there_are_no_others(self):
         task = Task(Output.event(["ruled"], ["winner"], checks=[lambda event: "no" if event.winner == "x" else None]))
         first = Reply('{"kind": "ruled", "text": "Well.", "winner": "x"}')
         _, outcome = climbed((Retry(), Synthesize()), first, cut("The winner, as all of us"), task=task)

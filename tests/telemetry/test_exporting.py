@@ -89,7 +89,7 @@ def test_a_run_is_sent_to_the_collector_without_texts(collector: ThreadingHTTPSe
 
 
 @pytest.mark.slow
-def test_a_collector_that_is_not_there_neither_fails_nor_litters_a_run(tmp_path: Path) -> None:
+def test_an_unreachable_collector_neither_fails_nor_clutters_a_run(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     ended = aros_run(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
     assert "SK-" in ended.stdout

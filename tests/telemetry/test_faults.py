@@ -67,7 +67,7 @@ def test_rows_that_waited_for_disk_space_are_written_once(small_disk: Path) -> N
     assert [chapter.step and chapter.step.status for chapter in story.chapters] == ["success", "success"]
 
 
-def test_a_folder_that_is_read_only_means_no_journal_by_default_and_an_error_where_one_was_named(
+def test_a_read_only_folder_disables_the_default_journal_and_is_an_error_for_a_named_one(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
@@ -131,7 +131,7 @@ def test_a_file_that_is_destroyed_while_it_is_open_costs_the_record_only(
     assert any("cannot be written" in said for said in warnings_of(caplog))
 
 
-def test_a_clock_that_goes_back_leaves_the_order_and_makes_no_time_negative(
+def test_a_clock_set_back_keeps_the_order_and_gives_no_negative_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:

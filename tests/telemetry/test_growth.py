@@ -39,7 +39,7 @@ def test_no_run_is_held_on_to_once_it_has_ended(journal: Journal, emitted: Emitt
 
 
 @pytest.mark.slow
-def test_a_mask_that_hears_of_new_secrets_in_every_run_stays_as_large_as_it_is() -> None:
+def test_a_mask_that_learns_new_secrets_in_every_run_does_not_grow() -> None:
     mask = Mask()
 
     def run(number: int) -> None:

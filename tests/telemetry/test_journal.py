@@ -204,13 +204,13 @@ def test_settings_may_turn_the_journal_off_or_name_another(tmp_path: Path, monke
         ("/proc/nowhere/runs.sqlite", "cannot be"),
     ],
 )
-def test_a_journal_that_cannot_be_opened_is_one_sentence_without_the_password(url: str, words: str) -> None:
+def test_a_journal_that_cannot_be_opened_is_reported_in_one_sentence_without_the_password(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
         Journal(url)
     assert "pw" not in str(refused.value)
 
 
-def test_a_file_that_is_not_a_journal_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_not_changed(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database " * 100)
     with pytest.raises(UsageError, match="file is not a database"):
@@ -361,7 +361,7 @@ def test_postgresql_takes_names_and_keys_that_are_too_long_for_its_indexes(postg
         assert key in "".join(repair.path for repair in chapter.readings[0].repairs)
 
 
-def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         Runner(pipeline(call()), observers=[journal]).run_sync("")
         with journal.engine.begin() as connection:

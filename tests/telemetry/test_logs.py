@@ -40,7 +40,7 @@ def test_texts_are_logged_only_with_content(caplog: pytest.LogCaptureFixture, *,
     assert "string-to-number" in caplog.text
 
 
-def test_a_logger_of_ones_own_may_be_given(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_custom_logger_may_be_passed(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "mine"):
         Runner(pipeline(boat_step("ask", GOOD)), observers=[Logging(logging.getLogger("mine"))]).run_sync("")
     assert {record.name for record in caplog.records} == {"mine"}

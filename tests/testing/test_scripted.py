@@ -55,7 +55,7 @@ def test_an_output_tool_can_be_called():
     assert ran(Agent(model, output_type=Item), "x") == Item(name="pen")
 
 
-def test_a_cut_reply_is_a_truncated_one():
+def test_a_truncated_reply_has_the_reason_truncated():
     model = ScriptedModel(cut('{"name": "pe'), then=cut('{"name": "pe'))
     with pytest.raises(OutputError) as raised:
         ran(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]), "x")
@@ -72,7 +72,7 @@ def test_a_streamed_reply_is_the_same_in_pieces():
     assert "".join(pieces) == "Hello, wide world"
 
 
-def test_a_cut_stream_says_so():
+def test_a_truncated_stream_is_reported():
     async def run():
         async with Agent(ScriptedModel(cut("Hello, wi"))).run_stream("x") as result:
             await result.get_output()

@@ -821,11 +821,18 @@ _ABOUT: Final = _words(
     """
 )
 """Subjects of a choice without a field."""
-_SUBJECTS: Final = _ABOUT | _words("review text message sentence comment tweet post feedback passage email")
+_SUBJECTS: Final = _ABOUT | _words(
+    """
+    review text message sentence comment tweet post feedback passage email
+    risk assessment evaluation judgment department route team genre difficulty quality relevance
+    """
+)
 """Subjects of a choice without a field, with the texts that one may be about."""
 ANNOUNCING: Final = _ANSWER | _ABOUT
-_ANNOUNCING_AMOUNTS: Final = ANNOUNCING | _COUNTS | _words("price cost amount sum date time day deadline datum fecha")
-_HERE: Final = _words("here here's hier voici aquí ecco")
+_ANNOUNCING_AMOUNTS: Final = (
+    ANNOUNCING | _COUNTS | _words("price cost amount sum average mean date time day deadline datum fecha")
+)
+_HERE: Final = _words("here s hier voici aquí ecco")
 _REMARK: Final = _words(
     """
     as stated given written mentioned noted described reported specified indicated see per according to in from
@@ -876,7 +883,7 @@ _TAGGED: Final = expression(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
 _ALTERNATIVES: Final = expression(r"\w\s{0,2}\|\s{0,2}\w")
 """Words with a bar between them, as in a template: `click|type`."""
 _HYPHEN: Final = expression("[-‐‑]")
-_FACES: Final = frozenset(map(chr, range(0x1F600, 0x1F650)))
+_FACES: Final = frozenset(("✅", "✔", *map(chr, range(0x1F600, 0x1F650))))
 _STOPS: Final = _FACES.union(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
 _EMPHASIS: Final = frozenset("*_`\"'”’.!")
 _COLONS: Final = frozenset(":：=→")

@@ -755,12 +755,12 @@ class Search(Generic[T]):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self._is_text() and self.shape.format not in TIMES:
             return self._text_as_written()
-        text = mask_reasoning(self.text, unopened=True)
+        text = without_courtesies(mask_reasoning(self.text, unopened=True))
         if (whole := self._scalar(Span(0, len(text)), text)) is None:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
             return None
-        chosen = whole if whole.fits else self._stated(without_courtesies(text))
+        chosen = whole if whole.fits else self._stated(text)
         self.found.append(chosen or whole)
         return self._reject() if chosen is None else self._decide([chosen])
 
@@ -784,7 +784,8 @@ class Search(Generic[T]):
             return None
         start = text.find(body, place.start)
         start, end = (start, start + len(body)) if start >= 0 else place
-        if self.shape.choices is None and "boolean" not in self.shape.types and (said := announced(body)) != body:
+        words = any(isinstance(choice, str) for choice in self.shape.choices or ()) or self.shape.types == {"boolean"}
+        if not words and (said := announced(body)) != body:
             body, edits = said, [*edits, Edit("emphasis", Risk.INFERRED, start, end, said)]
         node = _scalar_node(body, start, end, edits)
         is_word = body.lower() not in ("true", "false")
@@ -803,13 +804,14 @@ class Search(Generic[T]):
             return None
         chosen: Candidate[T] | None = None
         values: list[object] = []
-        in_a_record = False  # `Start: 3`, `End: 5`
+        beside: list[object] = []  # `Start: 3` beside `End: 5`
         for start, end, apart in units:
             candidate = self._scalar(Span(start, end), text)
             if candidate is None or candidate.valid is None or not candidate.fits:
-                colon = text.find(":", start, end) if counts else -1
+                colon = text.find(":", start, end)
                 other = self._scalar(Span(colon + 1, end), text) if colon > 0 else None
-                in_a_record = in_a_record or (other is not None and other.fits)
+                if other is not None and other.valid is not None and other.fits:
+                    beside.append(as_json(other.valid.value, None))
                 continue
             values.append(as_json(candidate.valid.value, None))
             if apart and not is_limited(text[end:], values[-1], choices):
@@ -817,6 +819,7 @@ class Search(Generic[T]):
                 chosen = candidate
         if chosen is None or any(value != values[0] for value in values):
             return None
+        in_a_record = any(value != values[0] for value in beside)
         return None if in_a_record and not phrases.LABEL_AT_END.search(text[: chosen.start]) else chosen
 
     def _scalar_in_union(self) -> Reading[T] | None:
@@ -836,6 +839,9 @@ class Search(Generic[T]):
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
         found = self._one_scalar(Node(STRING, body, *self._place(body)), edits)
+        if found is None and not any(map(self.shape.allows, ("string", "object", "array"))):
+            stated = self._stated(without_courtesies(mask_reasoning(self.text, unopened=True)))
+            return None if stated is None else self._decide([stated])
         is_prose = isinstance(found, Accepted) and isinstance(found.value, str) and not self.shape.asks_for("string")
         return None if is_prose else found
 
@@ -1268,7 +1274,7 @@ def _bare_scalar(text: str, place: Span | None = None) -> tuple[str, list[Edit]]
         if found is None or (found["tag"] and fold(found["tag"]) not in ANNOUNCING):
             break
         decoded = parse_json(body) if "\\" in body and body[0] == '"' else None
-        body = (decoded if isinstance(decoded, str) else found["quoted"] or found["boxed"] or found["tagged"]).strip()
+        body = (decoded if isinstance(decoded, str) else found["quoted"] or found["tagged"]).strip()
         code = "quotes" if found["mark"] and found["mark"] in "\"'“‘" else "emphasis"
         edits.append(Edit(code, Risk.LOSSLESS, *place, body, "$"))
     return body, edits
@@ -1277,7 +1283,6 @@ def _bare_scalar(text: str, place: Span | None = None) -> tuple[str, list[Edit]]
 _HEADING: Final = expression(r"\A#{1,6}[ \t]+")
 _FRAMED: Final = expression(
     r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?)(?:(?P=mark)|[”’])[.!]?"
-    r"|(?:\$|\\\()?\s?\\boxed\{(?P<boxed>[^{}]+)\}\s?(?:\$|\\\))?[.]?"
     r"|<(?P<tag>[A-Za-z][\w-]{0,30})>(?P<tagged>.+)</(?P=tag)>",
     re.S,
 )

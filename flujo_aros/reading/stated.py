@@ -15,7 +15,8 @@ from flujo_aros.reading.scalars import announces
 
 _LINE: Final = expression(r"[^\n]+")
 _NEXT_SENTENCE: Final = expression(
-    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)|(?:(?<=\byes,)|(?<=\bno,))[ \t]"
+    r"(?<=[^\W\d_][.!?])[ \t]|(?<=[^\W\d_][.!?]\*\*)[ \t]|(?<=[。！？])(?=.)"
+    r"|(?:(?<=\byes)|(?<=\bno))(?:,| [–—-])[ \t]"
     r"|(?-i:(?<=\b[A-Z][).:]))[ \t]",
     re.I,
 )
@@ -24,14 +25,16 @@ _FENCE_BEFORE: Final = expression(r"(?:```|~~~)[\w+-]*\s*\Z")
 _MOST: Final = 200
 _POLITE: Final = expression(
     r"\A\s*(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|understood|got it|hello|hi)(?: there| thing)?[!.,]\s)+"
-    r"|\A\s*(?:i(?: would|['’]d) (?:classify|rate|label|categori[sz]e|describe|call) (?:this|it|the \w+) as"
-    r"|i (?:choose|pick|select)|based on [\w ]{1,40},)\s"
-    r"|(?:(?<=[.!?]\s)|(?<=\n))(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
-    r"|is there anything else|would you like|happy to help)\b[^\n]*\Z",
+    r"|(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:(?:therefore|thus|hence|so|overall|in conclusion|based on [\w ]{1,40}),?\s"
+    r"|i(?: would|['’]d) (?:classify|rate|label|categori[sz]e|describe|call) (?:this|it|the \w+) as\s"
+    r"|i (?:choose|pick|select)\s|(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
+    r"|is there anything else|would you like|happy to help)\b[^\n]*\Z)",
     re.I,
 )
+_BOXED: Final = expression(r"\$?(?:\\\(\s?)?\\boxed\{([^{}]*)\}(?:\s?\\\))?\$?")
 _LIMITS: Final = expression(
-    r"\W*(?:but|unless|if|however|except|only|though|although|or|and|maybe|perhaps|probably|possibly|not|aber|wenn"
+    r"\W*(?:but|unless|if|however|except|only|though|although|or|and|maybe|perhaps|probably|possibly|not|partially|partly"
+    r"|mostly|somewhat|sometimes|usually|generally|almost|in (?:part|some|most|theory|principle)|let['’]?s?|aber|wenn"
     r"|oder|außer|mais|si|ou|sauf|pero|salvo|o)\b"
     r"|\W*(?:is|are|was|were|would|could|can|should|must|might|may|will|does|did|seems|thank\w*"
     r"|i(?:['’]ll|['’]d|['’]m| (?:can|could|will|would|am|have|see|understand))|sure)\b",
@@ -51,6 +54,10 @@ _A_WORD: Final = 2
 _NO_ARTICLE: Final = r"(?![\w'’-])(?!(?<=\bA) (?!is|are|was|and|or|would|could|may|might)[a-z])"
 
 
+_CONTINUES: Final = expression(r"\n[ \t]*[a-z](?![\w ]{0,40}[:：])")
+_COPULA: Final = expression(r"\b(?:is|are|ist|sind|lautet|est|es)\b", re.I)
+
+
 class Statement(NamedTuple):
     """A sentence or a line, and whether it stands on its own in a place where an answer does."""
 
@@ -61,7 +68,8 @@ class Statement(NamedTuple):
 
 
 def without_courtesies(text: str) -> str:
-    """The text with spaces in place of the greeting at its beginning and the offer at its end."""
+    """The text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
+    text = _BOXED.sub(lambda found: found[1].rjust(len(found[0])), text) if "boxed" in text else text
     return _POLITE.sub(lambda found: " " * len(found[0]), text)
 
 
@@ -78,11 +86,12 @@ def statements(text: str, *, counts: bool) -> list[Statement]:
     for at, (start, end) in enumerate(places):
         before, behind = text[:start].rstrip(), text[end:].lstrip(" \t")
         fenced = _FENCE_BEFORE.search(before) is not None
-        labelled = any(mark in text[start:end] for mark in ":：")
+        labelled = any(mark in text[start:end] for mark in ":：") and not _CONTINUES.match(behind)
+        says_so = labelled or _COPULA.search(text, start, end) is not None
         introduced = not at or before.endswith((*".!?>*。！？", *_FENCE)) or announces(text[slice(*places[at - 1])])
-        sentence = not counts and text[end - 1] in ".!*,:)。！"
-        ends = labelled or sentence or not behind or behind.startswith(("\n\n", "\n```"))
-        found.append(Statement(start, end, (fenced or labelled or (introduced and at in (0, last))) and ends))
+        sentence = not counts and text[end - 1] in ".!*:)。！"
+        ends = labelled or sentence or not behind or behind.startswith(("\n\n", "\n```", ", ", "- ", "– ", "— "))
+        found.append(Statement(start, end, (fenced or says_so or (introduced and at in (0, last))) and ends))
     return found
 
 
@@ -107,7 +116,7 @@ def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> b
     if _LIMITS.match(behind) or phrases.ALSO.search(behind) or phrases.BOTH.search(behind):
         return True
     if isinstance(value, bool):
-        return _OPPOSITE[value].search(behind) is not None
+        return "?" in behind or _OPPOSITE[value].search(behind) is not None
     if choices is None:
         return any(_DIGIT.search(said) and phrases.CONDITION.search(said) for said in _SENTENCE.split(behind))
     others = [choice for choice in choices if isinstance(choice, str) and choice != value]

@@ -190,11 +190,13 @@ _CONTROLS: Final = re.compile(r"\\[bf]")
 _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
 
 
-SUSPECT_ESCAPE: Final = re.compile(
+_IN_STRING: Final = (
     r":\\[A-Za-z]|\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)"
-    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))|" + _IN_FORMULA
+    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
 )
+SUSPECTS: Final = (_IN_STRING, _IN_FORMULA)
+SUSPECT_ESCAPE: Final = re.compile("|".join(SUSPECTS))
 """Valid JSON that is rarely intended: control characters in place of LaTeX or a path, lone surrogates."""
 
 

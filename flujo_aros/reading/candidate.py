@@ -44,7 +44,16 @@ from flujo_aros.contract import (
     parse_json,
     path_of,
 )
-from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash, parts, place_of, value_at
+from flujo_aros.json_data import (
+    SUSPECT_ESCAPE,
+    SUSPECTS,
+    is_dict,
+    is_list,
+    may_mean_backslash,
+    parts,
+    place_of,
+    value_at,
+)
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.fit import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit, is_framed, is_schema
@@ -95,7 +104,7 @@ _DOUBTS: Final = Phrases(_LEFT_OUT_ITEM, r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER
 """Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies: each
 begins with characters that the engine searches for many times faster than for a colon.
 """
-_ESCAPES: Final = Phrases(SUSPECT_ESCAPE.pattern, cased=True)
+_ESCAPES: Final = [Phrases(each, cased=True) for each in SUSPECTS]  # apart: together they cost six times as much
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
@@ -271,7 +280,7 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     valid = values.strict_json(text)
     if not isinstance(valid, Valid):
         return valid
-    if "\\" in text and _ESCAPES.may_match(text) and SUSPECT_ESCAPE.search(text):
+    if "\\" in text and any(each.may_match(text) for each in _ESCAPES) and SUSPECT_ESCAPE.search(text):
         return None
     value: object = valid[0]
     plain = value.__class__ is dict or value.__class__ is list  # no model is built from a schema frame

@@ -369,7 +369,8 @@ def is_framed(value: object, shape: Shape) -> bool:
         return False
     if any(key in shape.keys or any(branch.keeps(key) for branch in shape.branches) for key in value):
         return False
-    return any(is_dict(part) and any(key in shape.keys for key in part) for part in value.values())
+    parts = [part for key, part in value.items() if fold(key) not in _BESIDE]
+    return len(parts) == 1 and is_dict(parts[0]) and any(key in shape.keys for key in parts[0])
 
 
 def means_object(shape: Shape) -> bool:

@@ -289,7 +289,8 @@ DECLINES: Final = Phrases(
 """Says that something could not be done or found."""
 
 BEYOND: Final = Phrases(
-    r"\b(?:else|other|additional|further|more|relevant|internet|external|if (?:this|you)|nothing (?:is|was)|sorry for"
+    r"\b(?:else|other|(?:additional|further|more)(?! (?:information|details?|context|data|text|input))|relevant"
+    r"|internet|external|if (?:this|you)|nothing (?:is|was)|sorry for"
     r"|weitere\w*|andere\w*|sonst|autres?|más|otr[oa]s?)\b|其他|その他|ほかの",
 )
 """Speaks of something other than the answer: `The text does not mention anything else.`"""

@@ -822,3 +822,17 @@ def test_a_name_inside_the_words_of_another_field_is_not_that_field() -> None:
     written = '{"score": 17, "max_score": 20}'
     assert read(f"{written}\nThe maximum score is 20.", Exam).value.score == 17
     assert isinstance(read(f"{written}\nThe score is 18.", Exam), Rejected)
+
+
+@pytest.mark.parametrize("wanted", ["I need more information.", "Please provide further details."])
+def test_a_form_next_to_a_request_for_information_is_no_answer(wanted: str) -> None:
+    assert isinstance(read(f"{wanted} The output would be of this form:\n```json\n{SPOKEN}\n```", Parcel), Rejected)
+
+
+def test_objects_next_to_each_other_are_kept_by_a_schema_without_required_keys() -> None:
+    """Only thoughts next to the answer make an envelope."""
+    schema = {"type": "object", "properties": {"kind": {"type": "string"}, "note": {"type": "string"}}}
+    reply = {"size": 3, "parcel": {"kind": "box"}, "origin": {"city": "Kiel"}}
+    outcome = read(json.dumps(reply), schema)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, outcome.trust.value) == (reply, "clean")

@@ -11,7 +11,6 @@ could change the result.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ from flujo_aros.json_data import is_dict, is_list, leaves
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Risk, Trust
 from flujo_aros.recovery.fidelity import Source
 from flujo_aros.redaction import without_secrets
-from flujo_aros.spelling import clip
+from flujo_aros.spelling import brief
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
@@ -455,7 +454,7 @@ def _spelling(group: _Votes) -> Any:
 
 def _shown(value: Any) -> str:
     """A value in one line for a person."""
-    return clip(value.value if value is ABSENT else json.dumps(value, ensure_ascii=False, default=str), 80)
+    return str(value.value) if value is ABSENT else brief(value, 80)
 
 
 # Typed equality

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from flujo_aros.errors import Hint, Suggestion
 
@@ -73,6 +74,11 @@ def short(text: str) -> str:
 def clip(text: str, most: int = _MAX_NAME) -> str:
     """A string, shortened for display."""
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def brief(value: Any, most: int = _MAX_NAME) -> str:
+    """A JSON value, shortened for display."""
+    return clip(json.dumps(value, ensure_ascii=False, default=str), most)
 
 
 def _digits(name: str) -> list[str]:

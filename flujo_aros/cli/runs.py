@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import defaultdict
@@ -31,7 +30,7 @@ from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.settings import read_settings
-from flujo_aros.spelling import clip
+from flujo_aros.spelling import brief
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
 from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_words
 
@@ -377,7 +376,6 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
 
 
 _ORDER = [trust.value for trust in Trust]
-_MOST = 60
 
 
 def review_command(options: Review) -> None:
@@ -429,7 +427,7 @@ def _field_cells(row: dict[str, Any]) -> dict[str, Text]:
 
 
 def _shown(said: dict[str, Any]) -> str:
-    return clip(json.dumps(said["value"], ensure_ascii=False), _MOST) if "value" in said else "absent"
+    return brief(said["value"]) if "value" in said else "absent"
 
 
 def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:

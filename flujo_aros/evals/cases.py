@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
 import stat
 import sys
@@ -22,6 +21,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.reading.node import finite, refuse_constant
 
 DATASETS: Final = (".yaml", ".yml", ".json")
 """The suffixes of pydantic-evals datasets; any other file has one JSON value on each line."""
@@ -197,7 +197,7 @@ def _copied(stream: IO[bytes]) -> IO[bytes]:
 
 def _case(number: int, line: int, text: str) -> Case:
     try:
-        found = json.loads(text, object_pairs_hook=_members, parse_constant=_no_constant, parse_float=_finite)
+        found = json.loads(text, object_pairs_hook=_members, parse_constant=refuse_constant, parse_float=finite)
     except (ValueError, RecursionError) as error:
         return Case(id=number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(text))
     if not is_dict(found) or "input" not in found:
@@ -261,17 +261,6 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key!r} occurs twice in one object")
         found[key] = value
     return found
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"JSON has no {word}")
-
-
-def _finite(written: str) -> float:
-    number = float(written)
-    if math.isinf(number):
-        raise ValueError(f"the number {written[:40]} is too large")
-    return number
 
 
 def _said(error: ValueError | RecursionError) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +29,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.values import as_plain
-from flujo_aros.spelling import clip
+from flujo_aros.spelling import brief
 from flujo_aros.usage import Usage
 
 
@@ -432,8 +431,8 @@ class _Evaluating:
             return Verdict.UNJUDGED, unknown, (), Usage()
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()
-        wanted = "expected " + ("no value" if bad[0].expected is None else _short(bad[0].expected))
-        differs = f"{bad[0].place} is {_short(bad[0].found)}, {wanted}"
+        wanted = "expected " + ("no value" if bad[0].expected is None else brief(bad[0].expected))
+        differs = f"{bad[0].place} is {brief(bad[0].found)}, {wanted}"
         if self.judge is None:
             return Verdict.WRONG, differs, scored, Usage()
         return await self._asked(case, output, scored)
@@ -466,7 +465,3 @@ def _repaired(result: RunResult) -> frozenset[str]:
     outcome = last[0].outcome if last else None
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
     return frozenset(value_place(repair.path) for repair in repairs)
-
-
-def _short(value: Any) -> str:
-    return clip(json.dumps(as_plain(value), ensure_ascii=False), 60)

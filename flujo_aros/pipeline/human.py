@@ -25,7 +25,7 @@ from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.coerce import wanted_type
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
-from flujo_aros.spelling import clip
+from flujo_aros.spelling import brief
 
 _OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
@@ -216,13 +216,10 @@ def _question(work: DeferredWork) -> str:
 
 def _call(key: str, call: DeferredCall) -> str:
     """One call in code notation, with the metadata of the tool."""
-    args = ", ".join(f"{name}={_brief(value)}" for name, value in call.args.items())
-    said = "" if call.metadata is None else f"  ({', '.join(f'{k}: {_brief(v)}' for k, v in call.metadata.items())})"
+    args = ", ".join(f"{name}={brief(value, _LONGEST)}" for name, value in call.args.items())
+    about = ", ".join(f"{name}: {brief(value, _LONGEST)}" for name, value in (call.metadata or {}).items())
+    said = "" if call.metadata is None else f"  ({about})"
     return f"{key}({args}){said}"
-
-
-def _brief(value: Any) -> str:
-    return clip(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
 def _schema(calls: Sequence[DeferredCall]) -> dict[str, Any]:

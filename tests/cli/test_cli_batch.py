@@ -96,7 +96,7 @@ def test_a_row_that_fails_or_is_not_json_stops_no_other(aros: Aros, shop: Path) 
         ('{"text": "a", "check": "output"}', "line 1: there is no key 'input', only 'text', 'check'; a row"),
         ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
         ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' occurs twice in one object"),
-        ('{"input": NaN}', "line 1 is not JSON: JSON has no NaN"),
+        ('{"input": NaN}', "line 1 is not JSON: NaN is not a JSON number"),
         ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
     ],
 )

@@ -136,11 +136,6 @@ class Agreement(Generic[T]):
         """The lowest trust of all fields; `degraded` without any vote."""
         return Trust.lowest(each.trust for each in self.fields.values()) if self.voted else Trust.DEGRADED
 
-    @property
-    def coverage(self) -> float:
-        """The share of the fields that are agreed, from 0 to 1; 0 without any field."""
-        return 1 - len(self.contested) / len(self.fields) if self.fields else 0.0
-
     def explain(self) -> str:
         """Explain the votes on each field in plain text, contested fields first. Known kinds of secrets are masked."""
         agreed = len(self.fields) - len(self.contested)

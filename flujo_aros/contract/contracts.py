@@ -161,11 +161,6 @@ def _without(schema: JsonObject, names: list[str]) -> None:
         schema["properties"].pop(name, None)
 
 
-def is_taken(name: str) -> bool:
-    """Whether every event already has an attribute with this name: `copy`, `model_dump`, `says_nothing`."""
-    return name not in Event.model_fields and hasattr(Event, name)
-
-
 EXAMPLE: Final = "A lantern hums behind the closed door."
 """The text of the example event, which is never meant as an answer."""
 _SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<name>": "<number>"}}
@@ -565,7 +560,7 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
     for name in further:
         if name.startswith("_"):
             raise ContractError(f"the field {name!r} cannot be used: names with a leading underscore are reserved")
-        if is_taken(name):
+        if name not in Event.model_fields and hasattr(Event, name):  # `copy`, `model_dump`, `says_nothing`
             raise ContractError(
                 f"the field {name!r} cannot be used: every event has that attribute; choose another name"
             )

@@ -23,7 +23,16 @@ from flujo_aros.cli.commands import DEFAULT_DB, Blueprint, Cancel, Check, Fork, 
 from flujo_aros.cli.execute import allowing, execute, finish, journal, question_with
 from flujo_aros.cli.plan import check_deps, load_to_run
 from flujo_aros.cli.render import fits, fitted_table
-from flujo_aros.cli.screen import Text, print_json, print_lines, say, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import (
+    Text,
+    print_json,
+    print_lines,
+    print_result,
+    say,
+    stderr_console,
+    stdout_console,
+    worded,
+)
 from flujo_aros.cli.shown import new_mask
 from flujo_aros.errors import UsageError
 from flujo_aros.evals.cases import Case, CaseFile
@@ -202,12 +211,17 @@ def status_command(options: Status) -> None:
         if options.follow:
             asyncio.run(_follow(engine, row.run_id, options.offset))
             row = engine.store.run(row.run_id)
+        document = _document(engine, row)
         if options.as_json:
-            print_json(_document(engine, row))
-        elif not options.follow:
+            print_json(document)
+            return
+        if not options.follow:
             lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}", _advice(engine, row)]
             lines += [f"  {step.name}: {step.status or 'in progress'}" for step in engine.store.steps(row.run_id)]
+            lines += [""] if document["output"] is not None else []
             print_lines("".join(f"{line}\n" for line in lines if line is not None))
+        if document["output"] is not None:
+            print_result(document["output"])
 
 
 async def _follow(engine: Durable, run_id: str, offset: int) -> None:

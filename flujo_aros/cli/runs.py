@@ -251,10 +251,13 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
                 ended = Text.assemble(ended, ", from ", worded(step.input_trust), " input")
             yield timeline.row(depth, Text(step.name, style="bold"), ended, step, STYLES.get(step.status, ""))
         if not steps_only:
-            for name, value in chapter.values:
-                yield timeline.text(depth + 1, name, value)
+            values = dict(chapter.values)
+            if "input" in values:
+                yield timeline.text(depth + 1, "input", values["input"])
             for part, inside in chapter.nested_parts:
                 yield from _part_rows(part, timeline, depth + (step is not None) + inside, chapter.turns)
+            if "output" in values:
+                yield timeline.text(depth + 1, "output", values["output"])
 
 
 def _part_rows(part: Part, timeline: _Timeline, depth: int, turns: Mapping[int, str]) -> Iterator[dict[str, Text]]:
@@ -330,12 +333,15 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
         words = "" if nested else _LOST if lost else "No model was called."
         if words:
             _print_indented(Text(words), console)
-    for name, value in chapter.values:
-        _print_indented(Text.assemble((f"{name}: ", "bold"), clipped(value, _REPLY)), console)
+    values = {name: Text.assemble((f"{name}: ", "bold"), clipped(value, _REPLY)) for name, value in chapter.values}
+    if "input" in values:
+        _print_indented(values["input"], console)
     for part, inside in chapter.nested_parts:
         depth = 1 + inside
         for shown in _part(part, console.width - depth * _INDENT):
             _print_indented(shown, console, depth)
+    if "output" in values:
+        _print_indented(values["output"], console)
     if chapter.step is not None and chapter.step.error:
         _print_indented(Text(chapter.step.error, style=STYLES.get(chapter.step.status, "")), console)
     if advice := advice_for(chapter):

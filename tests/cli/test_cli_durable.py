@@ -88,8 +88,9 @@ def test_the_same_command_resumes_a_killed_run(shop: Path) -> None:
     assert json.loads(status.stdout)["output"] == "PEN!"
     checked = aros(shop, "check", known["run_id"])
     assert (checked.returncode, checked.stdout) == (0, "the record of the run is consistent\n")
-    followed = aros(shop, "status", known["run_id"], "--follow").stderr.split()
-    assert followed.count("▸") == 2
+    assert aros(shop, "status", known["run_id"]).stdout.splitlines()[-2:] == ["", "PEN!"]
+    followed = aros(shop, "status", known["run_id"], "--follow")
+    assert (followed.stderr.split().count("▸"), followed.stdout) == (2, "PEN!\n")
 
 
 def test_status_prints_the_shape_of_run(shop: Path) -> None:

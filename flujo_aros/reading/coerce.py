@@ -285,13 +285,14 @@ class Coercion:
         for name, value in out.items():
             if isinstance(value, bool) and member.node.value is value and undeclared.is_opposite(member.key, name):
                 return name
-            if name not in shape.properties or not undeclared.is_another_name(member.key, name, blank=value in _BLANK):
+            key = undeclared.core(member, scalars.name_words(shape.note)) or member.key
+            if name not in shape.properties or not undeclared.is_another_name(key, name, blank=value in _BLANK):
                 continue
             mark = self._mark()
             found = self._read_as(member.node, shape.member(name), (None, name))
             self._rewind(mark)
             converted = found is not None and isinstance(found[0], str) and member.node.kind != STRING
-            if found is not None and not converted and undeclared.differs(found[0], value, member.key, name):
+            if found is not None and not converted and undeclared.differs(found[0], value, key, name):
                 return name
         return None
 
@@ -770,6 +771,8 @@ class Coercion:
             return self._free(node, path)
         score, value, edits, issues, names, rest = best
         lost = {left.member.key for left in rest if left.path is path and left.member.node.value}
+        if node.kind == OBJECT:  # `corner` is no other word for `center` if it is a key of another alternative
+            lost |= {member.key for member in node.value if names.get(id(member), member.key) != member.key}
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
         moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative
         named = _names_another(node, edits, rest, chosen, shape)

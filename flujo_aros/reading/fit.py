@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from flujo_aros.contract import DECIMAL, TIMES, Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node, Path, plain
-from flujo_aros.reading.phrases import CORRECTS, word_set
+from flujo_aros.reading.phrases import CORRECTS, INVENTS, word_set
 from flujo_aros.reading.remainder import contradiction_in
 from flujo_aros.reading.scalars import ANNOUNCING, is_no_value, name_words
 
@@ -332,7 +332,10 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
     words = name_words(member.key)
     rest = [word for word in words if word not in _SUPERSEDING]
     if isinstance(value, str) and _REMARKS.issuperset(words):
-        return CORRECTS.search(value) is not None or contradiction_in(value, shape, lambda: values) is not None
+        doubt = CORRECTS.search(value) or INVENTS.search(value)
+        return doubt is not None or contradiction_in(value, shape, lambda: values) is not None
+    if value is True and fold(member.key) in _INCOMPLETE:
+        return True
     if len(rest) == len(words) or value in (None, "", []) or (isinstance(value, bool) and not rest):
         return False
     if not rest:

@@ -520,6 +520,8 @@ NEVER: Final = Phrases(
     r"|\bisn['’]t(?=\s*[:：]?\Z| (?:the|my|it|this|that|right|correct|valid)\b(?! case))"
     r"|(?:\b(?:not|no)|n['’]t) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final|valid|real|correct)\b"
     r"|\b(?:not|n['’]t) (?:yet )?(?:final|finished|complete|ready)\b"
+    r"|\Abefore (?:the |any )?(?:correction|change|update|fix|edit)s?\s*[:：]?\Z"
+    r"|\b(?:fictional|fictitious|imaginary|made[- ]up|typical|similar) (?:\w+ ){0,5}\w+\s*[:：]\Z"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|(?:do not|don't|never) (?:use"
     r"|return|write|output|answer|respond|reply|produce|send))\b"
     r"|\b(?:instead of|rather than|avoid)\b(?![^\n]*\.\Z)",
@@ -585,6 +587,8 @@ ELIDES: Final = Phrases(
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*(?:[(\[]?(?:truncated|continues?d?|etc|and (?:\w+ )?(?:more|others)|and so on"
     r"|omitted|snip\w*|shortened|gekürzt|usw|suite|continúa)\b[^\n]{0,40})?$",
     r"\b(?:list|array|pattern|output|sequence|series|data) continues\b",
+    r"\b(?:others?|rest|remaining)\b[^.!?\n]{0,40}\b(?:follows?|have|has|use) the same (?:pattern|format|structure)\b"
+    r"|\bmore \w+ (?:are )?(?:on|in) (?:the next|page|part)\b|\bi (?:listed|included|extracted) only\b",
     r"\bthe (?:first|top|last) (?:\w+ ){1,4}(?:are|is|were) (?:shown|listed|included|displayed|given)\b",
     r"\b(?:show(?:ing|n|s)|list(?:ing|ed|s)|display(?:ing|ed|s)|includ(?:ing|ed|es)) (?:only )?(?:the )?(?:first )?\d+"
     r"(?: \w+)? (?:out )?of (?:the |over |about )?\d+",
@@ -692,6 +696,20 @@ ALSO: Final = Phrases(
     r"|\bpodría ser también\b|\btambién podría ser\b",
 )
 """Between a name and a value: it is as likely as the one given."""
+
+UNCLEAR: Final = Phrases(
+    r"\A[\"'`*_)\s]*(?:status |value )?(?:(?:is|was|are|were|seems?|remains?)\s|[:：-]\s?)?(?:\w+ly |still )?(?:\?\W*\Z"
+    r"|(?:unclear|illegible|unreadable|unconfirmed|unverified|uncertain|estimated|approximate|a guess|guessed)\b"
+    r"|not (?:clear|legible|readable|confirmed|verified|certain)\b"
+    r"|(?:could|can)(?: ?not|n['’]t) be (?:read|determined|verified|confirmed|established)\b)",
+)
+"""Directly behind the name of a field: its value is uncertain."""
+
+UNREAD: Final = Phrases(
+    r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:\w+ly )?(?:read|determine|verify|confirm)"
+    r" (?:the |its |his |her |their )?[\"'`*_]*\Z",
+)
+"""Directly before the name of a field: its value is uncertain."""
 
 WONDERS: Final = Phrases(
     _START + r"(?:is|are|was|were) [^?\n]{1,80}\bor\b[^?\n]{1,60}\?",

@@ -319,7 +319,7 @@ _AMOUNTS: Final = expression(r"\b(?:amount|price|value|figure|number|total|cost|
 
 _LABELLED: Final = expression(
     r"[*_>-]{0,3}\s?([^\W\d][\w -]{0,60}?)[*_]{0,3}\s{0,3}[:：][*_]{0,3}\s{0,3}"
-    r"(\w+://\S+|(?=[A-Z\u00c0-\u00de])[\w'’.&-]{2,40}(?: [\w'’.&-]{1,40}){0,3})"
+    r"(\w+://\S+|[a-z]+|(?=[A-Z\u00c0-\u00de])[\w'’.&-]{2,40}(?: [\w'’.&-]{1,40}){0,3})"
 )
 """The name of a field and a short text or a link, and nothing else."""
 _NO_TEXTS: Final = expression(
@@ -338,6 +338,7 @@ def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | Non
         held = [_said(part) for part in _leaves(value(), shape).get(fold(name), ()) if part is not None]
         said = line[2].casefold().rstrip(".")
         is_text = shape.member(name).allows("string") and _NO_TEXTS.match(said) is None
+        is_text = is_text and not (line[2].islower() and any(" " in part for part in held))
         if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
             return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
     for found in _IN_UNIT.finditer(prose):
@@ -452,16 +453,26 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
             key = by_fold.get(fold(found[0]))
             if key is None or _is_part_of_another(sentence[: found.start()], key, names):
                 continue
-            if asserts and phrases.ASSUMES.search(sentence):
-                return f"the text after it says that {key!r} was assumed: {_excerpt(sentence, 0)!r}"
-            if _revises(sentence, found.start()) or phrases.WONDERS.search(sentence):
-                return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
-            begin = max(0, found.start() - _NEAR_SENTENCE)
-            near = sentence[begin : found.end() + _NEAR_SENTENCE]
-            place = found.start() - begin, found.end() - begin
-            if _gives_another(near, place, names[key], partial(_leaf, leaves, key)):
-                return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
+            if how := _against(sentence, found, names[key], partial(_leaf, leaves, key), asserts=asserts):
+                return f"the text after it {how.format(repr(key))}: {_excerpt(sentence, 0)!r}"
     return None
+
+
+def _against(
+    sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]], *, asserts: bool
+) -> str | None:
+    """What a sentence says against the value of the field that it names: another value, or a doubt."""
+    start, end = name.span()
+    before, behind = sentence[max(0, start - _NEAR_WORDS) : start], sentence[end : end + _NEAR_WORDS]
+    if asserts and phrases.ASSUMES.search(sentence):
+        return "says that {} was assumed"
+    if _revises(sentence, start) or phrases.WONDERS.search(sentence):
+        return "asks to change {}"
+    if phrases.UNCLEAR.search(behind) or phrases.UNREAD.search(before):  # `The age is illegible.`
+        return "calls {} uncertain" if any(part is not None for part in accepted()) else None
+    begin = max(0, start - _NEAR_SENTENCE)
+    near = sentence[begin : end + _NEAR_SENTENCE]
+    return "gives {} another value" if _gives_another(near, (start - begin, end - begin), shape, accepted) else None
 
 
 def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:

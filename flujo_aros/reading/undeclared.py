@@ -531,9 +531,9 @@ def place(
     if isinstance(member.node.value, bool) and words_of(member.key)[:1] in _WHETHER:
         near = [name for name, shape in empty.items() if shape.allows("boolean")]
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
-    core = _core(member, own)
-    for name in found if core else ():
-        if likeness(core, name) is Likeness.SURE and (
+    bare = core(member, own)
+    for name in found if bare else ():
+        if likeness(bare, name) is Likeness.SURE and (
             not isinstance(member.node.value, bool) or empty[name].allows("boolean")
         ):
             found[name] = Likeness.SURE
@@ -584,7 +584,7 @@ def place(
     return Placement(unsure=unsure or next((n for n, shape in empty.items() if _mentions(member.node, n, shape)), ""))
 
 
-def _core(member: Member, own: Iterable[str]) -> str:
+def core(member: Member, own: Iterable[str]) -> str:
     """The key of a member without words for the object that it is a part of (`song_title`) or, if its
     value is a boolean, without words that ask a question; empty if it has no such words.
     """

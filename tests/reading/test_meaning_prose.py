@@ -131,6 +131,14 @@ def _keys(extra: dict[str, Any]) -> str:
         "pydantic.ValidationError: 1 validation error",
         "I can't tell if the carrier reads sea or air.",
         "Is the carrier sea or air? The slip is blurry.",
+        "The carrier is illegible.",
+        "Carrier: unconfirmed",
+        "(shelf unclear)",
+        "shelf: ?",
+        "I was unable to read the shelf.",
+        "The other parcels follow the same pattern.",
+        "More parcels on page 2.",
+        "I listed only one parcel.",
     ],
 )
 def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str) -> None:
@@ -193,6 +201,7 @@ def test_a_later_sentence_that_retracts_the_answer_rejects_the_reply(behind: str
         "carrier := air",
         "carrier\tair",
         "(weight kg in thousands)",
+        "Shelf: basement",
     ],
 )
 def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -> None:
@@ -264,6 +273,9 @@ def test_a_later_sentence_that_replaces_a_value_rejects_the_reply(behind: str) -
         '```python\nself.carrier = data["carrier"]\n```',
         "Is there anything else, or should I stop here?",
         "I can't tell whether you need more.",
+        "The trace id is unclear, so it is null.",
+        "I was unable to read the trace id.",
+        "The carrier is clear from the slip.",
     ],
 )
 def test_chatter_after_an_answer_is_harmless(behind: str) -> None:
@@ -634,6 +646,10 @@ def test_a_field_next_to_an_envelope_that_contradicts_it_rejects_the_reply(key: 
         ({"corrected_insured": True}, False),
         ({"shelf_fixed": "D1"}, False),
         ({"note": "The carrier should be air."}, False),
+        ({"note": "Example only"}, False),
+        ({"_note": "the shelf is a guess"}, False),
+        ({"truncated": True}, False),
+        ({"truncated": False, "note": "from the slip"}, True),
         ({"shelfCorrection": "D1"}, False),
         ({"correction": None}, True),
         ({"corrections": []}, True),
@@ -708,7 +724,16 @@ def test_a_statement_that_contradicts_the_boolean_after_it_rejects_the_reply() -
     assert isinstance(read(f"At first it was not insured. Now it is insured.\n{insured}", Parcel), Accepted)
 
 
-@pytest.mark.parametrize("before", ["Not final yet:", "This is not complete:", "The output for your previous message:"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Not final yet:",
+        "This is not complete:",
+        "The output for your previous message:",
+        "Before the change:",
+        "A typical record:",
+    ],
+)
 def test_an_unfinished_answer_is_rejected(before: str) -> None:
     assert isinstance(read(f"{before}\n{SPOKEN}", Parcel), Rejected)
 
@@ -836,3 +861,30 @@ def test_objects_next_to_each_other_are_kept_by_a_schema_without_required_keys()
     outcome = read(json.dumps(reply), schema)
     assert isinstance(outcome, Accepted)
     assert (outcome.value, outcome.trust.value) == (reply, "clean")
+
+
+class Point(BaseModel):
+    x: float
+    y: float
+
+
+class Disc(BaseModel):
+    center: Point
+    radius: float
+
+
+class Box(BaseModel):
+    corner: Point
+    width: float
+
+
+def test_a_key_of_another_alternative_is_not_another_word_for_a_field() -> None:
+    reply = '{"corner": {"x": 1, "y": 2}, "radius": 3}'
+    assert isinstance(read(reply, Disc | Box), Rejected)
+    assert isinstance(read(reply, Disc), Accepted)
+
+
+@pytest.mark.parametrize(("again", "is_harmless"), [(3, True), (4, False)])
+def test_a_field_given_again_under_the_name_of_its_object_has_one_value(again: float, is_harmless: bool) -> None:
+    reply = {"center": {"x": 1, "y": 2}, "radius": 3, "disc_radius": again}
+    assert isinstance(read(json.dumps(reply), Disc), Accepted) is is_harmless

@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, cast
 
@@ -125,30 +125,6 @@ def with_schemas_changed(schema: Any, change: Callable[[dict[str, Any]], dict[st
         else:
             found[word] = value if word in _LITERAL else with_schemas_changed(value, change)
     return found
-
-
-_IN_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
-
-
-def schemas_in(schema: dict[str, Any], path: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """A schema and every schema in it, each with its path.
-
-    >>> [path for path, _ in schemas_in({"properties": {"type": {"items": {"const": {}}}}})]
-    [(), ('properties', 'type'), ('properties', 'type', 'items')]
-    """
-    yield path, schema
-    for word, value in schema.items():
-        inner: Iterable[tuple[Place, object]] = ()
-        if word in SCHEMAS_BY_NAME and is_dict(value):
-            inner = (((word, name), each) for name, each in value.items())
-        elif word in _IN_LISTS and is_list(value):
-            inner = (((word, number), each) for number, each in enumerate(value))
-        elif word in _SINGLE:
-            inner = (((word,), value),)
-        for steps, each in inner:
-            if is_dict(each):
-                yield from schemas_in(each, (*path, *steps))
 
 
 def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
+from flujo_aros.blueprint.misspelt import misspelt_in
 from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import say, stdout_reserved
-from flujo_aros.contract import Contract, compile_contract, misspelt_in, require_keywords, written_contract
+from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
 from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.modules import (

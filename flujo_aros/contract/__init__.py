@@ -90,7 +90,6 @@ from flujo_aros.contract.validators import (
     Verdict as Verdict,
     count_keys as count_keys,
     has_many_digits as has_many_digits,
-    misspelt_in as misspelt_in,
     parse_json as parse_json,
     path_of as path_of,
     require_keywords as require_keywords,

@@ -67,11 +67,10 @@ from flujo_aros.json_data import (
     is_list,
     objects_in,
     parts,
-    schemas_in,
     value_at,
 )
 from flujo_aros.outcome import Issue
-from flujo_aros.spelling import clip, nearest, only_near, short
+from flujo_aros.spelling import clip, only_near
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -656,62 +655,6 @@ class SchemaValues:
             for error in errors
         ]
         return Invalid(tuple(issues)) if issues else Valid(value)
-
-
-_DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
-"""Keywords that may declare properties in addition to `properties`."""
-_KNOWN: Final = CONSTRAINING | ANNOTATING
-_FORMATS: Final = frozenset(
-    (
-        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "regex", "json-pointer"),
-        *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password", "decimal"),
-    )
-)
-"""The formats of JSON Schema and OpenAPI; a validator ignores any other."""
-_CLOSE: Final = 0.8
-"""The minimum similarity to a keyword for a key to count as misspelt; any other key is an annotation."""
-_MOST_UNDECLARED: Final = 50
-"""The maximum number of names in `required` that are compared with the properties, because comparing is slow."""
-
-
-def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
-    """The misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
-    formats, and names in `required`, where a misspelt one requires a second property, of any type.
-
-    >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
-    ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
-    """
-    found = list(schemas_in(schema))
-    for path, part in found:
-        form = part.get("format")
-        meant = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
-        if meant is not None:
-            words = f"{form!r} is not a format of JSON Schema and would be ignored; did you mean {meant!r}?"
-            yield ContractError(Hint(words, Suggestion(str(form), meant, sure=True)), (*path, "format"))
-        for word in part:
-            near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
-            if near:
-                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
-                sure = only_near(word, _KNOWN) == near[0]
-                yield ContractError(Hint(words, Suggestion(word, near[0], sure)), (*path, word))
-    for path, name, optional in islice(_undeclared(found), _MOST_UNDECLARED):
-        meant = nearest(name, optional)
-        if meant.suggestion is not None and get_close_matches(name, [meant.suggestion.meant], 1, _CLOSE):
-            yield ContractError(meant.after(f"{short(name)} is required but not in `properties`"), path)
-
-
-def _undeclared(parts: Sequence[tuple[Steps, JsonSchema]]) -> Iterator[tuple[Steps, str, set[str]]]:
-    """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
-    with_names = [(path, part) for path, part in parts if is_dict(part.get("properties"))]
-    declared = {name for _, part in with_names for name in part["properties"]}
-    for path, part in with_names:
-        required = part.get("required")
-        if is_list(required) and not _DECLARING & part.keys() and part.get("additionalProperties", False) is False:
-            optional = set(part["properties"]) - set(map(str, required))
-            for number, name in enumerate(map(str, required)):
-                if name not in declared:
-                    yield (*path, "required", number), name, optional
 
 
 def require_keywords(schema: Mapping[str, Any]) -> None:

@@ -312,7 +312,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
 
 
 _IN_UNIT: Final = expression(
-    r"([^.!?\n]{1,60}?) in (hundreds|thousands|millions|billions|cents|[A-Za-z]{3}\b|euros?\b|dollars?\b|[€$£¥])"
+    r" in (hundreds|thousands|millions|billions|cents|[A-Za-z]{3}\b|euros?\b|dollars?\b|[€$£¥])"
 )
 _AMOUNTS: Final = expression(r"\b(?:amount|price|value|figure|number|total|cost|sum)s?\b|\bmoney\b", re.I)
 
@@ -342,10 +342,11 @@ def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | Non
         if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
             return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
     for found in _IN_UNIT.finditer(prose):
-        if _AMOUNTS.search(found[1]) or _naming(tuple(shape.named))[0].search(found[1]):
+        before = prose[max(0, found.start() - 60) : found.start()]
+        if _AMOUNTS.search(before) or _naming(tuple(shape.named))[0].search(before):
             parts = (str(part) for parts in _leaves(value(), shape).values() for part in parts)
-            if other_unit((*(word for name in shape.named for word in name_words(name)), *parts), found[2]):
-                return f"the text after it gives another unit: {_excerpt(found[0], 0)!r}"
+            if other_unit((*(word for name in shape.named for word in name_words(name)), *parts), found[1]):
+                return f"the text after it gives another unit: {_excerpt(prose, found.start() - len(before))!r}"
     return None
 
 

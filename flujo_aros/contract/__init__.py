@@ -26,7 +26,6 @@ from flujo_aros.contract.checks import (
     name_of as name_of,
     scores_of as scores_of,
     winner_in as winner_in,
-    written_as as written_as,
 )
 from flujo_aros.contract.contracts import (
     EXAMPLE as EXAMPLE,

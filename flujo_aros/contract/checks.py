@@ -85,15 +85,6 @@ def name_of(check: Check) -> str:
     return "a check" if name == "<lambda>" else name
 
 
-def written_as(check: Check) -> dict[str, str]:
-    """Return a check in serializable form: its expression, its import path, or just its name."""
-    for attribute, key in (("expression", "expression"), ("reference", "function")):
-        found = getattr(check, attribute, None)
-        if isinstance(found, str):
-            return {key: found}
-    return {"name": name_of(check)}
-
-
 def is_async(check: Check) -> bool:
     """Whether a check is known to be async."""
     return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(getattr(check, "__call__", None))  # noqa: B004 (an object with an async `__call__`)

@@ -37,7 +37,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from flujo_aros import events
-from flujo_aros.contract import Contract, written_as
+from flujo_aros.contract import Check, Contract, name_of
 from flujo_aros.json_data import value_place
 from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Ladder, ladder_for
@@ -795,7 +795,7 @@ def _read_with(event: events.ReadFinished) -> dict[str, Any]:
         return {}
     contract, found = cast("Contract[Any]", event.contract), dict[str, Any]()
     if contract.checks:
-        found["checks"] = [written_as(check) for check in contract.checks]
+        found["checks"] = [_written_as(check) for check in contract.checks]
     if options := contract.options():
         found["options"] = options
     ladder = cast("Ladder | None", event.ladder)
@@ -803,6 +803,15 @@ def _read_with(event: events.ReadFinished) -> dict[str, Any]:
         stages = [{"stage": stage.stage, **_options(stage)} for stage in ladder.stages]
         found["ladder"] = {**_options(ladder), "stages": stages}
     return found
+
+
+def _written_as(check: Check) -> dict[str, str]:
+    """A check in serializable form: its expression, its import path, or just its name."""
+    for attribute, key in (("expression", "expression"), ("reference", "function")):
+        found = getattr(check, attribute, None)
+        if isinstance(found, str):
+            return {key: found}
+    return {"name": name_of(check)}
 
 
 def _options(model: BaseModel) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _CLOSING_TAG: Final = expression(r"</[\w:-]{1,60}\s{0,9}>|<\|[\w ]{1,60}\|>")
 _QUOTED: Final = expression(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
 _NUMBER: Final = expression(r"-?\d[\d.,]*")
+_NUMBER_BEFORE: Final = expression(r"(?<![\w.,-])(-?\d[\d.,]{0,40})\s\Z")
 _NEAR: Final = 300
 
 
@@ -505,7 +506,10 @@ def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted:
     said = _said_of(sentence, start, shape)
     if said is not None:
         return accepted() == [not said]
-    counted = phrases.COUNTS.search(sentence[max(0, start - _NEAR_WORDS) : start]) if _is_number(shape) else None
+    before = sentence[max(0, start - _NEAR_WORDS) : start]
+    if (number := _NUMBER_BEFORE.search(before)) is not None and _plain_number(number[1]) in accepted():
+        return False  # `It takes 45 minutes and serves 4.`
+    counted = phrases.COUNTS.search(before) if _is_number(shape) else None
     rest = _value_after(sentence, end) if counted is None else counted[1]
     return bool(rest or _choices(shape)) and _differs(sentence, end, rest, shape, accepted())
 

@@ -796,6 +796,15 @@ def test_a_number_in_a_string_is_compared_as_a_number() -> None:
     assert isinstance(read(f"{bill}\n\nAmount: 12", Bill), Accepted)
 
 
+def test_a_number_before_the_name_of_a_field_is_its_value() -> None:
+    class Stay(BaseModel):
+        nights: int
+
+    assert isinstance(read('{"nights": 3}\n\nHas 3 nights and 2 guests, nights in total: 3.', Stay), Accepted)
+    assert isinstance(read('{"nights": 3}\n\n3 nights at 120 come to 360.', Stay), Accepted)
+    assert isinstance(read('{"nights": 3}\n\nThe stay has 4 nights.', Stay), Rejected)
+
+
 @pytest.mark.parametrize("comment", ["TODO", "guess", "dummy", "FIXME: look it up", "should be no", "false?"])
 def test_a_comment_that_doubts_its_value_rejects_the_reply(comment: str) -> None:
     assert isinstance(read(f'{{"code": "PX-20", "insured": true // {comment}\n}}', Parcel), Rejected)

@@ -616,6 +616,7 @@ _NO_OFFSET: Final = "12:00"
 _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
 """Offsets in use west of Greenwich; anything else after a time is a later time: `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
+_NO_ZONE: Final = re.compile(r"\d\d:\d\d:\d\d(?:\.\d+)?\Z")
 _TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")
 """A duration in hours and minutes, or in minutes and seconds."""
 _BEGIN: Final = "0123456789Pp+. -"
@@ -662,6 +663,8 @@ def not_a_time(form: str, found: str, value: str | None = None) -> str:
     why = ": it is unclear which number is the day and which is the month" if either else ""
     if form == "duration" and _TWO_UNITS.match(found):
         why = ": it could be hours and minutes, or minutes and seconds"
+    if form.endswith("time") and _NO_ZONE.search(found):
+        why, wanted = ": it has no time zone", f"{wanted.partition(',')[0]} with Z or an offset such as +02:00"
     return f"expected a {what}, found {value or repr(found[:40])}{why}; write {wanted}"
 
 

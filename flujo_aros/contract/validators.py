@@ -22,7 +22,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache, lru_cache
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from math import isfinite
@@ -676,9 +676,7 @@ you mean 'properties'?
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
     for last, engine in enumerate(engines()):
         try:
-            return jsonschema_rs.validator_for(
-                schema, pattern_options=engine, validate_formats=True, formats=_local_times(), offline=True
-            )
+            return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
@@ -689,17 +687,6 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
         except ValueError as error:  # a key that is not a string, half of a surrogate pair, bytes
             raise ContractError(f"not a JSON Schema: {error}") from error
     raise AssertionError("one of the engines has decided")
-
-
-@cache
-def _local_times() -> dict[str, Callable[[str], bool]]:
-    """Formats that RFC 3339 allows only with a time zone, also without one: a model that knows none would invent it."""
-
-    def with_or_without_zone(form: str) -> Callable[[str], bool]:
-        is_valid = jsonschema_rs.validator_for({"format": form}, validate_formats=True).is_valid
-        return lambda text: is_valid(text) or is_valid(f"{text}Z")
-
-    return {form: with_or_without_zone(form) for form in ("date-time", "time")}
 
 
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:

@@ -7,8 +7,9 @@ given as data, such as the stages of a blueprint or a ladder in a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -62,10 +63,8 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
         what = context["discriminator"].strip("'")
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
     if detail["type"] == "extra_forbidden":
-        owner = _owner(kind, detail["loc"])
-        known = owner.model_fields if owner is not None else ()
-        name = str(detail["loc"][-1])
-        return f"{place}: unknown option{_meant(name, known)}"
+        known = hints_of(owner_of(kind, detail["loc"]))
+        return f"{place}: unknown option{_meant(str(detail['loc'][-1]), known)}"
     if detail["type"] == "missing":
         return f"{place} is missing"
     return sentence(detail)
@@ -77,24 +76,38 @@ def _meant(name: str, known: Iterable[str]) -> str:
     return nearest(name, names) or f"; known: {', '.join(names)}"
 
 
-def _owner(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
-    """The model that has the option at the end of this path; of a union, the one that its tag names."""
+def owner_of(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
+    """The model or dataclass that has the option at the end of this path; of a union, the one that its tag names."""
     models = [kind]
     for part in path[:-1]:
-        tagged = [each for each in models if any(field.default == part for field in each.model_fields.values())]
-        holders = [each for each in models if part in each.model_fields]
-        if holders:
-            models = list(_models(holders[0].model_fields[str(part)].annotation))
-        elif tagged:
-            models = tagged
+        held = [hints[str(part)] for each in models if str(part) in (hints := hints_of(each))]
+        tagged = [each for each in models if issubclass(each, BaseModel) and _is_tagged(each, part)]
+        models = list(models_in(held[0])) if held else tagged or models
     return models[0] if models else None
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+def _is_tagged(kind: type[BaseModel], tag: str | int) -> bool:
+    return any(field.default == tag for field in kind.model_fields.values())
+
+
+def hints_of(owner: type[Any] | None) -> Mapping[str, Any]:
+    """The options of a model or dataclass, with their annotations."""
+    if owner is not None and issubclass(owner, BaseModel):
+        return {name: each.annotation for name, each in owner.model_fields.items()}
+    if owner is None or not is_dataclass(owner):
+        return {}
+    hints = get_type_hints(owner)
+    return {each.name: hints[each.name] for each in fields(owner)}
+
+
+def models_in(annotation: Any) -> Iterator[type[Any]]:
+    """The models and dataclasses in an annotation, such as the one in `Limits | None`."""
+    if isinstance(annotation, type):
+        kind = cast("type[Any]", annotation)
+        if issubclass(kind, BaseModel) or is_dataclass(kind):
+            yield kind
     for each in get_args(annotation):
-        yield from _models(each)
+        yield from models_in(each)
 
 
 def sentence(detail: ErrorDetails) -> str:

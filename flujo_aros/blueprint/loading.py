@@ -6,7 +6,6 @@ meant.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -28,7 +27,7 @@ from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Nod
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.misspelt import misspelt_in
-from flujo_aros.configured import sentence
+from flujo_aros.configured import hints_of, models_in, owner_of, sentence
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
@@ -72,16 +71,16 @@ _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
     """The reason why the key at this path has no effect here, or None if it is unknown."""
-    owner = _owner(kind, path)
+    owner = owner_of(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
 def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
     """The error for an unknown key."""
     key = str(path[-1])
-    owner = _owner(kind, path)
+    owner = owner_of(kind, path)
     start = f"unknown key {key!r}"
-    keys = _keys(owner)
+    keys = list(hints_of(owner))
     others: dict[str, Hint] = {}
     if "system_prompt" in keys:
         others = {**AGENT_KEYS}
@@ -113,7 +112,7 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
     """Whether the key at this path is known and optional."""
-    owner = _owner(kind, path) if path else None
+    owner = owner_of(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
     return found is not None and not found.is_required()
 
@@ -132,44 +131,8 @@ def _elsewhere(key: str) -> Hint | None:
 
 def _inner(block: type[Block], name: str) -> Mapping[str, Any]:
     found = block.model_fields.get(name)
-    owner = next(_models(found.annotation), None) if found else None
+    owner = next(models_in(found.annotation), None) if found else None
     return owner.model_fields if owner is not None and issubclass(owner, BaseModel) else {}
-
-
-def _owner(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
-    """The model or dataclass that has the key at the end of this path."""
-    here: type[Any] | None = kind
-    for part in path[:-1]:
-        if here is None:
-            return None
-        hints = _hints(here)
-        if isinstance(part, str) and part in hints:
-            here = next(_models(hints[part]), None)
-    return here
-
-
-def _hints(owner: type[Any]) -> Mapping[str, Any]:
-    if issubclass(owner, BaseModel):
-        return {name: each.annotation for name, each in owner.model_fields.items()}
-    return get_type_hints(owner) if dataclasses.is_dataclass(owner) else {}
-
-
-def _models(annotation: Any) -> Iterator[type[Any]]:
-    """The models and dataclasses in an annotation, such as the one in `Limits | None`."""
-    if isinstance(annotation, type):
-        kind = cast("type[Any]", annotation)
-        if issubclass(kind, BaseModel) or dataclasses.is_dataclass(kind):
-            yield kind
-    for each in get_args(annotation):
-        yield from _models(each)
-
-
-def _keys(owner: type[Any] | None) -> list[str]:
-    if owner is None:
-        return []
-    if issubclass(owner, BaseModel):
-        return list(owner.model_fields)
-    return [each.name for each in dataclasses.fields(owner)]
 
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")

@@ -177,7 +177,7 @@ def test_an_address_may_be_named_by_the_caller() -> None:
 
 def test_an_address_in_a_profile_is_written_in_the_blueprint() -> None:
     text = one_step("openai:gpt-4o") + "\nprofiles: {far: 'openai:qwen@https://evil.example/v1'}"
-    with pytest.raises(BlueprintError, match=r"evil\.example of the model is written"):
+    with pytest.raises(BlueprintError, match=r"to the address https://evil\.example"):
         parse_blueprint(text, profile="far")
 
 
@@ -201,7 +201,7 @@ def test_yaml_in_the_place_of_a_path_is_a_short_error() -> None:
     [
         ("gpt-4o-mini", "did you mean 'openai:gpt-4o-mini'"),
         ("{b: local:smollm2}", "unknown agent 'b'; known: a"),
-        ("openai:qwen@https://evil.example/v1", "evil.example of the model is written"),
+        ("openai:qwen@https://evil.example/v1", "to the address https://evil.example"),
     ],
 )
 def test_a_profile_is_checked_also_where_it_is_not_chosen(profile: str, error: str) -> None:

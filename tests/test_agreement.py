@@ -249,7 +249,7 @@ def test_a_value_that_the_source_does_not_state_has_no_vote_however_many_reading
     assert agree([paid("USD"), paid("USD"), paid("USD")], Paid).contested == ()
 
 
-def test_readings_whose_value_the_source_states_outvote_more_that_made_theirs_up() -> None:
+def test_readings_found_in_the_source_outvote_a_larger_number_of_invented_readings() -> None:
     made = agree([paid("USD"), paid("USD"), paid("EUR"), paid("USD"), paid("EUR")], Paid, source=BILL)
     field = made.fields["$.currency"]
     assert (field.value, field.votes, field.of, field.dissent, field.made_up) == ("EUR", 2, 2, (), 3)

@@ -89,7 +89,7 @@ def test_fastapi_returns_502_and_the_reason_without_a_value(page: SimpleNamespac
     assert answer.json()["reason"]
 
 
-def test_fastapi_streams_values_that_grow_into_the_final_one(page: SimpleNamespace) -> None:
+def test_fastapi_streams_partial_values_up_to_the_final_value(page: SimpleNamespace) -> None:
     with page.agent.override(model=ScriptedModel('```json\n{"boat": "Alma", "days": 3}\n```')):
         answer = TestClient(page.app).post("/orders/stream", params={"text": "Alma"})
     events = [json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n\n") if line]

@@ -59,7 +59,7 @@ def test_correct_totals_and_items_are_returned_completely():
     }
 
 
-def test_sums_that_do_not_add_up_are_asked_for_again():
+def test_sums_that_do_not_add_up_are_requested_again():
     clerks = Clerks([{**SUMS, "total": 80}, SUMS])
     run = Runner(PIPELINE, models=clerks).run_sync("2 lamps, 1 cable")
     assert run.status is RunStatus.COMPLETED, run.error

@@ -136,7 +136,7 @@ def test_a_value_is_taken_out_of_the_context_as_in_flujo(params: str, value: obj
     assert Runner(parse_blueprint(text)).run_sync("x", {"scratchpad": {"n": [1]}}).output == value
 
 
-def test_a_value_of_the_context_is_asked_for_by_a_path():
+def test_context_get_needs_a_path():
     text = "steps: [{name: g, agent: {id: flujo.builtins.context_get, params: {path: 'a }} b'}}}]"
     with pytest.raises(BlueprintError, match="context_get of step 'g' needs `path`"):
         parse_blueprint(text)

@@ -62,7 +62,7 @@ def test_the_value_of_the_step_has_the_type(text: str) -> None:
     assert model.calls == 1
 
 
-def test_a_value_that_breaks_a_rule_of_the_type_is_asked_for_again() -> None:
+def test_a_value_that_breaks_a_rule_of_the_type_is_requested_again() -> None:
     model = ScriptedModel('{"total": -1}', then=REPLY)
     assert Runner(loaded(AGENT), models=model).run_sync("x").output.total == 12.5
     assert model.calls > 1

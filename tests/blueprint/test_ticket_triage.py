@@ -23,7 +23,7 @@ def prompts(ticket: str) -> list[str]:
     return [template.text(names) for step in PIPELINE.steps for template in step.templates]
 
 
-def test_it_is_two_agent_steps_whose_schemas_are_enforced():
+def test_it_has_two_agent_steps_with_enforced_schemas():
     assert [step.name for step in PIPELINE.steps] == ["triage", "reply"]
     assert all(isinstance(step, Step) and effective(step).contract is not None for step in PIPELINE.steps)
 

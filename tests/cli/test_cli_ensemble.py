@@ -42,7 +42,7 @@ def test_a_log_with_an_ended_run_is_shown_without_any_call(aros: Aros, tmp_path:
     assert (value["reason"], value["turns"], value["missing"]) == ("quiet", 2, ["judge.verdict"])
 
 
-def test_a_log_whose_run_has_ended_needs_no_weights(aros: Aros, tmp_path: Path) -> None:
+def test_the_log_of_a_finished_run_needs_no_weights(aros: Aros, tmp_path: Path) -> None:
     """Nothing is asked, so there is nothing to install; for a run with turns to play there is."""
     (tmp_path / "wood.yaml").write_text(BLUEPRINT.replace("smollm2", "./missing.gguf"))
     played(tmp_path / "wood.sqlite")

@@ -99,7 +99,7 @@ LATE |= {"asyncio", "rich", "yaml", "jinja2", "pydantic_ai", "sqlalchemy", "fluj
 """What help does not need."""
 
 
-def test_the_list_of_commands_is_printed_without_loading_one() -> None:
+def test_the_command_list_is_printed_without_loading_a_command() -> None:
     loaded = loaded_by("import flujo_aros.cli.main as m; m.app(['--help'], standalone_mode=False)")
     assert "flujo_aros.cli.main" in loaded
     assert not LATE & loaded

@@ -300,7 +300,7 @@ def test_wrong_usage_is_one_sentence(aros: Aros, blueprint: Path, arguments: lis
     assert said in re.sub(r"\s+", " ", result.stderr)
 
 
-def test_rule_explains_one(aros: Aros) -> None:
+def test_rule_explains_a_single_rule(aros: Aros) -> None:
     """Its documentation, whatever the case of the code."""
     result = aros("rule", "v-a8")
     assert result.exit_code == 0

@@ -151,7 +151,7 @@ DECISION = {
         ("y\n3\n", None, 0),
     ],
 )
-def test_an_object_of_plain_fields_is_asked_for_field_by_field(
+def test_an_object_of_plain_fields_is_requested_field_by_field(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     typed: str,

@@ -159,7 +159,7 @@ def test_required_fields_are_never_guessed(text: str) -> None:
 
 
 @pytest.mark.parametrize("winner", ["NaN", "Infinity", "1e999"])
-def test_a_winner_that_is_not_even_a_number_is_asked_about(winner: str) -> None:
+def test_a_winner_that_is_not_a_number_is_retried(winner: str) -> None:
     wrong = f'{{"kind": "judge.ruled", "text": "Well.", "winner": {winner}, "scores": {{"p1": NaN}}}}'
     outcome = read(wrong, VERDICT)
     assert isinstance(outcome, Rejected)

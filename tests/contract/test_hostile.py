@@ -26,7 +26,7 @@ def streamed(text: str, contract: Any) -> Any:
     "later",
     [" wait: <result>", "\n<result>\n", ' better: <result>Here it is: {"n": 2}', " no: <result>So [2", '<result>{"n":'],
 )
-def test_a_payload_that_was_begun_last_is_not_replaced_by_an_earlier_one(later: str) -> None:
+def test_the_payload_that_started_last_is_not_replaced_by_an_earlier_one(later: str) -> None:
     outcome = read(f'<result>{{"n": 1}}</result>{later}', RESULT)
     assert isinstance(outcome, Rejected)
     assert (outcome.reason, outcome.issues[0].code) == (Reason.TRUNCATED, "unterminated_tag")

@@ -190,7 +190,7 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
     assert ended.output == "yes"
 
 
-def test_a_run_whose_id_ends_in_a_number_does_not_get_the_replies_of_another(tmp_path: Path) -> None:
+def test_a_run_id_that_ends_in_a_number_does_not_receive_another_runs_replies(tmp_path: Path) -> None:
     def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart(f"heard {messages[-1].parts[-1].content}")])  # type: ignore[union-attr]
 
@@ -584,7 +584,7 @@ def test_a_worker_takes_over_the_runs_of_dead_workers_only(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_worker_whose_own_load_of_a_blueprint_is_another_version_parks_the_run(tmp_path: Path) -> None:
+def test_a_worker_with_another_blueprint_version_parks_the_run(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
     with Durable(url) as durable:
         runner = Runner(Call("count", function=len), engine=durable)

@@ -569,7 +569,7 @@ def test_a_line_that_only_repeats_another_agent_is_reworded_once_then_skipped() 
     assert "That has been said already: The bell rings!" in model.asked[2].prompt
 
 
-def test_the_schema_of_a_turn_is_bounded_and_takes_no_field_that_was_not_asked_for() -> None:
+def test_the_schema_of_a_turn_is_bounded_and_forbids_unrequested_fields() -> None:
     judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner", "mood"])
     contract = Ensemble("wood", cast=[judge], profiles={"default": MODEL}).step_of(judge).facts.contract
     assert contract is not None
@@ -816,7 +816,7 @@ def test_an_invalid_stop_condition_is_one_error(wrong: str) -> None:
     assert len(refused.value.findings) == 1
 
 
-def test_a_log_is_folded_from_the_start_of_the_projection_or_from_the_given_one() -> None:
+def test_a_log_is_folded_from_the_initial_or_a_given_state() -> None:
     _, log = played([WHISPERER, ACTOR], Talker("agent.spoke"), turns=2)
     assert fold(log, transcript) == fold(log, transcript, ())
     assert fold(log, stats) == fold(log, stats, Stats())
@@ -869,7 +869,7 @@ def test_an_unknown_profile_is_rejected() -> None:
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
 
 
-def test_without_profiles_an_agent_runs_on_the_model_that_it_names_or_on_the_local_one() -> None:
+def test_without_profiles_an_agent_runs_on_its_named_model_or_the_local_model() -> None:
     owl = manifest("owl", ["run.started"], ["agent.spoke"])
     cat = manifest("cat", ["agent.spoke"], ["agent.spoke"], model_profile="local:cat")
     step = Ensemble("wood", cast=[owl, cat], turns=2)

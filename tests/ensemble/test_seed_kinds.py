@@ -151,7 +151,7 @@ def judged(contract: Any, *replies: Any) -> tuple[Any, ScriptedModel]:
     return Runner(Step("judge", agent=Agent(model), contract=contract)).run_sync("Who wins?"), model
 
 
-def test_a_winner_outside_the_cast_is_asked_for_once_with_the_names_and_both_calls_are_paid() -> None:
+def test_a_winner_outside_the_cast_is_retried_once_with_the_names_and_both_calls_are_counted() -> None:
     result, model = judged(RULED, ruled((100, 10), winner="the moon"), ruled((120, 12), winner="ada"))
     assert (result.output.winner, model.calls) == ("ada", 2)
     assert (result.usage.input_tokens, result.usage.output_tokens) == (220, 22)
@@ -159,7 +159,7 @@ def test_a_winner_outside_the_cast_is_asked_for_once_with_the_names_and_both_cal
     assert "bo" in model.asked[1].prompt
 
 
-def test_scores_outside_of_bounds_or_cast_are_cleaned_and_never_asked_for_again() -> None:
+def test_scores_outside_the_bounds_or_cast_are_cleaned_without_a_retry() -> None:
     result, model = judged(RULED, ruled(winner="ada", scores={"ada": 12, "ghost": 5, "bo": -3}))
     assert (result.output.scores, model.calls) == ({"ada": 10.0, "bo": 0.0}, 1)
 

@@ -52,7 +52,7 @@ async def outcome_of(scripted: Scripted, mode: str, like: object):
 @pytest.mark.anyio
 @pytest.mark.parametrize("like", [Order, list[Line], int], ids=["object", "list", "integer"])
 @pytest.mark.parametrize(("mode", "theirs"), [("native", NativeOutput), ("prompted", PromptedOutput)])
-async def test_the_model_is_asked_just_as_by_the_output_mode_of_the_host(mode, theirs, like):
+async def test_the_model_is_prompted_as_in_the_output_mode_of_the_host(mode, theirs, like):
     reply = {Order: '{"number": 1}', list[Line]: '{"response": [{"name": "pen"}]}', int: '{"response": 3}'}[like]
     ours, host = Scripted(reply), Scripted(reply)
     await outcome_of(ours, mode, like)
@@ -105,7 +105,7 @@ async def test_a_clean_reply_is_accepted_as_written():
 
 
 @pytest.mark.anyio
-async def test_an_empty_reply_is_asked_for_again_by_the_ladder():
+async def test_an_empty_reply_is_retried_by_the_ladder():
     scripted = Scripted("", '{"number": 2}')
     outcome = await outcome_of(scripted, "native", Order)
     assert isinstance(outcome, Accepted)

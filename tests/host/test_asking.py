@@ -48,7 +48,7 @@ def agent(script, *stages, **options):
     return Agent(script.model, output_type=PromptedOutput(Item), instructions="Be brief.", capabilities=[aros])
 
 
-def test_a_bare_ask_carries_nothing_but_its_prompt():
+def test_a_bare_request_carries_only_its_prompt():
     script = Script("yes")
     reply = asked(script, Ask("Repair this.", "llm_repair", 1, CONTRACT))
     assert reply.text == "yes"
@@ -111,7 +111,7 @@ def test_an_impossible_request_is_reported_without_a_call(script, ask, words):
     assert heard == []
 
 
-def test_without_the_messages_of_the_run_its_question_cannot_be_asked():
+def test_a_question_cannot_be_asked_without_the_messages_of_the_run():
     reply = asked(Script(GOOD), Ask("", "retry", 1, CONTRACT, way="conversation"), conversation=())
     assert "are unknown" in (reply.unmade or "")
 
@@ -312,7 +312,7 @@ def test_a_cost_that_the_provider_reports_is_not_calculated_again():
 
 
 @pytest.mark.parametrize("profile", [PLAIN, PROFILE])
-def test_a_question_that_is_asked_once_more_brings_the_schema_of_its_answer(profile):
+def test_a_repeated_question_includes_the_schema_of_its_answer(profile):
     cut = ModelResponse(parts=[TextPart(GOOD[:-8])], finish_reason="length")
     script = Script(cut, GOOD, profile=profile)
     assert asyncio.run(agent(script, Resume()).run("x", model_settings={"max_tokens": 10})).output.qty == 3

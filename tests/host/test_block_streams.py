@@ -93,7 +93,7 @@ def test_without_shown_text_the_complete_second_reply_is_appended(first: str) ->
 
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("first", ["nothing", "an empty text", "thinking"])
-def test_an_empty_reply_is_asked_about_once_also_without_retries_of_the_host(first: str, live: bool) -> None:
+def test_an_empty_reply_is_retried_once_even_without_host_retries(first: str, live: bool) -> None:
     async def hear(_: object) -> None:
         return None
 

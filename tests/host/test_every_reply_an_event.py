@@ -148,7 +148,7 @@ def test_the_fields_of_a_verdict_are_never_required_by_all() -> None:
     assert Output.event(["ruled"], ["mood", "winner", "scores"], required=True).required == ("mood",)
 
 
-def test_winner_and_scores_are_only_where_they_were_asked_for() -> None:
+def test_winner_and_scores_are_present_only_when_requested() -> None:
     plain, verdict = SAID, Output.event(["said"], ["winner", "scores"])
     assert not {"winner", "scores"} & set(plain.json_schema["properties"])
     assert {"winner", "scores"} <= set(verdict.json_schema["properties"])

@@ -212,7 +212,7 @@ class Allowed:
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2, 3])
-def test_an_allowance_is_asked_before_every_call_and_hears_of_each(calls):
+def test_an_allowance_is_checked_before_and_notified_after_every_call(calls):
     script, allowed = Script(BAD, GOOD), Allowed(calls)
     if calls == 0:
         with pytest.raises(LimitReached):

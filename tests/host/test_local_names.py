@@ -134,7 +134,7 @@ def test_a_missing_package_is_one_sentence_with_the_install_command(tmp_path, mi
         ("local:qwen", "unknown local model 'local:qwen'; known: local:smollm2. A file is"),
     ],
 )
-def test_an_unknown_name_is_reported_with_the_nearest_one(tmp_path, monkeypatch, name, words):
+def test_an_unknown_name_is_reported_with_the_closest_match(tmp_path, monkeypatch, name, words):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocalModelError) as caught:
         find_weights(name)

@@ -71,7 +71,7 @@ def test_a_spec_gives_a_value_in_every_output_mode(mode):
     assert result.usage.requests == 1
 
 
-def test_the_model_source_is_asked_for_local_names():
+def test_the_model_source_resolves_local_names():
     source = OneModel(Script(GOOD).model)
     asyncio.run(run_agent(AgentSpec(model="local:smollm2"), "x", CONTRACT, models=source))
     assert source.names == ["local:smollm2"]
@@ -361,7 +361,7 @@ def test_a_contract_is_enforced_along_with_the_output_type_of_a_user_agent(own):
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["plain", "with its own Aros"])
-def test_a_user_agent_that_writes_text_is_asked_for_the_contract(own):
+def test_a_user_agent_with_text_output_is_prompted_for_the_contract(own):
     script = Script(GOOD)
     agent = Agent(script.model, instructions="Mine.", capabilities=[Aros()] if own else [])
     result = asyncio.run(run_agent(agent, "x", CONTRACT))

@@ -99,7 +99,7 @@ def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | 
 
 
 @pytest.mark.parametrize("path", ["$.winner", "$.scores", "$.mood", "$.text", "$"])
-def test_only_a_field_whose_type_is_text_is_given_a_text(path: str) -> None:
+def test_only_a_text_field_is_filled_with_text(path: str) -> None:
     ruled = Output.event(["judge.ruled"], ["winner", "scores", "mood"])
     event = Event.model_validate({"kind": "judge.ruled", "text": "Well."})
     assert (fit(event, path, ruled) is not None) == (path == "$.mood")

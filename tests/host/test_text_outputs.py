@@ -126,7 +126,7 @@ def test_otherwise_a_block_is_put_before_the_original_prose(second):
     assert record.outcome.value == Block({"plan": "", "next_step": ""}, "On it.")
 
 
-def test_the_trailing_message_of_the_history_is_the_final_text_and_no_older_one():
+def test_only_the_trailing_message_of_the_history_is_the_final_text():
     script = Script("On it.", "no", "Second.", "no")
     made = agent(script, PLAN)
     first = asyncio.run(made.run("one"))
@@ -302,7 +302,7 @@ def test_impossible_retries_are_rejected_before_any_call():
     assert script.calls == single.calls == 0
 
 
-def test_a_part_of_a_text_cannot_be_asked_for_in_native_mode():
+def test_a_part_of_a_text_cannot_be_requested_in_native_mode():
     script = Script(GOOD)
     with pytest.raises(UsageError, match="as_output"):
         run(script, RESULT, ASK, output=NativeOutput(Item))

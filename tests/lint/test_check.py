@@ -207,7 +207,7 @@ def test_an_alias_is_not_edited() -> None:
     assert linted.findings == ()
 
 
-def test_merged_keys_are_distinguished_from_own_ones() -> None:
+def test_merged_keys_are_distinguished_from_own_keys() -> None:
     """A step that takes its keys from another mapping by `<<` gets a key of its own."""
     text = HEAD.replace("steps:", "x: &d {uses: agents.typed}\nsteps:").replace("x: &d", "config: &d")
     text += "  - <<: *d\n    name: a\n"

@@ -91,7 +91,7 @@ def test_a_certain_rejection_ends_the_readings() -> None:
     assert model.calls == 2
 
 
-def test_a_contested_field_is_asked_for_once_more() -> None:
+def test_a_contested_field_is_requested_once_more() -> None:
     step = Agree("bill", reading=reading(), wordings=2, contested="ask")
     result, model = ran(step, reply("Ada"), reply("Bob"), reply("Bob"))
     assert result.output.seller == "Bob"
@@ -128,7 +128,7 @@ def test_a_reading_that_fails_abstains_and_does_not_count_against_the_run() -> N
     assert result.output == Bill(seller="Ada", total=9.5)
 
 
-def test_models_are_asked_for_the_same_reading() -> None:
+def test_all_models_get_the_same_reading_prompt() -> None:
     models = {"local:a": ScriptedModel(reply()), "local:b": ScriptedModel(reply())}
     step = Agree("bill", reading=reading(), models=["local:a", "local:b"])
     result = Runner(step, models=ScriptedModels(models)).run_sync("a bill")
@@ -166,7 +166,7 @@ def test_a_single_step_in_readings_is_used_as_the_reading() -> None:
     assert (result.output.seller, model.calls) == ("Ada", 2)
 
 
-def test_of_several_readings_the_first_one_with_an_agent_is_asked_once_more() -> None:
+def test_the_first_of_several_readings_with_an_agent_is_retried() -> None:
     one, two = reading(), replace(reading(), name="again", input="Read again: {{ input }}")
     result, model = ran(Agree("bill", readings=[one, two], contested="ask"), reply("Ada"), reply("Bob"), reply("Bob"))
     assert result.output.seller == "Bob"

@@ -256,7 +256,7 @@ def test_an_agent_in_a_nested_step_pauses_and_resumes(kind: str) -> None:
     assert len(model.seen) == 2
 
 
-def test_each_element_is_asked_about_and_no_model_call_is_made_twice() -> None:
+def test_each_element_prompts_and_no_model_call_is_repeated() -> None:
     done: list[Any] = []
     model = Clerk(REFUND)
     each = Pipeline([Map("each", Step("tidy", clerk(model.model, done)), iterable_input="input", max_concurrency=2)])

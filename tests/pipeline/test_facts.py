@@ -75,7 +75,7 @@ def test_a_schema_that_says_only_text_asks_for_nothing():
     ("structured_output", "mode"),
     [("auto", "auto"), ("openai_json", "native"), ("xgrammar", "native"), ("off", "prompted")],
 )
-def test_structured_output_decides_how_the_agent_is_asked(structured_output: Any, mode: str):
+def test_structured_output_selects_the_output_mode_of_the_agent(structured_output: Any, mode: str):
     step = Step("a", agent=AGENT, processing=Processing(structured_output=structured_output))
     assert effective(step).agent.output_mode == mode
 

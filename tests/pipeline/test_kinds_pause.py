@@ -133,7 +133,7 @@ def test_a_pause_inside_any_kind_resumes_without_running_anything_twice(kind: st
     assert len({step.name for step in result.steps}) == len(result.steps)
 
 
-def test_two_branches_that_pause_are_asked_one_after_the_other():
+def test_two_paused_branches_prompt_one_after_the_other():
     lab = Counting()
     pipeline = Pipeline([Parallel("s", {"a": [Ask("one"), lab.call("x")], "b": [Ask("two"), lab.call("y")]})])
     first = Runner(pipeline).run_sync("x")

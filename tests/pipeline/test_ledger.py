@@ -48,7 +48,7 @@ def test_a_reported_value_is_success():
     assert (result.status, result.value, result.error) == (StepStatus.SUCCESS, {"n": 1}, None)
 
 
-def test_a_rejection_is_a_failed_step_whose_value_raises_with_everything_known():
+def test_a_rejected_step_fails_and_its_value_raises_with_all_details():
     result = settled(REJECTED)
     assert result.status is StepStatus.FAILED
     assert result.error == "invalid: $.n: not a number"

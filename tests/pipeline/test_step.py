@@ -288,7 +288,7 @@ def test_the_stages_of_the_step_are_the_ones_that_run():
     assert [stage.stage for stage in run.steps[0].stages] == ["retry"]
 
 
-def test_required_context_keys_are_asked_for_before_the_model():
+def test_required_context_keys_are_checked_before_the_model_call():
     seen = Seen("unused")
     processing = Processing(reasoning_precheck={"required_context_keys": ["goal", "user.name"]})
     step = Step("a", Agent(seen.model), processing=processing)
@@ -436,7 +436,7 @@ steps:
     assert (step.timeout, step.retries, step.on_degraded, len(step.checks)) == (9, 1, "fail", 1)
 
 
-def test_evidence_is_asked_for_only_where_a_ladder_adapts() -> None:
+def test_evidence_is_requested_only_by_an_adaptive_ladder() -> None:
     """A journal of a hundred thousand steps is not read for a step that goes by nothing."""
     asked: list[str] = []
 

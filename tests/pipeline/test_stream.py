@@ -322,7 +322,7 @@ class OneModel:
 
 @pytest.mark.parametrize("instrumented", [True, False])
 @pytest.mark.parametrize("own", [True, False])
-def test_a_model_that_cannot_stream_is_asked_without_a_stream(own: bool, instrumented: bool) -> None:
+def test_a_model_that_cannot_stream_is_called_without_streaming(own: bool, instrumented: bool) -> None:
     def whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart(REPLY)])
 

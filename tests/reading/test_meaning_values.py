@@ -688,7 +688,7 @@ def test_a_number_under_another_name_is_not_in_an_envelope(reply: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rejected", "errors", "invalid_items", "examples", "old_tags"])
-def test_a_list_whose_name_denies_it_is_not_an_answer(name: str) -> None:
+def test_a_list_under_a_negating_key_is_not_an_answer(name: str) -> None:
     assert isinstance(read(json.dumps({name: ["a"]}), list[str]), Rejected)
 
 
@@ -762,7 +762,7 @@ def test_a_last_item_that_announces_more_items_rejects_the_reply(last: str) -> N
     assert why(json.dumps(["a", "b", last]), list[str]) is Reason.AMBIGUOUS
 
 
-def test_a_string_that_joins_two_words_is_not_a_list_of_one() -> None:
+def test_a_string_of_two_joined_words_is_not_a_single_item_list() -> None:
     assert given(reading("tea and milk", list[str])) == "refused"
     assert given(reading("tea", list[str])) == ["tea"]
 
@@ -797,7 +797,7 @@ def test_an_opposite_is_not_a_misspelling() -> None:
     assert isinstance(read('{"isActive": true, "inactive": true}', Activity), Rejected)
 
 
-def test_the_name_of_a_type_is_a_value_where_types_are_asked_for() -> None:
+def test_a_type_name_is_a_value_when_types_are_requested() -> None:
     assert read("{type: string}", {"type": "object", "properties": {"type": {"type": "string"}}}).value == {
         "type": "string"
     }

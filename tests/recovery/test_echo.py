@@ -91,7 +91,7 @@ def asked(*replies: str, ladder: Ladder | None = None, prompt: str = PROMPT) -> 
     return asyncio.run(agent.run(prompt)), model
 
 
-def test_the_question_is_asked_once_more_in_plain_words() -> None:
+def test_the_question_is_retried_once_in_plain_words() -> None:
     result, model = asked(dumped(ADA), "It was Bo Li, in 1990.", dumped(OTHER))
     assert (result.output, model.calls) == (Person(name="Bo Li", born=1990), 3)
     assert "Do not repeat the schema" in model.asked[1].prompt
@@ -105,7 +105,7 @@ def test_an_example_that_is_the_answer_is_accepted_the_second_time_and_reported(
     assert [repair["code"] for repair in reported["repairs"]] == ["repeats-example"]
 
 
-def test_nothing_is_lost_where_no_model_can_be_asked() -> None:
+def test_nothing_is_lost_when_no_model_is_available() -> None:
     result, model = asked(dumped(ADA), ladder=Ladder(stages=(LlmRepair(),)))
     assert (model.calls, result.metadata["aros"]["trust"]) == (1, "inferred")
 
@@ -281,7 +281,7 @@ def joined(*replies: str, prompt: str) -> tuple[str, int, str]:
     return result.output.said, model.calls, result.metadata["aros"]["trust"]
 
 
-def test_dots_of_one_field_are_asked_about_once_and_then_taken() -> None:
+def test_an_ellipsis_in_a_field_is_retried_once_and_then_accepted() -> None:
     dots = '{"said": "..."}'
     assert joined(dots, '{"said": "Go!"}', prompt="What did he say?") == ("Go!", 2, "clean")
     assert joined(dots, dots, prompt="What did he say?") == ("...", 2, "inferred")

@@ -51,7 +51,7 @@ def test_every_attempt_is_there_with_stage_reason_issues_text_and_usage():
     assert (error.usage.requests, error.usage.input_tokens, error.usage.output_tokens) == (2, 24, 12)
 
 
-def test_the_reply_after_an_error_without_text_is_extracted_from_and_degraded_to_like_a_first_one():
+def test_the_reply_after_an_error_without_text_is_extracted_and_degraded_like_a_first_reply():
     error = Reply("", fault="no JSON", fault_code="provider", in_words=True)
     stages = (Retry(), Extract(), Degrade())
     asks, outcome = climbed(stages, error, Reply("a pen, 3 of them"), Reply("Sorry?"))

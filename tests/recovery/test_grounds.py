@@ -171,7 +171,7 @@ class TestWhatPays:
     CAN = Task(TRIP.contract, native="can", question_chars=40)
     WRONG = Reply('{"boat": "Alma", "tage": "3"')
 
-    def test_the_question_alone_is_asked_again_with_the_schema_enforced(self):
+    def test_only_the_question_is_retried_with_the_schema_enforced(self):
         asks, outcome = climbed(Ladder(), Reply("The Alma, I would say."), MADE_UP, task=self.CAN)
         (ask,) = asks
         assert (ask.stage, ask.way, ask.prompt, ask.said) == ("retry", "constrained", "", ())

@@ -227,7 +227,7 @@ class TestExtract:
         (ask,), _ = climbed((Extract(model="local:smollm2"),), Reply("A pen, 3."), Reply(GOOD))
         assert ask.model == "local:smollm2"
 
-    def test_without_a_text_the_question_is_asked_in_plain_words_first(self):
+    def test_without_a_text_the_question_is_first_asked_in_plain_words(self):
         asks, outcome = climbed((Extract(),), Reply(""), Reply("the name is pen, the qty 3"), Reply(GOOD))
         assert [ask.way for ask in asks] == ["conversation", "bare"]
         assert [ask.attempt for ask in asks] == [1, 2]
@@ -297,7 +297,7 @@ class TestPatch:
 
 
 class TestRepairKeepsWhatWasRight:
-    def test_a_repair_that_changes_it_is_rejected_and_asked_again(self):
+    def test_a_repair_that_changes_the_value_is_rejected_and_retried(self):
         changed = Reply('{"name": "pencil", "qty": 3}')
         asks, outcome = climbed((LlmRepair(),), Reply(BAD), changed, Reply(GOOD))
         assert "it was 'pen', which was correct and must not change" in asks[1].prompt

@@ -66,7 +66,7 @@ def test_the_same_seed_writes_the_same(seed, count):
     assert len(first) == count
 
 
-def test_an_unknown_class_is_an_error_that_lists_the_known_ones():
+def test_an_unknown_class_error_lists_the_known_classes():
     with pytest.raises(UsageError, match="unknown noise 'fense'; known: plain, fence"):
         next(noisy_replies(VALUE, seed=1, count=1, noises=["fense"]))
 

@@ -81,7 +81,7 @@ def test_a_truncated_stream_is_reported():
     assert asyncio.run(run()) == "length"
 
 
-def test_models_by_name_name_the_known_ones():
+def test_an_unknown_model_name_error_lists_the_known_models():
     models = ScriptedModels({"local:a": ScriptedModel("x")})
     with pytest.raises(UsageError, match="unknown scripted model 'local:b'; known: local:a"):
         asyncio.run(models.model("local:b"))
@@ -102,7 +102,7 @@ def test_the_fixture_fails_a_test_that_leaves_a_reply_unused(request: pytest.Fix
         next(making, None)
 
 
-def test_the_fixture_fails_a_test_whose_pipeline_asked_more_than_the_script_has(request: pytest.FixtureRequest):
+def test_the_fixture_fails_a_test_that_exhausts_the_script(request: pytest.FixtureRequest):
     making = sys.modules["flujo_aros.testing.fixtures"].script_model.__wrapped__(request)
     model = next(making)("no JSON at all")
     run = Runner(Step("ask", Agent(model, output_type=NativeOutput(Item)))).run_sync("which pen?")

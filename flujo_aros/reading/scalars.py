@@ -1082,10 +1082,8 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
         return None
     if _ALTERNATIVES.search(text):
         return None
-    tagged = _TAGGED.fullmatch(text.strip())
-    if tagged and _key(tagged[1]) in ANNOUNCING | own:
-        text = tagged[2]
-    text = text[_lead_of(text) :]
+    lead = _LEADS.match(text.lstrip())
+    text = text.lstrip()[lead.end() :] if lead else text
     if text.count("*") % 2:
         return None  # not emphasis: `A*`, or the mark of a footnote
     tokens = list(_tokens(text, named.keys() | _GLUE | _ANSWER | own | described))
@@ -1114,11 +1112,6 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
         else:
             return None
     return Choice(found.pop(), "enum-word") if len(found) == 1 and not pending else None
-
-
-def _lead_of(text: str) -> int:
-    lead = _LEADS.match(text.lstrip())
-    return len(text) - len(text.lstrip()) + lead.end() if lead else 0
 
 
 def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:

@@ -345,7 +345,7 @@ class BlockContract(JsonContract[Block]):
 
 @dataclass(frozen=True)
 class EventContract(JsonContract[Event]):
-    """The reply is one event of a kind that is allowed; prose is used as its text. Created by `Output.event`."""
+    """The reply is one event of an allowed kind; prose is used as its text. Created by `Output.event`."""
 
     kinds: tuple[str, ...] = ()
     fallback: str = ""
@@ -443,7 +443,7 @@ class Output:
         {'type': 'integer'}
         """
         if like is False:
-            raise ContractError("the schema `false` allows no value at all")
+            raise ContractError("the schema `false` allows no value")
         if like is True:
             return JsonContract(SchemaValues({}))
         if isinstance(like, dict):

@@ -499,7 +499,7 @@ class _Run:
         result: _Entry | BaseException = ended[0]
         if isinstance(result, BaseException):
             if not isinstance(result, Exception) or isinstance(result, (*host.USED_UP, PauseRun, UsageError)):
-                raise result  # not this agent's failure, or not a failure at all
+                raise result  # not this agent's failure, or no failure
             name = type(result).__name__
             result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
         self.turn = turn

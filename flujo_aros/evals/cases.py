@@ -78,7 +78,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """The id as a key: 1 and "1" are two."""
+        """The id as a key: 1 and "1" are distinct."""
         return json.dumps(self.id, sort_keys=True)
 
     @property

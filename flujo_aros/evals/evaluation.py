@@ -99,7 +99,7 @@ class Share:
 
     @property
     def total(self) -> int:
-        """The total."""
+        """The number of these cases or fields."""
         return self.right + self.wrong + self.refused
 
     @property

@@ -411,7 +411,7 @@ def _single(like: Any) -> Any:
 
 
 def allows_nothing(like: Any) -> bool:
-    """Whether an output type accepts an empty reply: it is None, or may be."""
+    """Whether an output type accepts an empty reply: it is None or includes None."""
     parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
     several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
     return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)

@@ -471,7 +471,7 @@ def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
 
 
 def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
-    """Whether a grammar would have prevented this reply: it is not JSON at all, although it was not cut."""
+    """Whether a grammar would have prevented this reply: it is not JSON, although it was not cut."""
     if run.exchange.parameters.output_mode != "native" or run.exchange.schema_refused or not text.strip():
         return False
     written = isinstance(outcome, Accepted) and not is_repaired(outcome, text)

@@ -123,7 +123,7 @@ _made_by: Final[ContextVar[ModelCall]] = ContextVar("flujo_aros_model_call", def
 
 @contextmanager
 def calls_made_by(model_call: ModelCall) -> Generator[None]:
-    """Let every request inside the block go through `model_call`, also in the tasks that are started there.
+    """Send every request inside the block through `model_call`, including those of tasks that are started there.
 
     >>> import asyncio
     >>> from pydantic_ai.models import ModelRequestParameters
@@ -354,7 +354,7 @@ def cost_of(response: ModelResponse) -> Decimal | None:
 def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: bool) -> None:
     """Give all agents of this process their `invoke_agent` and `chat` spans; texts in them only with `content`.
 
-    The providers are those of OpenTelemetry.
+    Uses the global providers of OpenTelemetry.
     """
     settings = InstrumentationSettings(
         tracer_provider=tracer_provider, meter_provider=meter_provider, include_content=content

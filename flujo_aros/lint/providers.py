@@ -30,7 +30,7 @@ Path: TypeAlias = tuple[str | int, ...]
 class Loss(NamedTuple):
     """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
     and indexes. `dropped`: it is not sent. `rejected`: the call fails because of it. `unenforced`: because of it the
-    provider does not enforce the schema at all.
+    provider does not enforce the schema.
     """
 
     path: Path

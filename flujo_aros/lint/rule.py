@@ -239,7 +239,7 @@ class Outline:
         return place.row[place.at + 1] if place.at + 1 < len(place.row) else None
 
     def before(self, step: Located) -> Sequence[Located]:
-        """The steps that have run before in the same list."""
+        """The earlier steps of the same list."""
         place = self._placed[step.path]
         return place.row[: place.at]
 

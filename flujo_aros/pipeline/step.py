@@ -121,7 +121,7 @@ class Coercion:
             if kind not in CONVERSIONS:
                 raise UsageError(f"coercion.allow has no type {kind!r}{nearest(kind, CONVERSIONS)}")
             for wrong in set(conversions) - {CONVERSIONS[kind]}:
-                raise UsageError(f"coercion.allow.{kind} may name {CONVERSIONS[kind]!r} only, not {wrong!r}")
+                raise UsageError(f"coercion.allow.{kind} accepts only {CONVERSIONS[kind]!r}, not {wrong!r}")
 
 
 def _are_stages(value: Any) -> bool:

@@ -492,7 +492,7 @@ _KEY_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
 
 
 def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:
-    """Whether the parsed value needs no conversion at all: the common case, and the fast one."""
+    """Whether the parsed value needs no conversion: the common case, and the fast one."""
     risk = worst(parsed.edits)
     if (
         contract.shape.has_risks

@@ -387,7 +387,7 @@ class JsonPreview:
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
-        """Whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer at all."""
+        """Whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer."""
         shape, written = level.shape, level.frame.key if key is None else key
         if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
             return False

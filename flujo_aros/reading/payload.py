@@ -768,7 +768,7 @@ def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: s
 
 
 def event_of(written: WrittenEvent, contract: EventContract) -> Event:
-    """An event as it was written, with a kind that is allowed."""
+    """An event as it was written, with an allowed kind."""
     asked = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
     return Event.model_validate(
         {**asked, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}

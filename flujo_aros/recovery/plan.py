@@ -109,7 +109,7 @@ class Reply:
 
     `fault` names a provider error that replaced the reply or broke it off (then `text` is what arrived with the error,
     if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the
-    provider. `in_words`: the error was about the requested output format, so instructions alone may do. `objections`
+    provider. `in_words`: the error was about the requested output format, so instructions alone may work. `objections`
     are the issues raised beyond the contract, for example by the host framework's validator, or the reason why there is
     no text. `refused`: the provider reports that its filter ended the reply. `thought`: the text comes from the model's
     thinking, and its reply is empty. `unmade` is the reason why no call was made: there is nothing to read, and the
@@ -227,7 +227,7 @@ BROKEN_OFF: Final = "broken_off"
 _CUT_BY_ERROR: Final = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
 _ENDED_THERE: Final = Issue("$", LEFT_OPEN, "the model itself ended the reply there: the provider did not cut it")
 FORM_FAILED: Final = "form_failed"
-"""Issue code: there is no reply because of the output format, so instructions alone may do."""
+"""Issue code: there is no reply because of the output format, so instructions alone may work."""
 _FORM_FAILED: Final = Issue("$", FORM_FAILED, "the error may be about the requested output format")
 SAYS_NOTHING: Final = "says_nothing"
 """Issue code: nothing in the reply to an event contract was part of the answer."""

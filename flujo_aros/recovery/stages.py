@@ -328,7 +328,7 @@ _SEPARATORS: Final = re.compile(r"\s*[|;\n]\s*")
 class Simplify(Rung):
     """Ask for a flat object of strings, then coerce the strings into the real schema.
 
-    For schemas whose nesting a model cannot follow; lists of objects cannot be flattened.
+    For schemas that are too deeply nested for a model; lists of objects cannot be flattened.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset(
@@ -342,7 +342,7 @@ class Simplify(Rung):
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One request in the conversation, with the flat schema enforced if the provider can."""
+        """One request in the conversation, with the flat schema enforced if the provider supports it."""
         fields = _flat(task.contract)
         if fields is None:
             return past.latest

@@ -1,4 +1,4 @@
-"""What is left over of a reply is judged in work that grows with the reply, not faster."""
+"""Leftovers of a reply are judged in time that grows linearly with the reply."""
 
 from __future__ import annotations
 

@@ -297,6 +297,7 @@ LOOSE_MEMBERS = st.tuples(
 @example("[ , ]")
 @example('{"a": 1 "b": 2}')
 @example("[1, /* two */: 2]")
+@example('{a:\'x\', "g\\"h":1, }')
 def test_rewritten_text_equals_the_result_of_the_parser(text: str) -> None:
     """The quick way through common damage gives the value, the trust and the repairs of the machine, or nothing."""
     quick, careful = read(text, {}), read(text, {}, limits=Limits(max_depth=DEPTH - 1))

@@ -784,7 +784,9 @@ class Search(Generic[T]):
             return None
         start = text.find(body, place.start)
         start, end = (start, start + len(body)) if start >= 0 else place
-        words = any(isinstance(choice, str) for choice in self.shape.choices or ()) or self.shape.types == {"boolean"}
+        words = any(isinstance(choice, str) for choice in self.shape.choices or ()) or self.shape.types == frozenset(
+            {"boolean"}
+        )
         if not words and (said := announced(body)) != body:
             body, edits = said, [*edits, Edit("emphasis", Risk.INFERRED, start, end, said)]
         node = _scalar_node(body, start, end, edits)

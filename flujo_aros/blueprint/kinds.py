@@ -465,7 +465,8 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
 
 def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
     """How an agent is asked, and how its reply is read: the options of `Step` with a special form."""
-    sound = making.loading.settings(making.member("model_settings"))
+    written = making.member("model_settings")
+    sound = {} if written is None else making.loading.settings(written)
     stages = None if block.processing is None else making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else ())):
         if (model := node.members.get("model")) is not None:

@@ -406,7 +406,7 @@ class Loading:
         known = len(self.findings)
         block = self.block(blocks.Agent, node, plain)
         valid = len(self.findings) == known
-        settings = self.settings(members.get("model_settings"))
+        settings = self.settings(members["model_settings"]) if "model_settings" in members else {}
         sound = self.schema(members.get("output_schema"), typed=True)
         self.model(members.get("model"))
         for key, check in (("tools", self.tool), ("capabilities", self.capability)):
@@ -416,14 +416,14 @@ class Loading:
             return None
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name, "model_settings": settings})
 
-    def settings(self, node: Node | None) -> dict[str, Any]:
+    def settings(self, node: Node) -> dict[str, Any]:
         """The valid model settings at this node. Unknown or mistyped ones are recorded as errors and omitted."""
         sound: dict[str, Any] = {}
-        for name, value in (node.members if node is not None else {}).items():
+        for name, value in node.members.items():
             plain = value.plain()
             unknown, wrong = host.unknown_setting(name), host.wrong_setting(name, plain)
             if unknown is not None:
-                (self.warn if self.lenient else self.note)(node.keys[name] if node else value.place, unknown)
+                (self.warn if self.lenient else self.note)(node.keys[name], unknown)
             elif wrong is not None:
                 self.doubt(value.place, wrong)
             else:

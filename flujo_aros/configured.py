@@ -47,8 +47,8 @@ class Configured(BaseModel):
 def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
     """The first errors about the options of a model, each as a sentence."""
     found = error.errors(include_url=False)
-    known = dict.fromkeys(option_error(kind, detail) for detail in found)
-    return "; ".join([*known][:_MAX_SENTENCES])
+    known = [*dict.fromkeys(option_error(kind, detail) for detail in found)]
+    return known[0] if len(known) == 1 else "; ".join(known[:_MAX_SENTENCES])
 
 
 def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
@@ -58,22 +58,22 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
     if detail["type"] == "union_tag_invalid":
         what, tag = context["discriminator"].strip("'"), str(context["tag"])
         tags = re.findall(r"'([^']*)'", context["expected_tags"])
-        return f"unknown {what} {tag!r}{nearest(tag, tags)}"
+        return nearest(tag, tags, closed=True).after(f"unknown {what} {tag!r}")
     if detail["type"] == "union_tag_not_found":
         what = context["discriminator"].strip("'")
         return f"{place}: a {what} is a name, or a mapping with `{what}: NAME`"
     if detail["type"] == "extra_forbidden":
         known = hints_of(owner_of(kind, detail["loc"]))
-        return f"{place}: unknown option{_meant(str(detail['loc'][-1]), known)}"
+        return _meant(str(detail["loc"][-1]), known).after(f"{place}: unknown option")
     if detail["type"] == "missing":
         return f"{place} is missing"
     return sentence(detail)
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _meant(name: str, known: Iterable[str]) -> Hint:
     """The nearest valid name, or else all of them."""
     names = sorted(known)
-    return nearest(name, names) or f"; known: {', '.join(names)}"
+    return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names)}")
 
 
 def owner_of(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
@@ -122,7 +122,8 @@ def sentence(detail: ErrorDetails) -> str:
     shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # our own sentence
-        return f"{where}: {message}" if detail["loc"] else message
+        near = getattr(detail.get("ctx", {}).get("error"), "suggestion", None)
+        return Hint(f"{where}: {message}" if detail["loc"] else message, near)
     said = Hint(f"{where} {message[:1].lower()}{message[1:]}{shown}")
     if detail["type"] == "literal_error" and isinstance(given, str):
         near = nearest(given, re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected"))), closed=True)

@@ -640,7 +640,9 @@ class Loading:
         elif detail["type"] == "missing":
             self.note(node.at(path), f"{path[-1]!r} is missing")
         else:
-            self.note(node.at(path), sentence(detail))
+            inside = getattr(detail.get("ctx", {}).get("error"), "key", None) or ""  # where our own error is
+            inner = [int(part) if part.isdecimal() else part for part in inside.split(".")]
+            self.note(node.at([*path, *inner]), sentence(detail))
 
 
 def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:

@@ -237,7 +237,11 @@ class Processing:
         try:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
-            raise UsageError(option_errors(Ladder, error)) from error
+            key, *inside = map(str, error.errors(include_url=False)[0]["loc"])
+            if inside:  # `deterministic` is no stage of the ladder
+                written = [number for number, each in enumerate(self.stages or ()) for _ in _stage(each)]
+                key = f"{key}.{written[int(inside[0])]}"
+            raise UsageError(option_errors(Ladder, error), key=key) from error
 
 
 def _stage(written: object) -> list[Any]:
@@ -252,7 +256,8 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
         if key not in _PRECHECK_KEYS:
             raise UsageError(
                 f"reasoning_precheck.{key} is not supported: only `enabled` and "
-                "`required_context_keys` are; evaluate plans in a separate step"
+                "`required_context_keys` are; evaluate plans in a separate step",
+                key=f"reasoning_precheck.{key}",
             )
         if key == "enabled" and not isinstance(value, bool):
             raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")

@@ -98,6 +98,7 @@ def test_it_evaluates(source: str, value: Any):
         ("previous_step.n < 'a'", "`<` does not support a number and a string"),
         ("input * 3", "`*` works on numbers, not on a string"),
         ("previous_step.n = 3", "not an expression: write == to compare"),
+        ("previous_step.n => 3", "not an expression: write >= to compare"),
         ("input.foo()", "unknown method 'foo'; known: endswith, get, lower, startswith, strip, upper"),
         ("lenn(input)", "unknown function 'lenn'; did you mean 'len'?"),
         ("input.get('a')", "`.get` works on an object, not on a string"),

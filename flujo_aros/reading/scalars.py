@@ -974,16 +974,19 @@ _IN_BRACKETS: Final = expression(
 )
 _ASKED_FOR: Final = frozenset({"your", "the", "a", "an", "insert", "enter"})
 _SLOT_VALUE: Final = expression(
-    r"[:=]\s{0,9}[\"'`](?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})|(string|\.\.\.|…))[\"'`]"
+    r"[:=]\s{0,9}(?:\[\s{0,20})?[\"'`]"
+    r"(?:([<\[{$][^\"'`\n]{1,70}[>\]}]|(?:YOUR|INSERT|ENTER)_\w{1,60})|(string|\.\.\.|…))[\"'`]"
 )
-"""A value that may be a placeholder. It begins with its colon, since each word of a text would be tried as a name."""
+"""A value, or the first item of a list, that may be a placeholder. It begins with its colon, since each word of a text
+would be tried as a name."""
 _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
 def slot_in(text: str, fields: Container[str]) -> str | None:
     """The string in a JSON text that is only a placeholder for the value of its field, or None.
 
-    That is the name of the field or of a type in brackets, or the same `"string"` or `"..."` in several fields.
+    That is the name of the field, of one of its items or of a type in brackets, or the same `"string"` or `"..."` in
+    several fields.
 
     >>> [slot_in(f'{{"name": "{value}"}}', ("name",)) for value in ("<name>", "[YOUR NAME]", "<Ann>", "string")]
     ['<name>', '[YOUR NAME]', None, None]
@@ -999,8 +1002,10 @@ def slot_in(text: str, fields: Container[str]) -> str | None:
             continue
         words = _IN_BRACKETS.fullmatch(value)
         said = (words[1] or words[2]) if words else ""
-        asked = tuple(word for word in name_words(said) if word not in _ASKED_FOR)
-        if said and (asked == tuple(name_words(name)) or (said in _TYPE_WORDS and not _names_type(name))):
+        asked = [_stem(word) for word in name_words(said) if word not in _ASKED_FOR and not word.isdigit()]
+        if said and (
+            asked == [_stem(word) for word in name_words(name)] or (said in _TYPE_WORDS and not _names_type(name))
+        ):
             return value
     if len(unfilled) > 1 and not any(map(_names_type, unfilled)):
         return next(iter(unfilled.values()))

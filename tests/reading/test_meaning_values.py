@@ -741,6 +741,13 @@ def test_a_string_that_only_names_its_field_in_brackets_is_a_placeholder(name: s
     assert why(f"{{'name': '{name}',}}", Person) is Reason.ECHOED_SCHEMA
 
 
+@pytest.mark.parametrize("tag", ["<tag>", "<tag 1>", "[TAG]", "{{ tags }}", "YOUR_TAG", "<string>"])
+def test_an_item_that_only_names_its_list_in_brackets_is_a_placeholder(tag: str) -> None:
+    tagged = {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}}
+    assert why(json.dumps({"tags": [tag, tag.replace("1", "2")]}), tagged) is Reason.ECHOED_SCHEMA
+    assert read(json.dumps({"tags": ["<b>", "[sic]"]}), tagged).value == {"tags": ["<b>", "[sic]"]}
+
+
 @pytest.mark.parametrize("name", ["name", "<Ann>", "[sic]", "string", "...", "{surname}"])
 def test_any_other_string_is_taken_as_speech(name: str) -> None:
     assert read(json.dumps({"name": name}), Person).value == Person(name=name)

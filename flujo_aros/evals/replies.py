@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
 from collections import Counter, defaultdict
@@ -16,6 +17,7 @@ from flujo_aros.host import CallMade, CallsPerMinute, PendingCall, Record
 from flujo_aros.pipeline.execution import current_step
 from flujo_aros.usage import Usage, usage_from
 
+_log: Final = logging.getLogger("flujo_aros.evals")
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS replies (
         question TEXT NOT NULL, number INTEGER NOT NULL, model TEXT NOT NULL, record TEXT NOT NULL, usage TEXT NOT NULL,
@@ -30,7 +32,8 @@ class ReplyCache:
     Requests are the same if model, messages, settings and schema are equal. If a run makes the same request twice, it
     gets the second stored reply the second time, so that retries and votes stay independent. Errors are not stored. The
     file contains replies as received, without masking; only its owner can read it. Several processes may use one file.
-    Raises `UsageError` for a file of another kind.
+    Raises `UsageError` for a file of another kind. If the file fails later, because the disk is full for instance,
+    calls go to the model, their replies are not stored, and a warning is logged once.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, ReplyCache(f"{folder}/cache.sqlite") as cache:
@@ -40,6 +43,7 @@ class ReplyCache:
 
     def __init__(self, file: str | Path) -> None:
         path = Path(file)
+        self._file, self._failing = str(file), False
         try:
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
@@ -73,9 +77,7 @@ class ReplyCache:
 
     def get(self, question: str, number: int) -> CallMade | None:
         """The stored reply, or None."""
-        with closing(self._connection.cursor()) as cursor:
-            query = "SELECT record, usage FROM replies WHERE question = ? AND number = ?"
-            row = cursor.execute(query, (question, number)).fetchone()
+        row = self._execute("SELECT record, usage FROM replies WHERE question = ? AND number = ?", (question, number))
         if row is None:
             return None
         record, usage = map(json.loads, row)
@@ -85,8 +87,19 @@ class ReplyCache:
         """Store a reply."""
         usage = json.dumps({} if made.usage is None else made.usage.to_dict())
         row = (question, number, model, json.dumps(made.record), usage, time.time())
-        with closing(self._connection.cursor()) as cursor:
-            cursor.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[str, str] | None:
+        """The first row of the result. An error is logged: a reply that was paid for must not be lost with it."""
+        try:
+            with closing(self._connection.cursor()) as cursor:
+                row: tuple[str, str] | None = cursor.execute(statement, parameters).fetchone()
+        except sqlite3.Error as error:
+            if not self._failing:
+                _log.warning("the cache %s failed: %s; calls are made without it", self._file, error)
+            self._failing = True
+            return None
+        return row
 
 
 @dataclass(frozen=True, slots=True)

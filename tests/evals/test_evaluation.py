@@ -240,6 +240,18 @@ def test_tools_run_and_calls_of_an_agent_of_ones_own_come_from_the_cache(tmp_pat
     assert looked == ["Bern", "Bern"]
 
 
+def test_a_cache_that_fails_during_a_batch_costs_no_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runner, model = triage(answer)
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        with closing(sqlite3.connect(tmp_path / "cache.sqlite")) as other:
+            other.execute("DROP TABLE replies")
+        found = evaluate_sync(runner, CASES, cache=cache)
+    assert (model.calls, found.right) == (3, evaluate_sync(triage(answer)[0], CASES).right)
+    assert [record.message for record in caplog.records if "cache" in record.message] == [
+        f"the cache {tmp_path / 'cache.sqlite'} failed: no such table: replies; calls are made without it"
+    ]
+
+
 @pytest.mark.parametrize(
     ("statement", "why"),
     [

@@ -881,6 +881,9 @@ class Search(Generic[T]):
         body, edits = _bare_scalar(self.text)
         if self.text.strip() in ("''", "“”", "``"):
             body, edits = '""', [Edit("quotes", Risk.LOSSLESS, 0, len(self.text), "", "$")]
+        fence = scanner.FENCED.fullmatch(self.text.strip())
+        if fence is not None and (string := fence[1].strip())[:1] == '"' and isinstance(parse_json(string), str):
+            body, edits = string, edits[:1]  # with its quotes: `"12"` is a string
         if body == "" or self.nested:
             return None
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)

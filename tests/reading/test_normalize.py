@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flujo_aros import OutputError, normalize_json_text, parse_and_validate, read
@@ -38,6 +38,8 @@ def test_normalizing_never_raises_and_leaves_normal_text_unchanged(text: str) ->
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text("abc é"), st.lists))
+@example("a ")
+@example("12")
 def test_valid_json_keeps_its_meaning(value: object) -> None:
     assert json.loads(normalize_json_text(f"```json\n{json.dumps(value)}\n```")) == value
 

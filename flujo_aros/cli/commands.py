@@ -204,9 +204,9 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
-    With --durable a crash loses nothing: the same command continues the interrupted run. With --inputs each row is a
-    separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
-    batch was interrupted or stopped.
+    With --durable neither a crash nor Ctrl-C loses anything: the same command continues the run. With --inputs each row
+    is a separate run, and the results go to a file: exit code 0 if every row completed. The same command continues
+    where the batch was interrupted or stopped.
 
     Example: aros run triage.yaml --input @ticket.txt
     """

@@ -254,7 +254,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
     if _status_of(engine, row) == "interrupted":
         again = "" if row.queue is not None else ", or run the same command again with --durable"
         worker = f"aros worker{_named(engine.url)}{_needed(engine, row)}"
-        return f"its process died; the next worker will pick it up{again}; start one with: {worker}"
+        return f"its process ended; the next worker will pick it up{again}; start one with: {worker}"
     asks = _asks(row)
     if asks is None:
         return None

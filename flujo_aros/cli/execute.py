@@ -34,11 +34,12 @@ from flujo_aros.ensemble.views import stage_line
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
-from flujo_aros.pipeline.runner import Engine, Runner, StreamEvent
+from flujo_aros.pipeline.runner import Runner, StreamEvent
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.formatting import counted, seconds_words, time_words
 
 if TYPE_CHECKING:
+    from flujo_aros.durable import Durable
     from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.telemetry.setup import Listeners
 
@@ -77,14 +78,15 @@ def execute(
     stream: Callable[[Runner], AsyncGenerator[StreamEvent]] | None = None,
     *,
     as_json: bool,
-    engine: Engine | None = None,
+    engine: Durable | None = None,
     cache: ReplyCache | None = None,
     prepare: Callable[[Runner], object] = lambda _: None,
 ) -> RunResult:
     """Run with progress and a journal, and report a run that is interrupted.
 
     `stream` is the same run as a stream, by which a terminal shows each reply while it is written. `engine` stores a
-    run that must survive a crash; `prepare` registers its runner. `cache` has replies that need not be paid for again.
+    run that survives a crash or a signal; `prepare` registers its runner. `cache` has replies that need not be paid for
+    again.
     Raises `BlueprintError` for errors that can be found before any model call.
     """
     from flujo_aros.evals.replies import PaidCalls
@@ -104,13 +106,17 @@ def execute(
             observers, evidence = (new_mask().hear, watching, *kept.observers), kept.evidence
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
             prepare(runner)
-            if isinstance(watching, Board) and stream is not None:
-                return run_until_signal(_watched(watching, stream(runner)))
-            return run_until_signal(run(runner))
+            main = (
+                run(runner) if stream is None or not isinstance(watching, Board) else _watched(watching, stream(runner))
+            )
+            return run_until_signal(main) if engine is None else run_until_signal(main, engine.leave)
     except Interrupted:
         for result in ended:
             spent = f"after {time_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
-            say(f"{result.status.value}  run {result.run_id}, {spent}")
+            if engine is None:
+                say(f"{result.status.value}  run {result.run_id}, {spent}")
+            else:
+                say(f"interrupted  run {result.run_id}, {spent}; the same command continues it")
             if as_json:
                 print_json(result.to_dict())
         raise

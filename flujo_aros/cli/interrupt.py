@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM: the run is cancelled from within, so that steps settle and servers stop first."""
+"""Ctrl-C and SIGTERM: the run is ended from within, so that steps settle and servers stop first."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -19,17 +19,17 @@ class Interrupted(BaseException):  # like KeyboardInterrupt, so that no code mis
         self.exit_code = 128 + signum
 
 
-def run_until_signal(main: Coroutine[Any, Any, T]) -> T:
+def run_until_signal(main: Coroutine[Any, Any, T], on_signal: Callable[[], None] = lambda: None) -> T:
     """Run a coroutine to completion, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has ended.
 
-    A second signal of the same kind has its default effect.
+    `on_signal` is called before. A second signal of the same kind has its default effect.
     """
     import asyncio  # here: help runs nothing
 
-    return asyncio.run(_cancelled_by_signals(main))
+    return asyncio.run(_cancelled_by_signals(main, on_signal))
 
 
-async def _cancelled_by_signals(main: Coroutine[Any, Any, T]) -> T:
+async def _cancelled_by_signals(main: Coroutine[Any, Any, T], on_signal: Callable[[], None]) -> T:
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -39,6 +39,7 @@ async def _cancelled_by_signals(main: Coroutine[Any, Any, T]) -> T:
     def cancel(signum: int) -> None:
         caught.append(signum)
         loop.remove_signal_handler(signum)
+        on_signal()
         work.cancel()
 
     for signum in (signal.SIGINT, signal.SIGTERM):

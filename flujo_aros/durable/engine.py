@@ -406,7 +406,7 @@ class Durable:
         except asyncio.CancelledError:
             active = self._active.get(task.run_id)
             if active is not None:
-                active.cancelled = True
+                active.cancelled = not self._draining
                 active.task.cancel()
             await asyncio.wait([waiting])
             raise
@@ -565,6 +565,16 @@ class Durable:
             DBOS.destroy(workflow_completion_timeout_sec=0 if left else 1)
             self._launched = False
         return left
+
+    def leave(self) -> None:
+        """Leave the runs of this process to be continued, even if their tasks are cancelled, as by Ctrl-C.
+
+        The next start of such a run does not count as one after a crash.
+        """
+        self._draining = True
+        with self.store.connection() as connection:
+            for run_id in self._active:
+                self.store.change(connection, self.store.row(connection, run_id), takeovers=-1)
 
     def leaves(self, run_id: str) -> bool:
         """Whether a run that ends here as cancelled is left for others, since nobody asked to cancel it."""

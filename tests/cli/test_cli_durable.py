@@ -17,6 +17,7 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 pytestmark = pytest.mark.slow
 
 SHOP = """
+import asyncio
 import os
 from pathlib import Path
 def note(what):
@@ -25,10 +26,12 @@ def note(what):
 def up(text):
     note("up")
     return text.upper()
-def risky(text):
+async def risky(text):
     note("risky")
     if Path("die").exists():
         os.kill(os.getpid(), 9)
+    if Path("hang").exists():
+        await asyncio.sleep(60)
     return text + "!"
 """
 BLUEPRINT = """
@@ -57,15 +60,23 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def aros(shop: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def started(shop: Path, *command: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "flujo_aros.cli", *command]
     env = {**os.environ, "AROS_JOURNAL": "off", "AROS_DB": "sqlite:///runs.sqlite"}
-    return subprocess.run(words, cwd=shop, env=env, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.Popen(words, cwd=shop, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def aros(shop: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    with started(shop, *command) as process:
+        output, error = process.communicate(timeout=100)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, error)
+
+
+RUN = ("--input", "pen", "--durable", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py")
 
 
 def run(shop: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    database = ("--durable", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py")
-    return aros(shop, "run", *(more or ("shop.yaml",)), "--input", "pen", *database)
+    return aros(shop, "run", *(more or ("shop.yaml",)), *RUN)
 
 
 def calls(shop: Path) -> list[str]:
@@ -91,6 +102,23 @@ def test_the_same_command_resumes_a_killed_run(shop: Path) -> None:
     assert aros(shop, "status", known["run_id"]).stdout.splitlines()[-2:] == ["", "PEN!"]
     followed = aros(shop, "status", known["run_id"], "--follow")
     assert (followed.stderr.split().count("▸"), followed.stdout) == (2, "PEN!\n")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_the_same_command_continues_a_run_that_a_signal_ended_however_often(shop: Path, stop: signal.Signals) -> None:
+    (shop / "hang").touch()
+    for number in range(1, 7):  # more often than a run may crash
+        with started(shop, "run", "shop.yaml", *RUN) as process:
+            while process.poll() is None and (not (shop / "calls.log").exists() or calls(shop).count("risky") < number):
+                time.sleep(0.05)
+            process.send_signal(stop)
+            _, error = process.communicate(timeout=60)
+        assert process.returncode == 128 + stop
+        assert "the same command continues it" in error
+    assert "interrupted" in aros(shop, "status").stdout
+    (shop / "hang").unlink()
+    assert run(shop).stdout == "PEN!\n"
+    assert calls(shop).count("up") == 1
 
 
 def test_status_prints_the_shape_of_run(shop: Path) -> None:

@@ -33,6 +33,9 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 SCHEMAS_BY_NAME: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 """The keywords of JSON Schema whose value is a mapping of names to schemas."""
+SCHEMA_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+"""The keywords whose value is a list of schemas."""
+_SINGLE_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
 CONSTRAINING: Final = frozenset(
     {
@@ -106,6 +109,29 @@ def follow_refs(schema: object, root: object) -> dict[str, Any]:
             return schema
         schema = references.resolve(ref)
     return {}
+
+
+def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """A schema and every schema in it, each with its place.
+
+    >>> [place for place, _ in schemas_in({"properties": {"name": {}}, "anyOf": [{}]})]
+    [(), ('properties', 'name'), ('anyOf', 0)]
+    """
+    if is_dict(schema):
+        yield place, schema
+        for steps, inner in inner_schemas(schema):
+            yield from schemas_in(inner, (*place, *steps))
+
+
+def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[Place, object]]:
+    """The values in places for schemas directly inside a schema, each with its place."""
+    for word, inner in schema.items():
+        if word in SCHEMAS_BY_NAME and is_dict(inner):
+            yield from (((word, name), each) for name, each in inner.items())
+        elif word in SCHEMA_LISTS and is_list(inner):
+            yield from (((word, index), each) for index, each in enumerate(inner))
+        elif word in _SINGLE_SCHEMAS:
+            yield (word,), inner
 
 
 def with_schemas_changed(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:

@@ -31,7 +31,7 @@ from flujo_aros.configured import hints_of, models_in, owner_of, sentence
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
-from flujo_aros.json_data import CONSTRAINING, SCHEMAS_BY_NAME, is_dict, is_list
+from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.step import REFERENCE
@@ -195,7 +195,6 @@ def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
     return holder
 
 
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
 
@@ -206,7 +205,7 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
         if word in SCHEMAS_BY_NAME:
             for name, inner in node.members.items():
                 yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
-        elif word in _LISTS:
+        elif word in SCHEMA_LISTS:
             for inner in node.elements:
                 yield from parts_of(inner, path)
         elif word in _SINGLE and isinstance(node.value, dict):

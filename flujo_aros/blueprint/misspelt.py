@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.errors import ContractError, Hint, Suggestion
-from flujo_aros.json_data import ANNOTATING, CONSTRAINING, SCHEMAS_BY_NAME, Place, is_dict, is_list
+from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
 
 _DECLARING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"})
@@ -36,7 +36,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
     ["'propertys' is not a keyword of JSON Schema and would be ignored; did you mean 'properties'?"]
     """
-    found = list(_schemas_in(schema))
+    found = list(schemas_in(schema))
     for path, part in found:
         form = part.get("format")
         meant = only_near(form, _FORMATS) if isinstance(form, str) and form not in _FORMATS else None
@@ -66,23 +66,3 @@ def _undeclared(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Pla
             for number, name in enumerate(map(str, required)):
                 if name not in declared:
                     yield (*path, "required", number), name, optional
-
-
-_IN_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
-
-
-def _schemas_in(schema: dict[str, Any], path: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """A schema and every schema in it, each with its path."""
-    yield path, schema
-    for word, value in schema.items():
-        inner: Iterable[tuple[Place, object]] = ()
-        if word in SCHEMAS_BY_NAME and is_dict(value):
-            inner = (((word, name), each) for name, each in value.items())
-        elif word in _IN_LISTS and is_list(value):
-            inner = (((word, number), each) for number, each in enumerate(value))
-        elif word in _SINGLE:
-            inner = (((word,), value),)
-        for steps, each in inner:
-            if is_dict(each):
-                yield from _schemas_in(each, (*path, *steps))

@@ -22,7 +22,7 @@ class Interrupted(BaseException):  # like KeyboardInterrupt, so that no code mis
 def run_until_signal(main: Coroutine[Any, Any, T], on_signal: Callable[[], None] = lambda: None) -> T:
     """Run a coroutine to completion, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has ended.
 
-    `on_signal` is called before. A second signal of the same kind has its default effect.
+    `on_signal` is called before the coroutine learns of it. A second signal of the same kind has its default effect.
     """
     import asyncio  # here: help runs nothing
 
@@ -39,8 +39,8 @@ async def _cancelled_by_signals(main: Coroutine[Any, Any, T], on_signal: Callabl
     def cancel(signum: int) -> None:
         caught.append(signum)
         loop.remove_signal_handler(signum)
-        on_signal()
         work.cancel()
+        on_signal()
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, cancel, signum)

@@ -573,7 +573,7 @@ class Durable:
         """
         self._draining = True
         with self.store.connection() as connection:
-            for run_id in self._active:
+            for run_id in list(self._active):
                 self.store.change(connection, self.store.row(connection, run_id), takeovers=-1)
 
     def leaves(self, run_id: str) -> bool:

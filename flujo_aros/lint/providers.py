@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.host import ENVELOPE, object_schema
-from flujo_aros.json_data import SCHEMAS_BY_NAME, References, is_dict, is_list, value_at, with_schemas_changed
+from flujo_aros.json_data import (
+    References,
+    inner_schemas,
+    is_dict,
+    is_list,
+    schemas_in,
+    value_at,
+    with_schemas_changed,
+)
 
 if TYPE_CHECKING:  # pydantic-ai takes a second to import, and only the profiles of its providers need it
     from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
@@ -87,7 +95,7 @@ def _losses(node: object, path: Path, root: JsonSchema) -> Iterator[Loss]:
         if word not in ANNOTATIONS and word not in _STRUCTURE and word not in enforced:
             yield Loss(path, word, "dropped")
     followed = {*enforced, "$defs", "definitions", *(("items",) if "prefixItems" in enforced else ())}
-    for place, inner in _parts(node):
+    for place, inner in inner_schemas(node):
         if place[0] in followed and (is_dict(inner) or place[0] != "additionalProperties"):
             yield from _losses(inner, (*path, *place), root)
 
@@ -234,7 +242,7 @@ _VALUES: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "p
 
 def _asked_of(node: JsonSchema, *words: str) -> list[object]:
     """The schemas of the values that a model writes: those under these keywords, by default all of them."""
-    return [inner for place, inner in _parts(node) if place[0] in (words or ("properties", *_VALUES))]
+    return [inner for place, inner in inner_schemas(node) if place[0] in (words or ("properties", *_VALUES))]
 
 
 def _is_union(member: object) -> bool:
@@ -244,19 +252,6 @@ def _is_union(member: object) -> bool:
 _STRUCTURAL: Final = frozenset(
     ("type", "properties", "items", "$ref", "$defs", "definitions", "enum", "const", "anyOf", "allOf", "required")
 )
-_INNER_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_INNER_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
-
-
-def _parts(node: JsonSchema) -> Iterator[tuple[Path, object]]:
-    """The values in places for schemas directly inside a schema, with their paths."""
-    for word, inner in node.items():
-        if word in SCHEMAS_BY_NAME and is_dict(inner):
-            yield from (((word, name), each) for name, each in inner.items())
-        elif word in _INNER_LISTS and is_list(inner):
-            yield from (((word, index), each) for index, each in enumerate(inner))
-        elif word in _INNER_SCHEMAS:
-            yield (word,), inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +373,7 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
     if not compatible(skeleton):
         yield Loss((), "", "unenforced")
         return
-    for path, node in _schemas(schema):
+    for path, node in schemas_in(schema):
         for word in node:
             if word in ANNOTATIONS - {"default"} or (word in _STRUCTURAL and word != "required"):
                 continue
@@ -390,18 +385,10 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
 
 def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
     """Every constraining keyword, its schema and the path to it."""
-    for path, node in _schemas(schema):
+    for path, node in schemas_in(schema):
         for word in node:
             if word not in ANNOTATIONS and word not in ("type", "properties", "$ref", "$defs", "definitions", "items"):
                 yield path, word, node
-
-
-def _schemas(node: object, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]:
-    """A schema and every schema in it, with the path to each."""
-    if is_dict(node):
-        yield path, node
-        for place, inner in _parts(node):
-            yield from _schemas(inner, (*path, *place))
 
 
 def _skeleton(schema: Any) -> Any:

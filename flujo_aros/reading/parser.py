@@ -72,7 +72,7 @@ _MOST_IN_ONE_PLACE: Final = 12
 _COMPUTES: Final = grammar.expression(
     r"(?:[\w$]+\.)*(?:range|len|sum|max|min|round|sqrt|abs|getenv|env|eval|input|randint|choice)\s*\("
 )
-"""The begin of a call whose result is not its argument."""
+"""The beginning of a call whose result is not its argument."""
 DEPTH: Final = 200
 """The default maximum depth of nested containers."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}

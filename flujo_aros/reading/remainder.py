@@ -316,8 +316,6 @@ _IN_UNIT: Final = expression(
     r" in (hundreds|thousands|millions|billions|cents|[A-Za-z]{3}\b|euros?\b|dollars?\b|[€$£¥])"
 )
 _AMOUNTS: Final = expression(r"\b(?:amount|price|value|figure|number|total|cost|sum)s?\b|\bmoney\b", re.I)
-
-
 _LABELLED: Final = expression(
     r"[*_>-]{0,3}\s?([^\W\d][\w -]{0,60}?)[*_]{0,3}\s{0,3}[:：][*_]{0,3}\s{0,3}"
     r"(\w+://\S+|[a-z]+|(?=[A-Z\u00c0-\u00de])[\w'’.&-]{2,40}(?: [\w'’.&-]{1,40}){0,3})"
@@ -342,13 +340,24 @@ def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | Non
         is_text = is_text and not (line[2].islower() and any(" " in part for part in held))
         if is_text and (held or "://" in said) and not any(said in part or part in said for part in held):
             return f"the text after it gives {name!r} another value: {_excerpt(line[0], 0)!r}"
-    for found in _IN_UNIT.finditer(prose):
-        before = prose[max(0, found.start() - 60) : found.start()]
-        if _AMOUNTS.search(before) or _naming(tuple(shape.named))[0].search(before):
-            parts = (str(part) for parts in _leaves(value(), shape).values() for part in parts)
-            if other_unit((*(word for name in shape.named for word in name_words(name)), *parts), found[1]):
-                return f"the text after it gives another unit: {_excerpt(prose, found.start() - len(before))!r}"
+    units = {found[1].casefold(): found for found in _IN_UNIT.finditer(prose) if _has_amount(found, shape)}
+    if not units:
+        return None
+    words = {word for name in shape.named for word in name_words(name)}
+    words.update(str(part).casefold() for parts in _leaves(value(), shape).values() for part in parts)
+    for unit, found in units.items():
+        if other_unit(words, unit):
+            return f"the text after it gives another unit: {_excerpt(prose, max(0, found.start() - _NEAR_UNIT))!r}"
     return None
+
+
+_NEAR_UNIT: Final = 60
+
+
+def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
+    """Whether the words before a unit speak of an amount, or name a field."""
+    place = max(0, unit.start() - _NEAR_UNIT), unit.start()
+    return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
 
 
 def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
@@ -452,19 +461,21 @@ def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], 
             if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
                 return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
+            begin = max(0, found.start() - _NEAR_SENTENCE)
+            near, place = sentence[begin : found.end() + _NEAR_SENTENCE], (found.start() - begin, found.end() - begin)
             key = by_fold.get(fold(found[0]))
-            if key is None or _is_part_of_another(sentence[: found.start()], key, names):
+            if key is None or _is_part_of_another(near[: place[0]], key, names):
                 continue
-            if how := _against(sentence, found, names[key], partial(_leaf, leaves, key), asserts=asserts):
+            if how := _against(near, place, names[key], partial(_leaf, leaves, key), asserts=asserts):
                 return f"the text after it {how.format(repr(key))}: {_excerpt(sentence, 0)!r}"
     return None
 
 
 def _against(
-    sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]], *, asserts: bool
+    sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]], *, asserts: bool
 ) -> str | None:
-    """What a sentence says against the value of the field that it names: another value, or a doubt."""
-    start, end = name.span()
+    """What a sentence says against the value of the field named at `name`: another value, or a doubt."""
+    start, end = name
     before, behind = sentence[max(0, start - _NEAR_WORDS) : start], sentence[end : end + _NEAR_WORDS]
     if asserts and phrases.ASSUMES.search(sentence):
         return "says that {} was assumed"
@@ -472,9 +483,7 @@ def _against(
         return "asks to change {}"
     if phrases.UNCLEAR.search(behind) or phrases.UNREAD.search(before):  # `The age is illegible.`
         return "calls {} uncertain" if any(part is not None for part in accepted()) else None
-    begin = max(0, start - _NEAR_SENTENCE)
-    near = sentence[begin : end + _NEAR_SENTENCE]
-    return "gives {} another value" if _gives_another(near, (start - begin, end - begin), shape, accepted) else None
+    return "gives {} another value" if _gives_another(sentence, name, shape, accepted) else None
 
 
 def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:

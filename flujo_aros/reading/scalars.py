@@ -486,17 +486,18 @@ def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
     return not units and (not named or sign in named)
 
 
-def other_unit(words: Iterable[str], unit: str) -> bool:
-    """Whether amounts in this unit contradict the names and values around them, which `words` are.
+def other_unit(words: AbstractSet[str], unit: str) -> bool:
+    """Whether amounts in this unit contradict the words of the names and values around them, all in lower case.
 
-    >>> [other_unit(("price", "usd"), unit) for unit in ("euros", "dollars", "cents")]
+    >>> [other_unit({"price", "usd"}, unit) for unit in ("euros", "dollars", "cents")]
     [True, False, True]
     """
-    unit, known = unit.casefold(), {word.casefold() for word in words}
     if unit in _SCALES:
-        return not known & {unit, unit[:-1]}
-    currencies = {_SIGNS[word] for word in known if word in _SIGNS}
-    return unit in _SIGNS and bool(currencies) and _SIGNS[unit] not in currencies
+        return words.isdisjoint((unit, unit[:-1]))
+    if unit not in _SIGNS:
+        return False
+    currencies = {_SIGNS[word] for word in words & _SIGNS.keys()}
+    return bool(currencies) and _SIGNS[unit] not in currencies
 
 
 _SCALES: Final = frozenset(("hundreds", "thousands", "millions", "billions", "cents"))

@@ -98,9 +98,11 @@ FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+|(?!))*+")
 CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _CONTAINERS: Final = (("object", "object"), ("array", "list"))
+_UNABLE: Final = r"I (?:can(?:['’]?t|not| not)|am (?:unable|not able) to|won['’]t|must decline)"
+_CANNOT: Final = expression(rf"\b{_UNABLE}\b", re.I)
 _DECLINED: Final = expression(
-    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
-    r"|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|je (?:ne peux pas|suis désolé)"
+    rf"\b(?:{_UNABLE}|I(?:['’]m| am) (?:sorry|unable|not able)|as an AI\b|I['’]d rather not"
+    r"|I (?:will not|apologi[sz]e|refuse)|lo siento|es tut mir leid|je (?:ne peux pas|suis désolé)"
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
@@ -109,9 +111,6 @@ _LONGEST_SCALAR: Final = 20_000
 _ENTITY: Final = expression(r"&(?:quot|#34|#x22);")
 _QUOTE_ESCAPED: Final = expression(r"\\[\"']|&(?:quot|#34|#x22);")
 _MORE_JSON: Final = expression(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
-_CANNOT: Final = expression(
-    r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
-)
 _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
@@ -325,9 +324,8 @@ class Search(Generic[T]):
             self._try(candidate)
         elif not candidate.fits and following.region is None and not self._parse_on(candidate, following):
             return None
-        stopped = (
-            candidate.reason is Reason.AMBIGUOUS and candidate.node is None
-        )  # at a comment: what follows is a part
+        # At a comment: what follows is a part of it.
+        stopped = candidate.reason is Reason.AMBIGUOUS and candidate.node is None
         if candidate.reason not in UNREADABLE and not stopped:
             return candidate
         region = Region(candidate.start, candidate.end, fenced=self.scanner.fence is not None)

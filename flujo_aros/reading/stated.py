@@ -27,8 +27,12 @@ _POLITE: Final = expression(
     r"\A\s*(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|understood|got it|hello|hi)(?: there| thing)?[!.,]\s)+"
     r"|(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:(?:therefore|thus|hence|so|overall|in conclusion|based on [\w ]{1,40}),?\s"
     r"|i(?: would|['’]d) (?:classify|rate|label|categori[sz]e|describe|call) (?:this|it|the \w+) as\s"
-    r"|i (?:choose|pick|select)\s|(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
-    r"|is there anything else|would you like|happy to help)\b[^\n]*\Z)",
+    r"|i (?:choose|pick|select)\s)",
+    re.I,
+)
+_OFFERS: Final = expression(
+    r"(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
+    r"|is there anything else|would you like|happy to help)\b",
     re.I,
 )
 _BOXED: Final = expression(r"\$?(?:\\\(\s?)?\\boxed\{([^{}]*)\}(?:\s?\\\))?\$?")
@@ -70,7 +74,9 @@ class Statement(NamedTuple):
 def without_courtesies(text: str) -> str:
     """The text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
     text = _BOXED.sub(lambda found: found[1].rjust(len(found[0])), text) if "boxed" in text else text
-    return _POLITE.sub(lambda found: " " * len(found[0]), text)
+    text = _POLITE.sub(lambda found: " " * len(found[0]), text)
+    offer = _OFFERS.search(text, text.rstrip().rfind("\n") + 1)
+    return text if offer is None else text[: offer.start()].ljust(len(text))
 
 
 def statements(text: str, *, counts: bool) -> list[Statement]:

@@ -89,3 +89,16 @@ def test_no_phrase_is_passed_over_by_the_quick_look(name: str) -> None:
 def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: str) -> None:
     text = around.replace("~", flood * 50_000)
     assert read(text, ORDER, truncated=True).text == text
+
+
+@pytest.mark.timeout(30)  # of the minutes that expressions took which read a whole line from each of its sentences
+@pytest.mark.parametrize(
+    ("text", "contract"),
+    [
+        ("Let me know. " * 40_000 + "\nThe answer is 3", int),
+        ('{"count": 3}\n' + "the maximum count " * 4_000, ORDER),
+        ('{"count": 3, "name": "' + "n" * 100_000 + '"}\n' + "a count in euros " * 10_000, ORDER),
+    ],
+)
+def test_each_sentence_of_an_endless_line_is_read_on_its_own(text: str, contract: Any) -> None:
+    assert read(text, contract).text == text

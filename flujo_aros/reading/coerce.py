@@ -55,6 +55,7 @@ from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scalars import Amount, Hints
 from flujo_aros.reading.undeclared import Placement
 
+_TRUTH: Final = frozenset({"boolean"})
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
 _NONE_OF: Final = word_set("no none not any of the keine kein sin sans aucun nessun")
@@ -745,10 +746,11 @@ class Coercion:
         misread = [form for form in shape.time_forms if is_misread(node.value, form)] if is_text else []
         if misread:
             return self._issue(path, "type", not_a_time(misread[0], node.value), node)
+        digits = is_text and shape.allows("integer") and any(map(str.isdigit, node.value))
         outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
-            if blank and branch.types == _NOTHING:
-                continue  # the word is a choice, or a string that is allowed here
+            if (digits and branch.types == _TRUTH) or (blank and branch.types == _NOTHING):
+                continue  # a number, not a truth value; or a word that is a choice or a string allowed here
             mark = self._mark()
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]

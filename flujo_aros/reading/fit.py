@@ -397,8 +397,10 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     if "properties" in written and written <= _SCHEMA_WORDS and "properties" not in shape.keys:
         frame = next(member.node for member in members if member.key == "properties")
         return frame if frame.kind == OBJECT and not is_schema(node) else None
-    declares = bool(shape.keys) or isinstance(shape.additional, Shape)
-    if len(members) == 1 and declares and (members[0].node.kind in (OBJECT, ARRAY) or holds_json(members[0].node)):
+    values = shape.additional if isinstance(shape.additional, Shape) else None
+    in_text = holds_json(members[0].node) and (shape.keys or (values is not None and not values.allows("string")))
+    declares = len(members) == 1 and (shape.keys or values is not None)
+    if declares and (members[0].node.kind in (OBJECT, ARRAY) or in_text):
         return None if disowns(members[0].key) else _deeper(members[0].node, shape)
     return None
 

@@ -413,7 +413,7 @@ def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str
 
 def _unfenced(raw: str) -> str:
     fence = FENCED.fullmatch(raw)
-    return (fence[1] if fence else raw).strip()
+    return (fence["inner"] if fence else raw).strip()
 
 
 def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
@@ -839,7 +839,7 @@ def said_in(prose: str) -> str:
     Notes that a model writes for itself are not speech; only such a quotation in them is kept.
     """
     fence = FENCED.fullmatch(prose)
-    text = fence[1].strip() if fence else prose
+    text = fence["inner"].strip() if fence else prose
     is_note = _NOTE.search(text) is not None or (_INTENT.search(text) is not None and _WRITING.search(text) is not None)
     may_be_note = is_note or _PERHAPS.search(text) is not None
     labelled = (_LABELLED if may_be_note else _LABELLED_LINE).findall(text)

@@ -78,7 +78,7 @@ def read_number(raw: str) -> Reading | None:
         digits = raw.lstrip("+-")
         if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
             return None
-        return _finite(raw, "loose-number", Risk.INFERRED)
+        return _finite(raw.removesuffix("."), "loose-number", Risk.INFERRED)
     if _GROUPED.match(raw):
         return _finite(raw.replace(",", ""), "digit-groups", Risk.INFERRED)
     return None
@@ -298,7 +298,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
     if len(text) > MAX_DIGITS:
         return None
     if (plain := read_number(text)) is not None:
-        return Amount(text.replace(",", "").lstrip("+") if plain.code else text, (plain.code,) if plain.code else ())
+        return Amount(text.replace(",", "").lstrip("+").removesuffix("."), (plain.code,) if plain.code else ())
     if _HEX.match(text):
         return Amount(str(int(text, 16)), ("hex-number",))
     text, codes = _in_plain_digits(text)

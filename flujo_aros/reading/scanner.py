@@ -76,8 +76,10 @@ _QUOTED_LINE: Final = expression(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
-FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
-"""A text that is a single fence; the first group is its content."""
+FENCED: Final = expression(
+    r"\s*(?P<mark>`{3,}|~{3,})(?:[A-Za-z][\w+#.-]*(?=[\s{\[\"]))?[ \t]*\n?(?P<inner>.*?)\n?[ \t]*(?P=mark)\s*", re.S
+)
+"""A text that is a single fence, and its content."""
 
 
 _LONE_FENCE: Final = expression(r"(?!\s*[\"'“])[^<`~{\[◁]*```(?:json|JSON)?[ \t]*\n\s{0,80}(?=\{\s{0,80}[\"}]|\[)")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -754,6 +754,8 @@ class Search(Generic[T]):
         if self._is_text() and self.shape.format not in TIMES:
             return self._text_as_written()
         text = without_courtesies(mask_reasoning(self.text, unopened=True))
+        if (alone := self._json_alone(self.text) or self._json_alone(text)) is not None:
+            return self._only(alone)
         if (whole := self._scalar(Span(0, len(text)), text)) is None:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
@@ -786,7 +788,8 @@ class Search(Generic[T]):
             {"boolean"}
         )
         if not words and (said := announced(body)) != body:
-            body, edits = said, [*edits, Edit("emphasis", Risk.INFERRED, start, end, said)]
+            body, more = _bare_scalar(said, Span(start, end))
+            edits += [Edit("emphasis", Risk.INFERRED, start, end, said), *more]
         node = _scalar_node(body, start, end, edits)
         is_word = body.lower() not in ("true", "false")
         value = boolean_word(body) if is_word and self.shape.types == frozenset({"boolean"}) else None
@@ -826,16 +829,20 @@ class Search(Generic[T]):
         """For a contract that allows scalars among other types: the entire text, if it contains nothing else."""
         if not self._is_empty():
             return None
-        if self.shape.anything:
-            return self._any_scalar()
-        if self.truncated is True or self.found:
+        if self.nested if self.shape.anything else (self.truncated is True or self.found):
             return None
         whole = mask_reasoning(self.text, unopened=True).strip()
+        if (alone := self._json_alone(self.text) or self._json_alone(whole)) is not None:
+            return self._only(alone)
+        if self.shape.anything:
+            return self._any_scalar()
         if find_json_end(whole, 0) == len(whole):
             return self._json_scalar(whole)
         if not any(self.shape.asks_for(kind) for kind in _SCALARS):
             return None
         body, edits = _bare_scalar(whole)
+        if whole not in self.text:
+            edits.append(Edit("reasoning", Risk.LOSSLESS, 0, len(self.text), body, "$"))  # within the text
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
         found = self._one_scalar(Node(STRING, body, *self._place(body)), edits)
@@ -875,22 +882,25 @@ class Search(Generic[T]):
         parsed = Parsed(node, node.end, edits, cut=False)
         return judge(Candidate(node.start, node.end, rank), parsed, self.text, self.contract, self.ceiling)
 
+    def _json_alone(self, text: str) -> Candidate[T] | None:
+        """A scalar that satisfies the contract as JSON, with only a fence, tags, quotes or emphasis around it."""
+        start, end = self._place(text.strip())
+        for body, edits in _layers(text, Span(start, end)):
+            is_string = bool(edits) and edits[-1].code == "quotes"
+            valid = self.contract.values.strict(body) if is_string else read_strict(body, self.contract)
+            if valid is not None:
+                return Candidate(start, end, LINES, valid, list(edits))
+            if is_string:
+                break
+        return None
+
     def _any_scalar(self) -> Reading[T] | None:
         body, edits = _bare_scalar(self.text)
-        if self.text.strip() in ("''", "“”", "``"):
-            body, edits = '""', [Edit("quotes", Risk.LOSSLESS, 0, len(self.text), "", "$")]
-        fence = scanner.FENCED.fullmatch(self.text.strip())
-        if fence is not None and (string := fence[1].strip())[:1] == '"' and isinstance(parse_json(string), str):
-            body, edits = string, edits[:1]  # with its quotes: `"12"` is a string
-        if body == "" or self.nested:
-            return None
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
         if whole.valid is None and body in FOREIGN:
             value, risk = FOREIGN[body]
             edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
             whole.valid = self._valid(value)
-        elif whole.valid is None and self.text.strip()[:1] in _CITE_QUOTES and edits and not set(body) & set("\"'\n"):
-            whole.valid = self._valid(body)
         return self._accept(whole) if whole.valid is not None else None
 
     def _valid(self, value: object) -> Valid[T] | None:
@@ -917,7 +927,7 @@ class Search(Generic[T]):
         """An answer that is written as one JSON string, or enclosed in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := scanner.FENCED.fullmatch(text)) is not None:
-            text = fence[1].strip()
+            text = fence["inner"].strip()
         if (
             not self._is_empty()
             or self.nested >= NESTED
@@ -1264,28 +1274,40 @@ def _value_of(candidate: Candidate[T]) -> T | None:
 
 
 def _bare_scalar(text: str, place: Span | None = None) -> tuple[str, list[Edit]]:
-    """The text at `place` of a reply without the fence, tags, quotes and emphasis around it."""
-    place = place or Span(0, len(text))
-    body = _HEADING.sub("", text.strip().lstrip("\ufeff").strip())
-    edits: list[Edit] = []
-    fence = scanner.FENCED.fullmatch(body)
-    if fence:
-        body = fence[1].strip()
-        edits.append(Edit("fence", Risk.LOSSLESS, *place, body, "$"))
-    for _ in range(4):
-        found = None if len(body) > _LONGEST_SCALAR else _FRAMED.fullmatch(body)
-        if found is None or (found["tag"] and fold(found["tag"]) not in ANNOUNCING):
-            break
-        decoded = parse_json(body) if "\\" in body and body[0] == '"' else None
-        body = (decoded if isinstance(decoded, str) else found["quoted"] or found["tagged"]).strip()
-        code = "quotes" if found["mark"] and found["mark"] in "\"'“‘" else "emphasis"
-        edits.append(Edit(code, Risk.LOSSLESS, *place, body, "$"))
+    """The text of a reply without the fence, tags, quotes and emphasis around it."""
+    *_, (body, edits) = _layers(text, place or Span(0, len(text)))
     return body, edits
 
 
-_HEADING: Final = expression(r"\A#{1,6}[ \t]+")
+def _layers(text: str, place: Span) -> Iterator[tuple[str, list[Edit]]]:
+    """The text at `place` of a reply, and what is left when the fence, tags, quotes and emphasis are taken off."""
+    body, marks = _HEADING.subn("", text.strip().lstrip("\ufeff").strip())
+    edits = [Edit("emphasis", Risk.LOSSLESS, *place, body, "$")] if marks else []
+    yield body, edits
+    for _ in range(4):
+        fence = scanner.FENCED.fullmatch(body)
+        if fence and "\n```" not in fence["inner"]:
+            body = fence["inner"].strip()
+            edits.append(Edit("fence", Risk.LOSSLESS, *place, body, "$"))
+            yield body, edits
+        found = None if len(body) > _LONGEST_SCALAR else _FRAMED.fullmatch(body)
+        if found is None or (found["tag"] and fold(found["tag"]) not in ANNOUNCING):
+            break
+        inside, is_quoted = found["tagged"] or found["quoted"], (found["mark"] or "*") in "\"'“‘"
+        decoded = parse_json(body.rstrip(".!")) if body[0] == '"' else None
+        one = not _NOT_ONE.search(inside) if is_quoted else (found["mark"] or f"</{found['tag']}>") not in inside
+        if not one and not isinstance(decoded, str):
+            break  # `**Yes** or **no**`
+        body = decoded if isinstance(decoded, str) else inside if is_quoted else inside.strip()
+        edits.append(Edit("quotes" if is_quoted else "emphasis", Risk.LOSSLESS, *place, body, "$"))
+        yield body, edits
+
+
+_NOT_ONE: Final = expression(r"""\\|[“”]|(?<!\w)["'‘’]|["'‘’](?!\w)""")
+"""In a quoted text: an escape, or a quote that may end it."""
+_HEADING: Final = expression(r"\A#{1,6}[ \t]+(?=[^\n]+\Z)")
 _FRAMED: Final = expression(
-    r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?)(?:(?P=mark)|[”’])[.!]?"
+    r"(?P<mark>\*\*|__|[*_`\"'“‘])(?P<quoted>.+?|(?<=[\"'“‘]))(?:(?P=mark)|[”’])[.!]?"
     r"|<(?P<tag>[A-Za-z][\w-]{0,30})>(?P<tagged>.+)</(?P=tag)>",
     re.S,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -145,3 +145,59 @@ def test_a_subschema_without_a_type_keeps_the_type_of_the_schema() -> None:
     pair = {"prefixItems": [{"type": "integer"}, {"type": "boolean"}]}
     for schema in ({"type": "array", **pair, "allOf": [{"minItems": 2}]}, {"type": "array", "allOf": [pair]}):
         assert read('["3", "true"]', schema).value == [3, True], schema
+
+
+AROUND = [
+    "```json\n{}\n```",
+    "````\n{}\n````",
+    "```{}```",
+    "\ufeff{}",
+    "`{}`",
+    "**{}**",
+    "# {}",
+    "<answer>\n```\n{}\n```\n</answer>",
+]
+SCALARS = ["12", "12 ", " a", "", "true", "null", "it's", "<think>x</think>", 12, 1.0, -0.0, 10**22, True, None]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(
+    "contract", [{}, str | None, int | str, bool | int, int | float, Literal[1, "12", "12 "]], ids=str
+)
+def test_a_scalar_keeps_its_type_and_its_blanks_in_a_harmless_wrapper(contract: Any, around: str) -> None:
+    for value in SCALARS:
+        bare = read(json.dumps(value), contract)
+        if isinstance(bare, Accepted) and bare.trust is Trust.CLEAN:
+            wrapped = read(around.replace("{}", json.dumps(value), 1), contract)
+            assert repr(wrapped.value) == repr(bare.value), (value, wrapped)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("'12'", "12"), ("“12 ”", "12 "), ('"12".', "12"), ("'True'", "True"), ("`12`", 12), ("''", "")]
+)
+def test_a_quoted_text_is_a_string_where_any_json_is_accepted(text: str, value: object) -> None:
+    assert read(text, {}).value == value
+
+
+@pytest.mark.parametrize(
+    "text", ["# Title\n\nBody", "**a** and **b**", '"a" or "b"', "'a', 'b'", "<answer>a</answer><answer>b</answer>"]
+)
+def test_marks_around_parts_of_a_text_belong_to_it(text: str) -> None:
+    assert read(text, str | None).value == text
+
+
+def test_reasoning_removed_from_the_middle_of_a_text_is_reported() -> None:
+    assert [repair.code for repair in read("Hello <think>hm</think> world", str | None).repairs] == ["reasoning"]
+
+
+def test_a_digit_is_a_number_before_it_is_a_truth_value() -> None:
+    assert isinstance(read("- 0", bool | int), Rejected)
+    assert repr(read("'0'", bool | int).value) == "0"
+
+
+def test_a_map_of_strings_keeps_the_json_in_its_only_string() -> None:
+    assert read("""{'k': '{"a": 1}'}""", dict[str, str]).value == {"k": '{"a": 1}'}
+
+
+def test_a_point_behind_a_long_number_costs_no_digits() -> None:
+    assert read("12345678901234567890123.", int | None).value == 12345678901234567890123

@@ -742,8 +742,9 @@ NEXT_OUTPUT: Final = Phrases(
 """The lines before another answer of a model that goes on with the next input."""
 
 PREFERRED: Final = Phrases(
-    r"[\"'`*”’]*\s+(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)(?: actually| probably| really)?(?: be)?"
-    r"(?: the| an?)? (?:\w+ )?(?:better|best|right|correct|proper|more (?:\w+))|(?:would )?(?:fits?|suits?"
+    r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)"
+    r"(?: actually| probably| really)?(?: be)?(?: the| an?)? (?:\w+ )?"
+    r"(?:better|best|right|correct|proper|more (?:\w+))|(?:would )?(?:fits?|suits?"
     r"|match(?:es)?)(?: \w+)? better|makes more sense|wäre(?: die| der| das)? (?:\w+ )?(?:besser|richtig|passend)"
     r"\w*|passt besser|serait (?:mieux|plus|la bonne|le bon|préférable)|convient mieux|sería (?:mejor|más|lo correcto)"
     r"|encaja mejor)\b",
@@ -794,7 +795,7 @@ TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しか�
 """The word after which a sentence comes to its main point."""
 
 TURNS: Final = Phrases(
-    r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was|would be|will be)"
+    r"\s{0,9}[\"'`*”’]{0,9}\s{0,9}(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was|would be|will be)"
     r" (?:wrong|incorrect|a typo|a mistake)\b)"
 )
 """Directly after a value: another one replaces it."""

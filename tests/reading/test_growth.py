@@ -91,14 +91,15 @@ def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: s
     assert read(text, ORDER, truncated=True).text == text
 
 
-@pytest.mark.timeout(30)  # of the minutes that expressions took which read a whole line from each of its sentences
+@pytest.mark.timeout(30)  # of the minutes that expressions took which read the rest of a line from each place in it
 @pytest.mark.parametrize(
     ("text", "contract"),
     [
         ("Let me know. " * 40_000 + "\nThe answer is 3", int),
         ('{"count": 3}\n' + "the maximum count " * 4_000, ORDER),
+        ('{"count": 3}\n' + "*" * 100_000 + " x\na → 4", ORDER),
         ('{"count": 3, "name": "' + "n" * 100_000 + '"}\n' + "a count in euros " * 10_000, ORDER),
     ],
 )
-def test_each_sentence_of_an_endless_line_is_read_on_its_own(text: str, contract: Any) -> None:
+def test_no_sentence_or_mark_of_an_endless_line_is_a_reason_to_read_all_of_it_again(text: str, contract: Any) -> None:
     assert read(text, contract).text == text

@@ -827,15 +827,17 @@ class Search(Generic[T]):
 
     def _scalar_in_union(self) -> Reading[T] | None:
         """For a contract that allows scalars among other types: the entire text, if it contains nothing else."""
-        if not self._is_empty():
-            return None
-        if self.nested if self.shape.anything else (self.truncated is True or self.found):
+        if self.nested if self.shape.anything else self.truncated is True:
             return None
         whole = mask_reasoning(self.text, unopened=True).strip()
         if (alone := self._json_alone(self.text) or self._json_alone(whole)) is not None:
             return self._only(alone)
+        if not self._is_empty():
+            return None
         if self.shape.anything:
             return self._any_scalar()
+        if self.found:
+            return None
         if find_json_end(whole, 0) == len(whole):
             return self._json_scalar(whole)
         if not any(self.shape.asks_for(kind) for kind in _SCALARS):
@@ -888,7 +890,7 @@ class Search(Generic[T]):
         for body, edits in _layers(text, Span(start, end)):
             is_string = bool(edits) and edits[-1].code == "quotes"
             valid = self.contract.values.strict(body) if is_string else read_strict(body, self.contract)
-            if valid is not None:
+            if valid is not None and (is_string or body[:1] not in ("{", "[") or self._is_empty()):
                 return Candidate(start, end, LINES, valid, list(edits))
             if is_string:
                 break

@@ -157,7 +157,7 @@ AROUND = [
     "# {}",
     "<answer>\n```\n{}\n```\n</answer>",
 ]
-SCALARS = ["12", "12 ", " a", "", "true", "null", "it's", "<think>x</think>", 12, 1.0, -0.0, 10**22, True, None]
+SCALARS = ["12", "12 ", " a", "", "true", "null", "it's", "{", "<think>x</think>", 12, 1.0, -0.0, 10**22, True, None]
 
 
 @pytest.mark.parametrize("around", AROUND)

@@ -460,7 +460,7 @@ class Count:
     def __str__(self):
         return (
             f"{self.recovered} cells recovered, {self.refused} correctly rejected, "
-            f"{self.impossible} that the host makes impossible (refused with a reason), {len(self.wrong)} wrong; "
+            f"{self.impossible} that the host makes impossible (rejected with a reason), {len(self.wrong)} wrong; "
             f"{self.calls} calls; {self.absent} cells that cannot occur"
         )
 

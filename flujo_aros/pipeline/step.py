@@ -238,7 +238,7 @@ class Processing:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
             key, *inside = map(str, error.errors(include_url=False)[0]["loc"])
-            if inside:  # `deterministic` is no stage of the ladder
+            if inside:  # `deterministic` is not a stage of the ladder
                 written = [number for number, each in enumerate(self.stages or ()) for _ in _stage(each)]
                 key = f"{key}.{written[int(inside[0])]}"
             raise UsageError(option_errors(Ladder, error), key=key) from error

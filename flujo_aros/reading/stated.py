@@ -59,12 +59,12 @@ _COPULA: Final = expression(r"\b(?:is|are|ist|sind|lautet|est|es)\b", re.I)
 
 
 class Statement(NamedTuple):
-    """A sentence or a line, and whether it stands on its own in a place where an answer does."""
+    """A sentence or a line, and whether it is separate and in a place where answers are given."""
 
     start: int
     end: int
     apart: bool
-    """Whether an answer may stand there: alone in a fence, behind a label, or at the beginning or end of the reply."""
+    """Whether answers are given there: alone in a fence, after a label, or at the beginning or end of the reply."""
 
 
 def without_courtesies(text: str) -> str:

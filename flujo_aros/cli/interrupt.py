@@ -22,7 +22,8 @@ class Interrupted(BaseException):  # like KeyboardInterrupt, so that no code mis
 def run_until_signal(main: Coroutine[Any, Any, T], on_signal: Callable[[], None] = lambda: None) -> T:
     """Run a coroutine to completion, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has ended.
 
-    `on_signal` is called before the coroutine learns of it. A second signal of the same kind has its default effect.
+    `on_signal` is called before the cancellation reaches the coroutine. A second signal of the same kind has its
+    default effect.
     """
     import asyncio  # here: help runs nothing
 

@@ -101,7 +101,6 @@ EXAMPLES: dict[str, Example] = {
     "extra-opener": Example('{"a": [{{"b": 1}]}'),
     "tuple": Example('{"a": (1, 2)}'),
     "comment": Example('{"a": 1 /* one */}'),
-    "rewritten": Example(r'{b: "a,", "C:\\x": "x"}'),
     "odd-space": Example('{"a":\u200b1}'),
     "escaped-space": Example('{\\n"a": 1}', has(a=INT)),
     "truncated": Example('{"a": [1, 2', {}, LOSSY),

@@ -14,12 +14,12 @@ read replace the damage, written as JSON, and the C scanner continues from there
 reply, apart from the C parsers, which take about 10 µs for 2 KB.
 
 The result is valid JSON, which must satisfy the contract strictly. Nothing is accepted here that the tolerant parser
-would read differently (a property test compares them). The tolerant parser also creates the list of repairs, on first
-access.
+would read differently (a property test compares them).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -669,6 +669,56 @@ def rewrite(text: str) -> Rewritten | None:
     rest = _with_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
     rest = _with_strings(rest, _DOUBLE, strings)
     return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
+
+
+_PIECE: Final = expression(
+    r"""[{}\[\],:]|"(?:[^"\\]|\\.)*+"|'[^']*+'|//[^\n]*+|/\*[^*]*+\*/|[^\s{}\[\],:"'/]++""", re.S
+)
+_SPELLED: Final = {word: spelled for word, _, spelled in _WORDS}
+
+
+def rewrites(text: str, start: int, end: int) -> list[Edit]:
+    """The edits of `rewrite` in the text that it repaired, with their paths.
+
+    They are listed on demand, because few callers look at them. Each piece of the text is what it looks like: `rewrite`
+    repairs no string whose end is doubtful.
+    """
+    edits: list[Edit] = []
+    outer: list[tuple[bool, str, int]] = []
+    is_object, path, index = True, "", 0  # the container, and the number of items before this one
+    item, item_end, in_member = "$", -1, True  # the current or last item
+    comma: list[Edit] = []  # for the comma after it, if that is the last one
+    for found in _PIECE.finditer(text, start, end):
+        piece, at = found[0], found.start()
+        sign = piece[0]
+        place = item if in_member or item_end == at else path
+        if sign == ",":
+            comma = [Edit("trailing-comma", Risk.LOSSLESS, at, at + 1, "", place)]
+        elif sign == "/":
+            edits.append(Edit("comment", Risk.LOSSLESS, at, found.end(), "", place))
+        elif sign in "}]":
+            edits += comma
+            item, item_end, comma = path, found.end(), []
+            is_object, path, index = outer.pop()
+        elif sign != ":":
+            is_key = is_object and not in_member
+            after = json.loads(piece) if sign == '"' and is_key else piece.strip("'")
+            if not in_member:
+                item = path + (path_of((after,))[1:] if is_object else f"[{index}]")
+                if index and not comma:
+                    edits.append(Edit("missing-comma", Risk.INFERRED, at, at, ",", item))
+                index, comma = index + 1, []
+            if sign == "'":
+                edits.append(Edit("quotes", Risk.LOSSLESS, at, found.end(), after, item))
+            elif is_key and sign != '"':
+                edits.append(Edit("unquoted-key", Risk.INFERRED, at, found.end(), after, item))
+            elif piece in _SPELLED:
+                edits.append(Edit("foreign-literal", Risk.LOSSLESS, at, found.end(), _SPELLED[piece], item))
+            in_member, item_end = is_key, found.end()
+            if sign in "{[":
+                outer.append((is_object, path, index))
+                is_object, path, index, in_member = sign == "{", item, 0, False
+    return edits
 
 
 def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:

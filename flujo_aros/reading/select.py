@@ -55,6 +55,7 @@ from flujo_aros.reading.candidate import (
     read_scalars,
     read_strict,
     rewrite,
+    rewrites,
     splices,
 )
 from flujo_aros.reading.grammar import NeedMoreInput, expression
@@ -1195,14 +1196,10 @@ class Search(Generic[T]):
         return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
-        """The nodes, for the paths of the repairs. Rewritten text is parsed on first access."""
+        """The nodes, for the paths of the repairs. The edits of `rewrite` are listed on first access."""
         if candidate.rewritten is None:
             return candidate.node, ()
-        parsed = self._parser(candidate.start).parse()
-        if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
-            return parsed.node, parsed.edits
-        # The parser would not have been sure of the ends of its strings; as valid JSON, the text leaves no doubt.
-        return None, (Edit("rewritten", candidate.rewritten, candidate.start, candidate.end, "", "$"),)
+        return None, rewrites(self.text, candidate.start, candidate.end)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

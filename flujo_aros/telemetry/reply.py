@@ -330,7 +330,6 @@ WHY: Final = {
     "control_escape": "A backslash was meant, not the control character that the escape stands for.",
     "concatenation": "JSON cannot concatenate strings: several were written one after another.",
     "unquoted-key": "A key had no quotes.",
-    "rewritten": "The reply used another notation for objects and was rewritten as JSON.",
     "unquoted-value": "A string had no quotes.",
     "call-around": "The value was inside a call.",
     "block-quote": "The answer was in a quotation, behind quote marks.",

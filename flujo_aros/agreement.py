@@ -36,7 +36,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Absent(Enum):
-    """The vote of a reading without a value at a place: an omitted optional key, or an item that only others have."""
+    """The vote of a reading without a value at a path: it omits an optional key, or lacks an item that others have."""
 
     ABSENT = "absent"
 
@@ -74,7 +74,7 @@ class Field:
 
     @property
     def contested(self) -> bool:
-        """Whether the readings do not agree on this field; the opposite of `agreed`."""
+        """Whether too few readings agree on this field; the opposite of `agreed`."""
         return not self.agreed
 
     def explain(self) -> str:
@@ -334,7 +334,7 @@ class _Tally:
         return self.total - self.came
 
     def place(self, votes: _Votes, shape: Shape, path: Path) -> Any:
-        """Count the votes on one path and all below it; return its part of the draft."""
+        """Count the votes at a path and below it; return its part of the draft."""
         for is_kind, descend in ((is_dict, self._object), (is_list, self._list)):
             inside = [vote for vote in votes if is_kind(vote.value)]
             filled = any(vote.value for vote in inside)
@@ -405,7 +405,7 @@ class _Tally:
         return (top > rival and top >= enough) or max(top + self.left, rival) < enough
 
     def _may_be_written_otherwise(self, group: _Group) -> bool:
-        """Whether further readings could turn absent into null, or the reverse, which differ for a contract."""
+        """Whether further readings could turn absent into null, or the reverse: a contract distinguishes the two."""
         absent = sum(vote.value is ABSENT for vote in group.votes)
         null = sum(vote.value is None for vote in group.votes)
         margin = absent - null if group.value is ABSENT else null - absent + 1
@@ -426,7 +426,7 @@ class _Group:
 
 
 def _groups(votes: _Votes, shape: Shape) -> list[_Group]:
-    """The groups of readings with the same value, in the order of their first reading."""
+    """Group the readings that have the same value, in the order of their first reading."""
     found: dict[object, _Votes] = {}
     for vote in votes:
         found.setdefault(_vote_key(vote.value, shape), []).append(vote)
@@ -440,7 +440,7 @@ def _most_alike(votes: _Votes, shape: Shape) -> int:
 
 
 def _spelling(group: _Votes) -> Any:
-    """The value of a group, as most of them write it; in a tie null before absent, then the first."""
+    """The value of a group as most of its readings write it. A tie prefers null to absent, then the first reading."""
     written: dict[str, list[Any]] = {}
     for vote in group:
         written.setdefault(repr(vote.value), []).append(vote.value)
@@ -448,7 +448,7 @@ def _spelling(group: _Votes) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value in one line for a person."""
+    """A value on one line, for display."""
     return str(value.value) if value is ABSENT else brief(value, 80)
 
 

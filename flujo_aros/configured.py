@@ -41,7 +41,9 @@ class Configured(BaseModel):
                 raise TypeError(f"{kind.__name__} has no option {name!r}{_meant(name, kind.model_fields)}") from None
             raise UsageError(f"{kind.__name__}: {option_errors(kind, error)}") from None
 
-    vars(__init__)["__pydantic_base_init__"] = True  # as pydantic marks its own: validation does not call it
+    vars(__init__)["__pydantic_base_init__"] = (
+        True  # as pydantic marks its own `__init__`, so validation does not call it
+    )
 
 
 def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
@@ -71,13 +73,13 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: Iterable[str]) -> Hint:
-    """The nearest valid name, or else all of them."""
+    """The nearest valid name, or all of them if none is near."""
     names = sorted(known)
     return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names)}")
 
 
 def owner_of(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
-    """The model or dataclass that has the option at the end of this path; of a union, the one that its tag names."""
+    """The model or dataclass that has the option at the end of this path; in a union, the member that the tag names."""
     models = [kind]
     for part in path[:-1]:
         held = [hints[str(part)] for each in models if str(part) in (hints := hints_of(each))]

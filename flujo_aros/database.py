@@ -99,7 +99,7 @@ def open_engine(
 
 
 def shown(url: URL | str) -> str:
-    """A URL as it may be shown: without its password.
+    """A URL without its password, safe to display.
 
     >>> shown("postgresql://me:hunter2@db.example.com/runs")
     'postgresql://me@db.example.com/runs'
@@ -116,7 +116,7 @@ def cause(error: Exception) -> str:
 
 
 def refusal(error: SQLAlchemyError, url: URL) -> str:
-    """The error of a database and what to do about it, as the end of a sentence that begins with its name."""
+    """A database error and what to do about it, as the end of a sentence that begins with the name of the database."""
     said = cause(error)
     if "readonly" in said or "read-only" in said:
         return f"cannot be written ({said}): make the file and its folder writable, or name another"
@@ -180,8 +180,7 @@ def _log_ahead(connection: sqlite3.Connection, deadline: float) -> None:
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Add a function that the tables of DBOS need and an old SQLite lacks: before 3.42 their default
-    `unixepoch('subsec')` is NULL."""
+    """Add a function that the DBOS tables need: before SQLite 3.42 their default, `unixepoch('subsec')`, is NULL."""
     if sqlite3.sqlite_version_info < (3, 42):
         connection.create_function("unixepoch", 1, _milliseconds)
 

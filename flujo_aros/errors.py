@@ -46,8 +46,8 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An unknown name, and the closest known name. `sure`: the known name is a word of the language and no other word
-    is close, so nothing else can be meant.
+    """An unknown name, and the closest known name. `sure` means that the set of known names is closed and only one of
+    them is close, so it is certainly the intended one.
     """
 
     written: str

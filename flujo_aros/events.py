@@ -52,7 +52,7 @@ class Scope:
 
     @property
     def parent(self) -> int:
-        """The operation directly around the innermost one."""
+        """The operation that directly encloses the innermost one."""
         return self.path[-2] if len(self.path) > 1 else 0
 
     @property
@@ -98,8 +98,9 @@ class RunStarted(_Emitted):
     secrets: tuple[str, ...] = field(default=(), repr=False)
     resumed: bool = False
     settled: frozenset[str] | None = None
-    """The steps that a durable record has settled, where the run is recovered from one: they have no further events,
-    and everything else in the run is reported again from its start."""
+    """If the run is recovered from a durable record: the steps that it has settled. They emit no further events;
+    everything else in the run is reported again from the start.
+    """
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     """Data that observers need when the run is resumed, such as a `traceparent`; saved with a paused run."""
     input: Any = field(default=None, repr=False)
@@ -398,7 +399,7 @@ def _send(event: Event, scope: Scope) -> None:
 
 
 def _stamp(event: Event, scope: Scope) -> None:
-    # Once, at the emission, as the constructor of a frozen dataclass does it: a copy of each event would cost more.
+    # Set once, on emission, the way a frozen dataclass sets its own fields: copying each event would cost more.
     object.__setattr__(event, "scope", scope)
     object.__setattr__(event, "at", time.time())
 
@@ -420,7 +421,7 @@ def span(started: Event) -> AbstractContextManager[Finish, None]:
 
 
 def _opened(around: Scope, started: Event) -> Scope:
-    """The scope of what is starting, inside the one around it."""
+    """The scope of the operation that starts, nested in the current one."""
     own = next(_ids)
     new: dict[str, Any] = {"id": own, "path": (*around.path, own), "began": time.perf_counter()}
     match started:
@@ -443,7 +444,7 @@ UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(lambda _: None)
 
 
 class _Span:
-    """A span with observers. A class and not a generator, because there are several for each step."""
+    """A span with observers. It is a class and not a generator for speed, because each step opens several."""
 
     __slots__ = ("_around", "_held", "_own", "_started")
 
@@ -474,12 +475,12 @@ class _Span:
                     stack.enter_context(held)
                     holds = True
             opened = stack.pop_all()
-            self._held = opened if holds else None  # a stack takes 1 KiB as long as the span is open
+            self._held = opened if holds else None  # an exit stack takes 1 KiB while the span is open
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Not by a token: a stream may be closed in another context than the one it was opened in.
+        # Not reset by its token: a stream may be closed in a different context from the one it was opened in.
         if self._held is None:
             _scope.set(self._around)
         else:

@@ -64,7 +64,7 @@ _LITERAL: Final = ("const", "default", "enum", "examples", "required", "x-aros")
 """The keywords of JSON Schema whose value is data, not a schema."""
 
 _MAX_REFS: Final = 64
-"""A chain of `$ref`s longer than this leads in a circle."""
+"""A chain of `$ref`s longer than this is circular."""
 
 
 class References:
@@ -124,7 +124,7 @@ def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[
 
 
 def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[Place, object]]:
-    """The values in places for schemas directly inside a schema, each with its place."""
+    """The values directly inside a schema where JSON Schema expects a schema, each with its place."""
     for word, inner in schema.items():
         if word in SCHEMAS_BY_NAME and is_dict(inner):
             yield from (((word, name), each) for name, each in inner.items())
@@ -203,7 +203,7 @@ SUSPECT_ESCAPE: Final = re.compile("|".join(SUSPECTS))
 
 
 def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
-    """The positions of literal backslashes in a string although they form a JSON escape; None: everywhere.
+    """The positions of backslashes that are meant literally although they form a JSON escape; None means all of them.
 
     `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
     backspace, and also either an escape that JSON does not define, or a schema that expects a string.
@@ -255,7 +255,7 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
     With `python` also `\\xa0`, `\\U0001F600` and `\\N{BULLET}` are decoded.
 
     At the places in `literal` (None: everywhere) letters after a backslash are kept as they are (`C:\\new`,
-    `\\nabla`); quotes, backslashes and `\\uXXXX` are decoded still.
+    `\\nabla`); quotes, backslashes and `\\uXXXX` are still decoded.
     """
     kept = dangling = False
 

@@ -12,7 +12,7 @@ _EXTRAS: Final = (
     *("genai_prices", "httpx", "jinja2", "opentelemetry", "pydantic_ai", "pydantic_settings"),
     *("rich", "sqlalchemy", "typer", "yaml"),
 )
-"""Modules that the code beyond the reader imports and that `pip install flujo_aros` does not install."""
+"""Modules that `pip install flujo_aros` does not install without an extra; the reader needs none of them."""
 
 
 LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]

@@ -297,7 +297,7 @@ class Accepted(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """There is no value, for a stated reason. A `Rejected` is falsy, and accessing `.value` raises `OutputError`.
+    """A reading without a value, and the reason. A `Rejected` is falsy, and accessing `.value` raises `OutputError`.
 
     `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
     could be read. `seen` explains why each candidate in the text was not chosen. `attempts` are the attempts of
@@ -420,7 +420,7 @@ def reason_words(rejected: Rejected) -> str:
 
 
 def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """The stages that ran, each once, in their order."""
+    """The stages that ran, each once, in order."""
     ran = (attempt.stage for attempt in attempts if attempt.outcome != "skipped" and attempt.stage != "first")
     return tuple(dict.fromkeys(ran))
 

@@ -22,7 +22,7 @@ from flujo_aros.spelling import nearest, only_near
 
 
 class RepairSettings(Configured):
-    """The stage `llm_repair`."""
+    """Settings of the stage `llm_repair`."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
     """The number of times that the stage may ask a model to repair an output; 0 turns it off."""
@@ -31,7 +31,7 @@ class RepairSettings(Configured):
 
 
 class FallbackSettings(Configured):
-    """The stages after `llm_repair`."""
+    """Settings of the stages after `llm_repair`."""
 
     max_stages: int = Field(default=3, ge=0)
     """The maximum number of these stages that may run."""
@@ -42,7 +42,7 @@ class FallbackSettings(Configured):
 
 
 class StreamingSettings(Configured):
-    """Streamed replies."""
+    """Settings for streamed replies."""
 
     aggregate_structured: bool = True
     """Whether a streamed reply is read and validated as a whole at its end; only true is allowed."""
@@ -125,7 +125,7 @@ def _variable(name: str) -> str:
 
 
 def _reject_misspelt(variables: Iterable[str]) -> None:
-    """Raise `UsageError` for a variable that names no setting: one with `__`, or one that is nearly a setting's."""
+    """Raise `UsageError` for a variable that names no setting but contains `__` or resembles the name of a setting."""
     known = [_variable(name) for name in _known()]
     for name in variables:
         if name.upper() not in known and ("__" in name or only_near(name, known) is not None):

@@ -16,7 +16,7 @@ _LONG: Final = 6
 
 
 def distance(one: str, two: str) -> int:
-    """How many letters were lost, added, changed or swapped.
+    """The number of letters that were dropped, added, changed or swapped.
 
     >>> distance("inptu", "input"), distance("propertys", "properties")
     (1, 2)
@@ -47,8 +47,8 @@ def only_near(name: str, words: Iterable[str]) -> str | None:
 
 def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
     """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
-    only those of similar length are compared, and a very long name has no nearest one. `closed`: the names are the
-    words of a language and nobody can add any, so a single close match is surely meant.
+    only those of similar length are compared, and a very long name gets no suggestion. `closed` means that users cannot
+    add names, so a single close match is certainly the intended one.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"

@@ -85,8 +85,8 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
 def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bool = False) -> tuple[str, bool]:
     """The plain meaning of a parser error, and whether it refers to the place where the construct begins.
 
-    `at` is the text where the parser stopped; `beside`: in the column of what it was reading; `behind`: not at the
-    beginning of its line.
+    `at` is the text where the parser stopped. `beside` means that it stopped in the column of what it was reading,
+    `behind` that it did not stop at the beginning of a line.
 
     >>> syntax_words("while scanning a simple key, could not find expected ':'")
     ('this key has no `:` and no value', True)

@@ -98,8 +98,8 @@ class ResultsFile:
     def tidy(self) -> dict[str, Done]:
         """Keep one complete line for each row, and return the status of each, by key.
 
-        This removes an unfinished last line of a killed process, and the old lines of rows that ran again. Nothing is
-        lost if it is interrupted. Raises `UsageError` for a file of another kind.
+        This removes an unfinished last line of a killed process, and the old lines of rows that ran again. It is safe
+        to interrupt. Raises `UsageError` for a file of another kind.
         """
         if not self.path.is_file():
             return {}
@@ -147,7 +147,7 @@ class ResultsFile:
     def _lock(self, file: TextIOWrapper) -> None:
         """Lock the file until it is closed. Raises `UsageError` if another process has locked it.
 
-        Any number of them may write to a device or a pipe, such as /dev/null.
+        Any number of processes may write to a device or a pipe, such as /dev/null.
         """
         if sys.platform == "win32" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return
@@ -317,7 +317,7 @@ class _Batch:
             self.bar.advance(self._bad(), None if right else without_secrets(f"{where}{said}"))
 
     def print_totals(self) -> None:
-        """The usage of the rows in this command."""
+        """Print the usage of the rows in this command."""
         if not self.ended:
             return
         used, paid = self.used, self.stop.paid
@@ -333,7 +333,7 @@ class _Batch:
             say("--max-cost had no effect: no price is known for these models", style="yellow")
 
     def print_ended(self, total: int) -> None:
-        """The number of rows by status, and advice for those that failed, are waiting, or never ran."""
+        """Print the number of rows by status, and advice for those that failed, are waiting, or never ran."""
         tally, file = self.tally, self.results.path
         words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
         if not total:

@@ -204,9 +204,9 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
-    With --durable neither a crash nor Ctrl-C loses anything: the same command continues the run. With --inputs each row
-    is a separate run, and the results go to a file: exit code 0 if every row completed. The same command continues
-    where the batch was interrupted or stopped.
+    With --durable a run survives a crash and Ctrl-C: the same command continues it. With --inputs each row is a
+    separate run, and the results go to a file: exit code 0 if every row completed. The same command continues where the
+    batch was interrupted or stopped.
 
     Example: aros run triage.yaml --input @ticket.txt
     """
@@ -234,7 +234,7 @@ class Run(Command, Blueprint, Deps, Limits, module="run"):
         section=ROWS,
     )
     cache: bool = CACHE
-    durable: bool = flag("--durable", "Store the run in a database, so that a crash loses nothing.", section=DURABLE)
+    durable: bool = flag("--durable", "Store the run in a database, so that it survives a crash.", section=DURABLE)
     db: str | None = RUN_DB
 
 
@@ -281,7 +281,7 @@ class Resume(Command, Models, Deps, module="run"):
 class Eval(Command, Blueprint, Deps, Limits, module="eval"):
     """Evaluate a blueprint on labelled rows.
 
-    Each output is right, wrong, or refused, if the run gave no value. Tables show this by trust, by field and by
+    Each output is right, wrong, or refused, if the run returned no value. Tables show this by trust, by field and by
     model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
 
     Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
@@ -410,8 +410,8 @@ class Graph(Command, Modules, module="graph"):
 class Schema(Command, module="lint"):
     """Print the JSON Schema of blueprints.
 
-    An editor completes and checks a blueprint while you type if its first line names the schema:
-    # yaml-language-server: $schema=blueprint.schema.json
+    An editor completes and checks a blueprint as you type if its first line names the schema: # yaml-language-server:
+    $schema=blueprint.schema.json
 
     Example: aros schema -o blueprint.schema.json
     """
@@ -422,7 +422,7 @@ class Schema(Command, module="lint"):
 class Lsp(Command, module="lint"):
     """Serve editors: findings, fixes, hovers and completion.
 
-    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. The page "Editor
+    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint as you type. The page "Editor
     support" of the documentation shows how to start it from VS Code and Neovim.
 
     Example: aros lsp
@@ -515,8 +515,8 @@ class Replay(Command, Deps, module="runs"):
 
     Use another contract or ladder to see its effect. The output shows where a reply would be needed that was not
     recorded. The checks of the blueprint are applied again; a check that is a function needs --allow for its module.
-    --deps and --input have no effect. Exit code 0 if every reply gives a value, and none of them was rejected by a
-    check that could not be applied.
+    --deps and --input have no effect. Exit code 0 if every reply has a value, and none of them was rejected by a check
+    that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """

@@ -1,11 +1,12 @@
 """`aros lsp`: a language server for blueprints, over stdin and stdout.
 
-An editor sends the text of a blueprint as it is typed. It gets the findings of `aros lint`, the fixes as code actions,
-the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor. Findings and
-fixes come from the linter, keys from the JSON Schema of blueprints, so nothing about blueprints is declared here.
+An editor sends the text of a blueprint as it is typed. The server returns the findings of `aros lint`, the fixes as
+code actions, the documentation of a key or a rule as a hover, and the keys and values that are possible at the cursor.
+Findings and fixes come from the linter, keys from the JSON Schema of blueprints, so nothing about blueprints is
+declared here.
 
 A blueprint that is being typed is rarely valid YAML. So the place of the cursor is found from indentation alone
-(`Cursor`), which is right for blocks; inside `{…}` on one line there is no completion.
+(`Cursor`), which works for block style; inside `{…}` on one line there is no completion.
 """
 
 from __future__ import annotations

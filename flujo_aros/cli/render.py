@@ -114,7 +114,7 @@ def _touches(mark: Mark, row: _Row) -> bool:
 
 
 def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
-    """The row of carets, and under it as many rows of labels as they need without touching each other."""
+    """The row of carets, and below it as many rows as the labels need without touching each other."""
     here = [(mark, *_columns(mark, row)) for mark in marks if _touches(mark, row)]
     if not here:
         return

@@ -437,7 +437,7 @@ def _shown(said: dict[str, Any]) -> str:
 
 
 def _calibration(notes: list[tuple[str, str, JournalNote]]) -> list[dict[str, Any]]:
-    """For each model and trust: how many fields it has read, and how many of them were agreed on as it read them."""
+    """For each model and trust: the number of fields that it read, and for how many of them its value was agreed on."""
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for _, _, note in notes:
         for reader in note.data.get("readers", []):

@@ -84,7 +84,7 @@ class Event(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
-        """Without verdict fields that were not written: most events have none."""
+        """Leave out the verdict fields that were not written: most events have none."""
         dumped: JsonObject = plain(self)
         return {
             name: value for name, value in dumped.items() if name in self.model_fields_set or name not in WELL_KNOWN
@@ -142,9 +142,9 @@ WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (di
 
 
 def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
-    """A strict event: one of these kinds, a text, every further field a string as well.
+    """The model of a strict event: its kind is one of these, and its text and all further fields are strings.
 
-    Its schema has the fields of a verdict only where they are among `fields`: a model fills in what it is shown.
+    Its schema has the verdict fields only if they are in `fields`, because an LLM fills in every field that it sees.
     """
     members: dict[str, Any] = {name: WELL_KNOWN.get(name, (str, ...)) for name in fields}
     members["kind"] = (Literal[kinds], ...)
@@ -258,7 +258,7 @@ class JsonContract(Generic[T_co]):
 
     @cached_property
     def at_once(self) -> JsonContract[T_co]:
-        """The contract without its async checks, so that it can be read anywhere."""
+        """The contract without its async checks, so that sync code can read with it."""
         if not self.awaited:
             return self
         return replace(self, checks=tuple(check for check in self.checks if not is_async(check)))
@@ -353,7 +353,9 @@ class EventContract(JsonContract[Event]):
     example: str = EXAMPLE
     """The text of the example in the instruction. A reply that repeats it is rejected."""
     required: tuple[str, ...] = ()
-    """The fields that the model is asked for once more if they are missing; then they are left empty, and marked."""
+    """The fields that the model is asked for once more if they are missing. Those still missing are left empty and
+    marked.
+    """
 
     @cached_property
     def model(self) -> type[Event]:
@@ -672,7 +674,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "event": ("fields", "required", "fallback", "example", "cast"),
 }
 _NAMES: Final[Mapping[str, tuple[int, float]]] = {"json": (0, 0), "tagged": (1, 1), "text": (1, 1)}
-"""How few and how many names a form has; any other has at least one."""
+"""The minimum and maximum number of names in a form; any other form has at least one."""
 _WITH_SCHEMA: Final = ("json", "tagged")
 
 

@@ -25,7 +25,7 @@ _TOKENS: Final = {
 REASONING_OPENS: Final = rf"<(?:{REASONING_TAGS})(?:\s[^>]{{0,80}})?>|" + "|".join(map(re.escape, _TOKENS))
 """Begins a block of reasoning; `closing_mark` gives its end."""
 REASONING_CLOSES: Final = rf"</(?:{REASONING_TAGS})\s*>|" + "|".join(map(re.escape, _TOKENS.values()))
-"""Ends a block of reasoning, even one with no beginning, because the prompt may contain it."""
+"""Ends a block of reasoning, even one without a beginning, which may be in the prompt."""
 
 END_OF_TURN: Final = (
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|return|call)\|>|<\|end\|>(?!\s*<\|start\|>assistant)"
@@ -118,7 +118,7 @@ _DENIED: Final = re.compile(
     r"|\b(?:when|once|if|until)\b[^.!?,:;\n]{0,60}[,:][ \t`*]{0,4}\Z",
     re.I,
 )
-"""Words that, earlier in its sentence, mean that a marker is conditional or not reached."""
+"""Words earlier in the sentence that make a marker conditional, or say that it is not reached."""
 
 
 @dataclass(frozen=True)

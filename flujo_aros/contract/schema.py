@@ -1,4 +1,4 @@
-"""A JSON Schema as the reader needs it: names, types and alternatives, with every `$ref` resolved and loops harmless.
+"""A JSON Schema as the reader needs it: names, types and alternatives, with every `$ref` resolved, loops included.
 
 A `Shape` guides parsing and coercion. It never decides whether a value is valid. That is up to the validator, so
 keywords that only a validator needs (`pattern`, `not`, …) do not appear here. Bounds, and the patterns of keys, are
@@ -195,7 +195,7 @@ class Shape:
 
     @cached_property
     def takes_any(self) -> frozenset[type]:
-        """The Python classes of JSON scalars all of whose values are allowed here as they are written."""
+        """The Python classes of JSON scalars whose values are all allowed here as written."""
         if self.anything or self.branches or self.bounds or self.choices is not None:
             return frozenset()
         found = {kind for kind, names in SCALARS.items() if self.types & names}
@@ -236,7 +236,7 @@ class Shape:
 
     @cached_property
     def named(self) -> dict[str, Shape]:
-        """The fields of the contract, nested ones included, by the names they are written with: the first 200."""
+        """The first 200 fields of the contract, nested ones included, by their written names."""
         found: dict[str, Shape] = {}
         pending: deque[Shape] = deque([self])
         seen: set[int] = set()
@@ -273,7 +273,7 @@ class Shape:
         return [*inner, *(part for part in (self.items, self.additional) if isinstance(part, Shape))]
 
     def _under(self, key: str) -> Iterator[Shape]:
-        """The shapes that the schema and its alternatives give to keys that match a pattern."""
+        """The shapes that the schema and its alternatives define for keys that match a pattern."""
         yield from (shape for pattern, shape in self.patterns if pattern.matches(key))
         for branch in self.branches:
             yield from branch._under(key)
@@ -336,8 +336,8 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
 
-    `drops`: the validator drops undeclared keys of an object unless the schema allows them.
-    Raises `ContractError` for invalid `x-aros` hints.
+    `drops` means that the validator drops undeclared keys of an object unless the schema allows them. Raises
+    `ContractError` for invalid `x-aros` hints.
     """
     compiler = _Compiler(schema)
     root = compiler.compile()
@@ -396,7 +396,9 @@ _DEEPEST: Final = 100
 
 
 class _Compiler:
-    """Builds shapes. Those deeper in the value are filled in later, so only parts of one place nest."""
+    """Builds shapes. Those deeper in the value are filled in later, so recursion is limited to the
+    parts of one place.
+    """
 
     def __init__(self, root: JsonSchema) -> None:
         self.root = root
@@ -540,7 +542,7 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
 
 
 def spellings(choice: object) -> tuple[str, str]:
-    """The names of a choice in a hint, since keys of JSON are strings: the choice as a string, and as JSON.
+    """The keys that name a choice in a hint, where keys must be strings: the choice as a string, and as JSON.
 
     >>> spellings("HIGH"), spellings(True)
     (('HIGH', '"HIGH"'), ('True', 'true'))
@@ -614,7 +616,7 @@ _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
 _OFFSETS: Final = frozenset((*(f"{hour:02}:00" for hour in range(9)), "02:30", "03:30"))
-"""Offsets in use west of Greenwich; anything else after a time is a later time: `T10:30-11:30`."""
+"""Offsets in use west of Greenwich; anything else after a time is a second time, as in `T10:30-11:30`."""
 _CALENDAR: Final = re.compile(r"\s*[+-]?P[\d.]+[YM]", re.I)
 _NO_ZONE: Final = re.compile(r"\d\d:\d\d:\d\d(?:\.\d+)?\Z")
 _TWO_UNITS: Final = re.compile(r"\s*[+-]?\d{1,2}:\d\d\s*\Z")

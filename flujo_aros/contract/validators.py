@@ -4,8 +4,8 @@ In addition to the result of the validator, two things are detected that it does
 
 - keys that it ignored, found by comparing the JSON value with the validated one. Whether a key is kept depends on the
   model at its place: one of two alternatives may keep what the other drops;
-- keys that occur twice, of which a validator silently keeps the last. Counting the keys of the value costs a tenth of a
-  second parse; where they cannot be counted with certainty (UNKNOWN), the text is parsed a second time.
+- keys that occur twice, of which a validator silently keeps the last. Counting the keys of the value costs a tenth of
+  parsing the text again; if they cannot be counted with certainty (UNKNOWN), the text is parsed again.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, or NOT_JSON, which includes duplicate keys and non-finite numbers."""
+    """The value of a JSON text, or NOT_JSON, also for a text with duplicate keys or non-finite numbers."""
     try:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
@@ -202,7 +202,7 @@ _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
 
 
 def has_many_digits(text: str) -> bool:
-    """Whether a text may have a number beyond a float, to which pydantic converts before `Decimal`."""
+    """Whether a text may have a number that does not fit a float, to which pydantic converts before `Decimal`."""
     return _MANY_DIGITS.search(text) is not None
 
 
@@ -210,7 +210,7 @@ def has_many_digits(text: str) -> bool:
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16
-"""The number of tries of one shape at one place that does not yet indicate doubling."""
+"""The number of times that a shape can be tried at one place without indicating doubling."""
 
 
 class Effort:
@@ -222,7 +222,7 @@ class Effort:
         """The cost may double with each level of a value."""
 
     def exceeds(self, limit: int, value: object) -> bool:
-        """Whether a validator may have to look at places more than `limit` times. Takes time linear in the value.
+        """Whether a validator may have to visit places more than `limit` times. Takes time linear in the value.
 
         Shapes that are tried a few times at each place, as in any union, do not count, however large the value is.
         """
@@ -506,7 +506,7 @@ class _Guide(GenerateJsonSchema):
     """
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """The schema with its default, also if that is made anew for each value."""
+        """The schema with its default, even if a factory creates it for each value."""
         out = super().default_schema(schema)
         factory = schema.get("default_factory")
         return {**out, "default": [] if factory is list else {}} if factory is list or factory is dict else out
@@ -558,7 +558,7 @@ def _given_twice(lost: list[Issue]) -> tuple[Issue, ...]:
 
 
 def _from_pydantic(error: ValidationError, value: object) -> list[Issue]:
-    """The errors of pydantic at their places in the value."""
+    """Convert pydantic's errors to issues, each with its place in the value."""
     issues: list[Issue] = []
     for detail in error.errors(include_url=False)[:_MAX_ISSUES]:
         place, kind, words = _place_in(value, detail), detail["type"], _words(detail)
@@ -587,7 +587,7 @@ def _place_in(value: object, detail: ErrorDetails) -> tuple[str | int, ...]:
 
 
 def _words(detail: ErrorDetails) -> str:
-    """The message of pydantic with the value that was found, for a person or a model."""
+    """Pydantic's message with the value that was found, for a person or a model."""
     kind, found, words = detail["type"], detail["input"], detail["msg"]
     if kind == "missing":
         last = detail["loc"][-1]
@@ -725,7 +725,7 @@ _IGNORED: Final = "extra_forbidden"
 
 
 def lost_keys(data: Any, value: Any) -> list[Issue] | None:
-    """An issue for each key in the JSON value `data` that is missing in `value`, made from it, or None if unknown."""
+    """An issue for each key of the JSON value `data` that the validated `value` lacks, or None if unknown."""
     lost: list[Issue] = []
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:

@@ -1,4 +1,4 @@
-"""Durable runs: a crash loses nothing, and running on more machines needs no code changes.
+"""Durable runs survive crashes, and can run on more machines without code changes.
 
 A run starts as `Runner(pipeline, engine=Durable(url)).run(input)`, or in a queue. One database stores three things: (1)
 each *model call*, as one step of DBOS, the only thing recorded inside a step; (2) each *step* of the pipeline, as a row

@@ -1,4 +1,4 @@
-"""`Durable`: runs that a crash cannot lose, on one machine or on many, with DBOS underneath."""
+"""`Durable`: runs that survive crashes, on one machine or many, built on DBOS."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ class Durable:
     """An engine that keeps every run in a database: `Runner(pipeline, engine=Durable("sqlite:///runs.sqlite"))`.
 
     `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
-    machines. A process that is killed loses nothing: `run` on the same input continues the interrupted run, in the same
-    program or another, and settled steps and recorded model calls are neither run nor paid for again. `live` stores the
-    text of replies while they are written, so that other processes can follow. `limits` are the limits per minute of
-    each provider, shared by all workers of the database: `{"openai": PerMinute(requests=500)}`.
+    machines. If a process is killed, `run` on the same input continues the interrupted run, in the same program or
+    another; settled steps and recorded model calls are neither run nor paid for again. `live` stores the text of
+    replies while they are written, so that other processes can follow. `limits` are the limits per minute of each
+    provider, shared by all workers of the database: `{"openai": PerMinute(requests=500)}`.
 
     Only one `Durable` can be open per process; close it with `close()` or by leaving its `with` block.
 

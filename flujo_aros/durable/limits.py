@@ -1,6 +1,6 @@
 """Limits per minute that all workers share through the database: requests, tokens and cost of each provider.
 
-Before a call, its share is reserved by an estimate; after it, its actual usage replaces the estimate. A call that would
+Before a call, its estimated usage is reserved; afterwards, the actual usage replaces the estimate. A call that would
 exceed the limit waits. A reservation of a process that died counts for its minute, and then expires.
 """
 
@@ -85,7 +85,7 @@ class SharedLimits:
             connection.execute(LIMITS.update().where(LIMITS.c.id == own).values(values))
 
     def _alone(self, connection: sa.Connection, provider: str) -> None:
-        """Take the lock under which one worker at a time counts."""
+        """Take the lock that lets only one worker count at a time."""
         if self._store.is_sqlite:  # any write takes the one lock of the file
             connection.execute(LIMITS.delete().where(LIMITS.c.id == ""))
             return

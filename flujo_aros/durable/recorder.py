@@ -374,7 +374,8 @@ def _state(result: StepResult[Any]) -> tuple[str, str | None]:
 
 
 async def _to_the_end(write: Callable[[], T]) -> T:
-    """Write in a thread, to the end: a write that a cancelled step no longer awaited could overtake the next one.
+    """Write in a thread and wait until that is done, even if the step is cancelled: an abandoned write could finish
+    after the next one.
 
     Raises `Unwritten` if the database reports an error.
     """

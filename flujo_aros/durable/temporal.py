@@ -2,9 +2,8 @@
 
 Temporal replays a workflow from its history after a crash, so nothing else is stored: the results of steps are computed
 again, and their calls are answered from the history. The pipeline runs inside the workflow, on its event loop;
-everything with side effects (models, tools, functions of `Call`) runs as an activity in the same process, on a task
-queue of its own. If that process dies, its heartbeat stops, and another worker replays the run up to that call and
-makes it.
+everything with side effects (models, tools, functions of `Call`) runs as an activity in the same process, on its own
+task queue. If that process dies, its heartbeat stops, and another worker replays the run up to that call and makes it.
 
 The workflow is not sandboxed: see `docs/decisions/022-temporal-without-its-sandbox.md`.
 """

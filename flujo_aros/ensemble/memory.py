@@ -163,7 +163,7 @@ _SALIENT: Final = {"judge.verdict": 3.0, "user.injected": 3.0, REFLECTED: 2.0}
 class EpisodicMemory:
     """The events that one agent has seen: those it subscribes to, its own, and the beliefs of all agents.
 
-    Of the last events, four times its window, the most salient are in view: verdicts, the user's messages, lines that
+    From its last events, four times its window, it shows the most salient: verdicts, the user's messages, lines that
     mention the agent, then the latest. `seen` counts all of them since the beginning.
     """
 

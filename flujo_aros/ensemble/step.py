@@ -152,9 +152,9 @@ class Ensemble(TakesInput):
     """The string with which an agent ends the run."""
     inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
-    """The share of words already said from which a line counts as repeated."""
+    """The share of already spoken words at which a line counts as repeated."""
     drift: Share | None = None
-    """The distance from the persona from which an agent is asked for another line."""
+    """The distance from the persona at which an agent is asked for another line."""
     reflection: bool = True
     """Whether agents form beliefs."""
     kind: str = field(default="ensemble", init=False, repr=False)
@@ -737,7 +737,9 @@ class _Run:
 
 
 def _with_ellipsis(text: str) -> str:
-    """The text; one that its maximum length ended in the middle of a sentence, up to its last whole word and with …"""
+    """The text. If its maximum length cut it in the middle of a sentence, it ends after its last whole word, with an
+    ellipsis.
+    """
     if len(text) < _MOST_SAID or text.rstrip()[-1:] in ".!?…\"'”’»)*":
         return text
     whole = text.rstrip() if text[-1].isspace() else text.rpartition(" ")[0] or text

@@ -13,7 +13,7 @@ from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.values import as_plain
 
 Match: TypeAlias = Literal["exact", "fields"]
-"""`exact`: the output equals the expected one. `fields`: the expected fields are equal; the output may have others."""
+"""With `exact` the output must equal the expected one; with `fields` it may have further fields."""
 
 
 @dataclass(frozen=True, slots=True)

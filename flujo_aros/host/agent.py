@@ -106,7 +106,7 @@ async def direct_agent(
     """The agent of a spec without tools, which needs no agent graph. Within one event loop it is always the same
     object.
 
-    `repeated`: the caller repeats it after provider errors. Raises `UsageError` for an unavailable model.
+    `repeated` means that the caller retries after provider errors. Raises `UsageError` for an unavailable model.
     """
     model = await named_model(spec.model, models, repeated=repeated)
     return once(_of_spec, spec, model, contract)
@@ -168,7 +168,7 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
 
 
 def _words(contract: Contract[Any]) -> str | None:
-    """The description of the output in the prompt. Tags are explained by the author, who alone knows their purpose."""
+    """The description of the output in the prompt. Tags are explained by the author, who knows their purpose."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
@@ -233,11 +233,11 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     receives the usage, even if the run raises or is cancelled. With `live` the reply is streamed and each chunk
     awaited; otherwise nothing is streamed. `limits` apply to this run; `allowance` is consulted before each model call.
     `settings` are model settings for this run, which override the agent's. `history` is the conversation before the
-    prompt. `secrets` are masked in repair prompts. `evidence` is the statistics for an adaptive ladder. `repeated`: the
-    caller retries after provider errors, so the client of the provider does not. `refusals` are the schemas that models
-    refused earlier: they are requested in the prompt, and new ones are added. `tools` are the functions that a spec
-    names. `resumed` holds the calls that an earlier run left undecided, and the decision on each: the run continues
-    from there.
+    prompt. `secrets` are masked in repair prompts. `evidence` is the statistics for an adaptive ladder. `repeated`
+    means that the caller retries after provider errors, so the client of the provider does not. `refusals` are the
+    schemas that models refused earlier: they are requested in the prompt, and new ones are added. `tools` are the
+    functions that a spec names. `resumed` holds the calls that an earlier run left undecided, and the decision on each:
+    the run continues from there.
 
     Raises `UsageError` before any model call if the agent cannot be run as described, and `CallsDeferred` if it waits
     for a decision on tool calls. `UsageLimitExceeded`,
@@ -403,7 +403,7 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
 def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
     """The rejection of a response that the host could not use, such as an empty text, or None for other errors.
 
-    One that was to be read has been rejected already, by `Aros.on_run_error`.
+    If the response had to be read, `Aros.on_run_error` has already rejected it.
     """
     response = exchange.response
     if response is None or type(error) is not UnexpectedModelBehavior:

@@ -177,7 +177,7 @@ class Aros(AbstractCapability[Any]):
             return None
         run = self._runs.get(_asking.get())
         behind = None if run is None else self._put_behind
-        run = run or Run(capture=self.capture_content)  # a durable engine may call from outside of a run
+        run = run or Run(capture=self.capture_content)  # a durable engine may call from outside a run
         return WatchedModel(model, run, buffered=self.buffer_stream, behind=behind)
 
     async def before_model_request(

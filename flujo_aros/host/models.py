@@ -27,7 +27,7 @@ MadeT = TypeVar("MadeT")
 
 
 def _at_endpoint(name: str, url: str) -> Model:
-    """The model of an OpenAI-compatible server. The client requires a key, which local servers mostly do not."""
+    """The model of an OpenAI-compatible server. The client requires a key, although most local servers do not."""
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # here: `openai` may be missing
     from pydantic_ai.providers.openai import OpenAIProvider
 

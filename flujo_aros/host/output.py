@@ -95,7 +95,9 @@ class PlainValues:
         return Valid(plain)
 
     def typed(self, plain: Any) -> Valid[Any] | None:
-        """The typed value created from exactly this plain value when it was read, once. None: validate again."""
+        """The typed value created when exactly this plain value was read, returned only once. None means: validate
+        again.
+        """
         latest, self._latest = self._latest, None  # used once, so that no reply is kept alive
         return Valid(latest[1]) if latest is not None and latest[0] is plain else None
 
@@ -228,8 +230,8 @@ def wire_of(
     """The wire for an output that the host asks for with this definition.
 
     `wanted` is the user's contract, if any. Otherwise it is the host's own type (`like`), so that its validators apply,
-    and only its JSON Schema if the type is not known. `has_function`: a function of the user turns the value into the
-    output.
+    and only its JSON Schema if the type is not known. `has_function` means that a function of the user turns the value
+    into the output.
     """
     if isinstance(asked, ToolDefinition):
         schema = asked.parameters_json_schema
@@ -255,7 +257,7 @@ _ANY: Final[JsonSchema] = {}
 
 
 def _type_contract(like: Any) -> Contract[Any] | None:
-    # A `StructuredDict` validates nothing but that it is a dict: its schema says more than its type.
+    # A `StructuredDict` only validates that the value is a dict: its schema says more than its type.
     if like is None or (dict in getattr(like, "__mro__", ()) and not typing.is_typeddict(like)):
         return None
     try:
@@ -432,7 +434,7 @@ _NOTHING: Final = " "
 
 
 class PartialOutput:
-    """An output that the host validates again and again while it streams. Each piece of it is read once."""
+    """An output that the host validates repeatedly while it streams. Each piece of it is read once."""
 
     def __init__(self) -> None:
         self._contract: Contract[Any] | None = None

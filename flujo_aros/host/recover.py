@@ -213,7 +213,7 @@ class Recovery:
 
     `validate` returns the host's version of a value; without a host there is none. `checks` are the async checks of the
     contract and, unless those come later, the checks of the run: no plan can await them, so their issues go into its
-    next reply. Without a `ladder` it is the run's for the contract on the wire.
+    next reply. Without `ladder`, the run's ladder for the contract on the wire is used.
     """
 
     def __init__(
@@ -380,8 +380,8 @@ async def recover(
 ) -> tuple[Outcome[Any], Any]:
     """Read a reply, run the ladder if it cannot be used, and record the outcome.
 
-    Returns it as the user sees it, with the host's version of its value.
-    `output_function`: a user function turns the read value into the output, so the user's checks run after it.
+    Returns it as the user sees it, with the host's version of its value. `output_function` means that a user function
+    turns the read value into the output, so the user's checks run after it.
     """
     exchange = run.exchange
     recovery = Recovery(run, wire, validate, checked_later=output_function)

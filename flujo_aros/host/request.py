@@ -5,12 +5,12 @@ suffice. `request_once` makes the request through pydantic-ai's own direct inter
 providers and `chat` spans are pydantic-ai's. Everything around it (limits, prices, events, repairs) works on what it
 returns.
 
-A durable engine puts itself in between with `calls_made_by`. It gets each `Call` and answers with a `ModelResponse`:
-normally by `request_once(call)` inside one step of its own, on recovery with the response that it has recorded, which
-is plain data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded
-like a response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. Where `call.listen` is
-set, the reply is streamed and shown while `request_once` runs; an engine that answers from its records does not call
-it, and the reply is shown all at once.
+A durable engine intercepts requests with `calls_made_by`. It receives each `Call` and returns a `ModelResponse`:
+normally by `request_once(call)` inside one of its own steps, on recovery the response that it has recorded, which is
+plain data for pydantic-ai's `ModelMessagesTypeAdapter`. Errors of the provider pass through and must be recorded like a
+response. `agent`, `stage` and `attempt` of a call stay the same when the run is repeated. Where `call.listen` is set,
+the reply is streamed and shown while `request_once` runs; an engine that answers from its records does not call it, and
+the reply is shown all at once.
 
 `chat` spans come with each request. The `invoke_agent` span around them (`AgentSpan`) is opened by the public hooks of
 pydantic-ai's `Instrumentation` capability, so that names and attributes are the same as for any other agent.
@@ -352,7 +352,7 @@ def cost_of(response: ModelResponse) -> Decimal | None:
 
 
 def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: bool) -> None:
-    """Give all agents of this process their `invoke_agent` and `chat` spans; texts in them only with `content`.
+    """Enable `invoke_agent` and `chat` spans for all agents of this process; they contain texts only with `content`.
 
     Uses the global providers of OpenTelemetry.
     """

@@ -1,4 +1,4 @@
-"""The result of a request: the place of the answer in the response, and the provider errors that are data.
+"""The result of a request: where the answer is in the response, and which provider errors are data.
 
 The answer may be in a misplaced tool call, in the thinking, in an error, or nowhere. Everything that is not in
 `PROVIDER_FAULTS` passes through untouched: control flow (`ModelRetry`, `CallDeferred`, `ApprovalRequired`),
@@ -46,7 +46,7 @@ _ANYTHING: Final[Contract[Any]] = compile_contract({})
 def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> ModelResponse:
     """The response with its answer where the host looks for it: outside the thinking, and in an output tool call.
 
-    `asks_again`: the host asks again if it finds no answer.
+    `asks_again` means that the host asks again if it finds no answer.
     """
     exchange = run.exchange
     thought = thought_in(response, exchange.parameters, exchange.wanted)
@@ -443,8 +443,8 @@ def _text_within(node: object) -> str:
 def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
     """Whether the error concerns the requested form, so that the same model may still answer in plain text.
 
-    `form_sent`: the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or denies
-    access would fail again.
+    `form_sent` means that the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or
+    denies access would fail again.
     """
     if isinstance(error, FallbackExceptionGroup):
         return any(may_be_asked_in_words(inner, form_sent=form_sent) for inner in error.exceptions)

@@ -429,7 +429,7 @@ class Run:
 
 
 _ladders: Final = Once(256)
-"""The default ladders: to make one, or to find it by its settings, takes as long as to read a reply."""
+"""The default ladders. Making one, or finding it by its settings, takes as long as reading a reply."""
 
 awaited_run: Final[ContextVar[Run | None]] = ContextVar("flujo_aros_awaited_run", default=None)
 """The run that a caller waits for, whether or not an agent has claimed it."""
@@ -455,7 +455,7 @@ def recording(run: Run | None = None) -> Generator[Run]:
 
 
 def claim_run() -> Run:
-    """The run that a caller waits for, for the first agent that asks, and a new one for any other."""
+    """Return the run that a caller waits for to the first agent that asks, and a new run to any other."""
     run = awaited_run.get()
     if run is None or run.claimed:
         run = Run()
@@ -464,8 +464,8 @@ def claim_run() -> Run:
 
 
 class AgentOutputError(OutputError, UnexpectedModelBehavior):
-    """Raised by a run of an agent without a value. Also an instance of the host's own error, for code that catches
-    that.
+    """Raised by an agent run that ends without a value. It is also an instance of the host's own error, for code that
+    catches that.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

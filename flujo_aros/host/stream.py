@@ -147,7 +147,7 @@ class WatchedStream(StreamedResponse):
         self._report = report
         self._end = end
         self._ends_with_text = report.call.parameters is parameters or parameters.output_mode != "tool"
-        """Whether a text may be the output for the host, which is not so if it was requested in place of a tool call.
+        """Whether the host may take a text as the output; it may not if the text was requested in place of a tool call.
         """
         self._watched = watch(report.run.exchange, report.call.parameters, current_settings().streaming)
         self._given: ModelResponse | None = None
@@ -357,8 +357,8 @@ def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> Mode
 class PartsWatched:
     """Watches the events of one stream. Each text, each tool call and each thought is a separate text.
 
-    `runaway`: stop a part that repeats itself without end. `doomed`: stop an answer that can no longer satisfy its
-    contract, `wanted` or else the one of the output that the host has requested with `form`.
+    `runaway` stops a part that repeats itself endlessly. `doomed` stops an answer that can no longer satisfy its
+    contract: `wanted`, or else the contract of the output that the host has requested with `form`.
     """
 
     runaway: bool

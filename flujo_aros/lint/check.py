@@ -1,6 +1,7 @@
 """Lints one text, one file, or a file with the blueprints that it imports.
 
-Comments such as `# aros: ignore[V-A8]`, as flujo's `# flujo: ignore V-A8`, and baselines suppress findings.
+Findings are suppressed by comments such as `# aros: ignore[V-A8]` (or flujo's `# flujo: ignore V-A8`), and by
+baselines.
 """
 
 from __future__ import annotations

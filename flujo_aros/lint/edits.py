@@ -63,7 +63,7 @@ class Positions:
         return self.text[start:end].rstrip("\r\n\x85\u2028\u2029")
 
     def line_end(self, offset: int) -> int:
-        """The offset at which the line that holds this offset ends, before its line break."""
+        """The offset of the end of the line that contains this offset, before its line break."""
         found = _BREAK.search(self.text, offset)
         return found.start() if found else len(self.text)
 
@@ -136,7 +136,7 @@ class Editor:
         return Edit(at, at, f"{lines}{self.positions.newline}{self._indent(mapping, first)}")
 
     def replace_scalar(self, holder: Node, name: str, value: str | bool) -> Edit | None:  # noqa: FBT001 (a value)
-        """Replace the scalar of a member, in the same quotes; also if the value is empty."""
+        """Replace the scalar of a member, keeping its quotes, even if the value is empty."""
         node = holder.members[name]
         start, end = self.start(node), self.end(node)
         plain = not isinstance(node.value, (dict, list)) and self.text[start : start + 1] not in ("!", "|", ">")
@@ -430,5 +430,5 @@ class Finding:
 
     @property
     def sort_key(self) -> tuple[int, int, str, str]:
-        """From the top of the file to its end."""
+        """Sorts findings from the top of the file to its end."""
         return (self.place.line, self.place.column, self.code, self.message)

@@ -186,7 +186,7 @@ def to_github(report: Report) -> str:
     for file, finding in report.findings:
         place, end = finding.place, finding.end
         options = {"file": file.path.replace("\\", "/"), "line": place.line, "endLine": end.line}
-        if place.line == end.line:  # GitHub wants columns only within one line
+        if place.line == end.line:  # GitHub accepts columns only within one line
             options |= {"col": place.column, "endColumn": end.column}
         options["title"] = f"{finding.code} ({finding.step})" if finding.step else finding.code
         written = ",".join(f"{name}={_property(str(value))}" for name, value in options.items())

@@ -37,8 +37,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 class Loss(NamedTuple):
     """One keyword of a schema that a provider does not enforce. `path` leads to the schema with the keyword, as keys
-    and indexes. `dropped`: it is not sent. `rejected`: the call fails because of it. `unenforced`: because of it the
-    provider does not enforce the schema.
+    and indexes. `dropped` means that it is not sent, `rejected` that it makes the call fail, `unenforced` that it keeps
+    the provider from enforcing the schema.
     """
 
     path: Path
@@ -368,7 +368,7 @@ def _walk(
 
 
 def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | None]) -> Iterator[Loss]:
-    """The keywords that prevent enforcement of a schema: each alone prevents that of the bare structure."""
+    """The keywords that prevent enforcement of a schema: each does so on its own, when added to the bare structure."""
     skeleton = _skeleton(schema)
     if not compatible(skeleton):
         yield Loss((), "", "unenforced")

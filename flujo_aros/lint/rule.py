@@ -206,7 +206,7 @@ class Outline:
         return self._placed[step.path].holder
 
     def holders(self, step: Located) -> Iterator[Located]:
-        """The steps around this one, from the nearest."""
+        """The steps around this one, innermost first."""
         here = self.holder(step)
         while here is not None:
             yield here
@@ -276,7 +276,8 @@ class Subject:
     def steps(self) -> tuple[Located, ...]:
         """Every step, including nested ones, in the order of the text.
 
-        One whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is reported.
+        A step whose agent could not be loaded counts as missing: nothing is known about its value, so nothing is
+        reported.
         """
         return tuple(replace(each, step=None) if _has_no_agent(each.step) else each for each in self.inspected.steps)
 
@@ -536,7 +537,7 @@ def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
 
 
 def _outer_writer(subject: Subject, located: Located, read: Read) -> Located | None:
-    """The step of that name before a step that contains this one, from the nearest."""
+    """The step of that name before a step that contains this one, innermost first."""
     if read.root != "steps":
         return None
     found = (_writer_in(subject.outline.before(holder), read) for holder in subject.outline.holders(located))
@@ -619,7 +620,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
 
 
 def made_step(located: Located) -> PipelineStep | None:
-    """The step, if it could be created and can run; of any other, the reads are unknown."""
+    """The step, if it could be created and can run; what any other step reads is unknown."""
     return None if isinstance(located.step, Unready) else located.step
 
 

@@ -98,7 +98,7 @@ class Agree(PipelineStep):
     """As an option, the contract of a reading; on the step, the compiled contract of the readings and the value."""
     input: InputLike = PREVIOUS
     wordings: Annotated[int | Sequence[str] | None, pydantic.SkipValidation, _WORDINGS] = None
-    """The number of wordings in which the reading is asked, or strings that contain {input}."""
+    """The number of wordings to ask in, or the wordings: strings that contain {input}."""
     models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option, the models to ask; on the step, as on every step, all models that it names."""
     by_field: bool = False

@@ -42,10 +42,10 @@ class Bound:
     `calls` counts model calls, repairs and retries included; `per_item` the calls that each element of a `Map` adds, by
     the full name of that step. `cost` is in US dollars, from the published prices and the limits. None means that the
     cost is unknown, and `unpriced` says why and what to do. With `about` the cost comes from a limit, which one call
-    may exceed. `uncounted`: the price of some model is unknown, so no cost limit applies to its calls. `open` names the
-    steps whose agent has tools and therefore decides itself how often it calls its model: each counts here as one call.
-    `unseen` names Python code of `uses: package.module:name`, which is not imported for this: its model calls are not
-    counted.
+    may exceed. `uncounted` means that the price of some model is unknown, so no cost limit applies to its calls. `open`
+    names the steps whose agent has tools and therefore decides itself how often it calls its model: each counts here as
+    one call. `unseen` names Python code of `uses: package.module:name`, which is not imported for this: its model calls
+    are not counted.
     """
 
     calls: int = 0

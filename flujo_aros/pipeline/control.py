@@ -75,7 +75,7 @@ class Branch(PipelineStep):
     _: KW_ONLY
     condition: ConditionLike
     default_branch: Annotated[BodyLike, Option("body", scope="default", fits=anything)] | None = None
-    """Runs if no branch has the name."""
+    """Runs if no branch has that name."""
     kind: str = field(default="conditional", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -109,7 +109,7 @@ class Budget:
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
     def refusal(self, *, within: bool = False) -> str | None:
-        """The reason why no further call may be made, or None. `within`: the call cannot wait for open calls."""
+        """The reason why no further call may be made, or None. With `within` the call cannot wait for open calls."""
         spent, limits = self.spent, self.limits
         requests = spent.requests + self.open if within else spent.requests
         if limits.max_requests is not None and requests >= limits.max_requests:
@@ -224,11 +224,11 @@ class Recording(Protocol):
 
     @property
     def is_live(self) -> bool:
-        """Whether replies are to be streamed, so that others can watch them while they are written."""
+        """Whether to stream replies, so that others can watch them being written."""
         ...
 
     async def wait(self, name: str, seconds: float) -> None:
-        """Wait before a retry. After a crash, only the remaining time is waited for."""
+        """Wait before a retry; after a crash, only for the remaining time."""
         ...
 
 
@@ -528,7 +528,7 @@ class Execution:
         return ended.result
 
     def _excuse_nested(self, slot: Slot) -> None:
-        """Excuse failures inside a step for which the step itself accounts."""
+        """Excuse failures inside a step that the step itself accounts for."""
         reported, ended = slot.reported, slot.result
         for scope in reported.excused if reported else ():
             self.ledger.excuse(scope, slot.name)

@@ -1,6 +1,7 @@
-"""Steps that run bodies side by side: `Parallel` runs several on the same input, `Map` one for each element of a list.
+"""Steps that run bodies concurrently: `Parallel` runs several on the same input, `Map` one for each element of a list.
 
-Bounded, in order, and with none left running when their step ends; then their results are merged.
+Concurrency is limited, results keep the order of the bodies, and no body is left running when the step ends. Then the
+results are merged.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 class FanOut:
     """The results of concurrent bodies by index, without any that paused, was cancelled or never started.
 
-    `first_failed` is the index of the body that failed first in time, `pause` the pause of the first body that paused.
+    `first_failed` is the index of the body that was the first to fail, `pause` the pause of the first body that paused.
     """
 
     results: dict[int, BodyResult] = field(default_factory=dict[int, BodyResult])
@@ -140,7 +141,7 @@ def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrat
 
 
 def _clash(one: Write, other: Write) -> bool:
-    """Whether the paths of two writes overlap, and it is not the same value at the same path."""
+    """Whether two writes conflict: their paths overlap, and they do not write the same value to the same path."""
     (path, value), (place, known) = one, other
     shorter = min(len(path), len(place))
     same = value is known or (type(value) is type(known) and as_json(value) == as_json(known))

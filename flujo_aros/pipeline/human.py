@@ -1,4 +1,4 @@
-"""Decisions of a person: `Human`, a step that asks and waits for the answer, and tool calls that wait for approval.
+"""Decisions by a person: `Human`, a step that asks and waits for the answer, and tool calls that wait for approval.
 
 The answer may come in this process or in a later one.
 """
@@ -81,7 +81,7 @@ class Human(PipelineStep):
             raise self._pause(message)
         outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
-            emit_call(message)  # so that the record of a run that went on has the question, too
+            emit_call(message)  # so that the record of a run that continued has the question, too
             return Settlement(outcome)
         raise self._pause(rejected_answer(message, outcome), rejected=True)
 

@@ -160,7 +160,7 @@ class Slot:
 
     @property
     def result(self) -> StepResult[Any]:
-        """The result of the step; asking before it has settled is a programming error."""
+        """The result of the step; accessing it before the step has settled is a programming error."""
         if self._result is None:
             raise AssertionError(f"step {self.name!r} has not settled")
         return self._result
@@ -335,7 +335,7 @@ class RunLedger:
 
     @property
     def result(self) -> RunResult:
-        """The run as it ended. Asking while a step is still open is a programming error."""
+        """The result of the run. Accessing it while a step is still open is a programming error."""
         return self.result_with(None)
 
     def result_with(self, context: Any) -> RunResult:
@@ -365,7 +365,7 @@ def sentence_of(raised: BaseException) -> str:
 
 
 def emit_run_finished(finish: Finish, ended: RunResult) -> None:
-    """Emit how a run ended."""
+    """Emit the event for the end of a run."""
     if is_heard():
         finish(
             RunFinished(
@@ -385,19 +385,19 @@ def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finis
 
 
 def emit_call(given: Any) -> None:
-    """Emit that the function of a step is called with this argument."""
+    """Emit the event for a call of a step's function with this argument."""
     if is_heard():
         emit(FunctionCalled(input=given))
 
 
 def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
-    """Emit how a step settled."""
+    """Emit the event for the end of a step."""
     if is_heard():
         finish(step_finished(run_id, slot.result, slot.work))
 
 
 def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinished:
-    """The event of the end of a step, with the usage and time of this work."""
+    """The event for the end of a step, with the usage and time of this work."""
     return StepFinished(
         run_id=run_id,
         name=ended.name,

@@ -94,12 +94,12 @@ class StepContext:
 
     `outputs` has the value of every earlier step by name, enclosing ones included. `context` is a private copy:
     changes that a function makes to it are discarded. `variables` are the names that a map or a loop adds. `spend` must
-    be called with the usage of each model call immediately, so that nothing is lost when the step is cancelled. `deps`
-    is what the tools of agents see as `ctx.deps`. `allowance` is consulted before each model call. `evidence` is the
-    history for adaptive ladders, `refusals` the schemas that models have rejected in this run, `said` the conversation
-    of the agent steps before it. `live` receives each piece of a reply as it arrives; None means that no one is
-    watching. `answer` is a person's answer to the step at which the run paused, and `deferred` the state with which a
-    step continues that paused in the middle of its work.
+    be called with the usage of each model call immediately, so that the call counts even if the step is cancelled.
+    `deps` is what the tools of agents see as `ctx.deps`. `allowance` is consulted before each model call. `evidence` is
+    the history for adaptive ladders, `refusals` the schemas that models have rejected in this run, `said` the
+    conversation of the agent steps before it. `live` receives each piece of a reply as it arrives; None means that no
+    one is watching. `answer` is a person's answer to the step at which the run paused, and `deferred` the state with
+    which a step continues that paused in the middle of its work.
     """
 
     input: Any
@@ -289,7 +289,7 @@ class PipelineStep(Generic[T_co]):
 
     @property
     def wants_mapping(self) -> bool:
-        """Whether its input is known to have to be a mapping."""
+        """Whether the step is known to require a mapping as its input."""
         return False
 
     def prepare(self) -> None:
@@ -436,7 +436,7 @@ def as_body(steps: BodyLike, *, name: str) -> Pipeline:
 
 
 def put_bodies(step: PipelineStep, *keys: str) -> None:
-    """Make a pipeline of each of these options that is set. Raises `UsageError` for anything but a body."""
+    """Convert each of these options that is set to a pipeline. Raises `UsageError` for anything but a body."""
     for key in keys:
         if (given := getattr(step, key)) is not None:
             put(step, **{key: as_body(given, name=key)})
@@ -526,7 +526,7 @@ def _wrong(read: Read, own: str, names: Collection[str], before: Collection[str]
 
 
 def _inside_output(step: str, key: str) -> Hint:
-    """The error for `steps.NAME.KEY`: other words for the output mean the output, any other key is one of it."""
+    """The error for `steps.NAME.KEY`. It suggests `output` for a synonym of it, and `output.KEY` for any other key."""
     near = nearest(key, [*OUTPUT_NAMES, "response", "text"])
     meant = f"{step}.output" if near.suggestion is not None else f"{step}.output.{key}"
     return Hint(f"`output` is the only attribute of a step: write {meant}", Suggestion(f"{step}.{key}", meant))

@@ -162,7 +162,7 @@ _CLIPPED.maxlevel = 3
 
 
 def _short(self: Any) -> str:
-    """The name of a step and the options that are not their defaults, each on a few words."""
+    """The name of a step and its non-default options, each in a few words."""
     shown = [repr(self.name)] if hasattr(self, "name") else []
     for each in dataclasses.fields(self):
         value = getattr(self, each.name)

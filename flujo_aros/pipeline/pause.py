@@ -69,7 +69,7 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
 
 
 def as_saved(value: Any, what: str) -> Any:
-    """A value as plain JSON, from which `as_given` restores the value. Raises `UsageError` if that is not possible."""
+    """A value as plain JSON, from which `as_given` restores it. Raises `UsageError` if that is not possible."""
     try:
         return to_jsonable_python(with_saved_content(value), by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:

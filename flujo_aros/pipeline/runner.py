@@ -301,10 +301,11 @@ class Runner(Generic[T_co]):
     ) -> Handle:
         """Put a run in the queue of a durable engine and return a handle immediately. Any worker may execute it.
 
-        A `run_id` that already exists returns the handle of that run. `priority` 1 comes first; without one a run comes
-        before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set on each
-        partition of their queues. There are no `deps` here: they are not stored, and the process that executes the run
-        has its own, `engine.register(runner, deps=...)`. Raises `UsageError` if the engine does not store runs.
+        A `run_id` that already exists returns the handle of that run. `priority` 1 comes first; a run without a
+        priority comes before all runs with one. Runs of one `partition`, such as a customer, share the limit that
+        workers set on each partition of their queues. There are no `deps` here: they are not stored, and the process
+        that executes the run has its own, `engine.register(runner, deps=...)`. Raises `UsageError` if the engine does
+        not store runs.
         """
         task = self._task(input, context, None, run_id)
         return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
@@ -380,7 +381,7 @@ class Runner(Generic[T_co]):
         deps: Any = None,
         buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
-        """`resume` as a stream of events, like `stream`. Steps that had already settled have no events."""
+        """`resume` as a stream of events, like `stream`. Steps that had already settled emit no events."""
         channel = EventChannel(buffer)
         task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
         async with aclosing(channel.events(lambda: self.execute(task))) as events:
@@ -459,7 +460,9 @@ class Runner(Generic[T_co]):
         """The source of the models of one run: the caller's, or the local models, which stop with the run."""
         if self.models is not None or not self._local_models:
             return nullcontext(self.models)
-        from flujo_aros.host.local import LocalModels  # here: only a run that needs a local model needs its engine
+        from flujo_aros.host.local import (
+            LocalModels,
+        )  # imported here: only a run that needs a local model needs its engine
 
         return LocalModels()
 
@@ -518,7 +521,7 @@ class Runner(Generic[T_co]):
 
 @dataclass(slots=True)
 class RunTask:
-    """The task of one run. `named`: the id was given by the caller, who means the same run by the same id."""
+    """The task of one run. `named` means that the caller chose the id, so the same id is the same run."""
 
     run_id: str
     given: Any

@@ -299,8 +299,8 @@ class Facts:
     `contract` is the contract of its reply; None means any text. `schema_source` says where the effective schema was
     written, and `promoted` means that only the agent has it, so the step enforces a schema that it does not mention.
     `mode` is how the output is requested; "own" means that the step's agent is built in Python and decides that.
-    `mergeable`: whether the value is a mapping, or None if unknown. `type_name` is the `package.module:Type` that a
-    schema names and that is not yet imported.
+    `mergeable` says whether the value is a mapping, or is None if unknown. `type_name` is the `package.module:Type`
+    that a schema names and that is not yet imported.
     """
 
     agent: Any
@@ -552,8 +552,8 @@ _CONVERTED = ("integer", "number", "boolean")
 
 def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
     """The schema that guides conversions; the value is validated against the real one in any case. Types to which no
-    string may be converted are left out, so that nothing is converted there. Where a conversion beyond the general risk
-    is allowed, the place itself allows it.
+    string may be converted are left out, so that nothing is converted there. If a conversion beyond the general risk is
+    allowed, its place in the schema allows that risk.
     """
 
     def typed(node: dict[str, Any]) -> dict[str, Any]:
@@ -873,8 +873,9 @@ class Call(TakesInput[T_co]):
     agent_options: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(
         default_factory=dict[str, Any], kw_only=True
     )
-    """Options of `Step`, such as `processing`, for an agent that `function` names. A schema as `contract` is that of an
-    agent without an output type of its own."""
+    """Options of `Step`, such as `processing`, for an agent that `function` names. A schema as `contract` applies to an
+    agent without its own output type.
+    """
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -377,7 +377,7 @@ _OPERANDS: Final = (nodes.And, nodes.Or)
 
 
 def _tolerant(expression: nodes.Expr, *, whole: bool = True) -> nodes.Expr:
-    """The expression with null for missing values. `whole`: it is not itself the filter `optional`."""
+    """The expression with null for missing values. `whole` means that it is not itself the filter `optional`."""
     if isinstance(expression, _OPERANDS):
         expression.left = _tolerant(expression.left)
         expression.right = _tolerant(expression.right)

@@ -53,7 +53,7 @@ def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
 
 
 def violates(rejected: Rejected, schema: JsonSchema) -> bool:
-    """Whether a reply is a complete answer and yet no instance of the schema, which was therefore not enforced."""
+    """Whether a reply is complete but does not match the schema, which shows that the schema was not enforced."""
     return rejected.reason is Reason.INVALID and plain_value(rejected.text, schema) is None
 
 
@@ -74,7 +74,7 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
 
 
 def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
-    """Lists without an error that now have another length."""
+    """Lists that had no error and now have a different length."""
     for place, items in parts(draft):
         now = value_at(value, place, _NOWHERE)
         other_length = is_list(items) and is_list(now) and len(now) != len(items)
@@ -246,7 +246,7 @@ class Source:
         words = folded(leaf.replace("\\", ""))
         if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
             return self._said.count(words)
-        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" speaks of a pen
+        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" mentions a pen
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
@@ -355,7 +355,7 @@ _SAID: Final = 3
 
 @dataclass
 class Examples:
-    """The examples of a prompt. The prompt itself is asked for only when a value could be one of them."""
+    """The examples of a prompt. The prompt itself is built only when a value could be one of them."""
 
     prompt: Callable[[], str]
 
@@ -475,7 +475,7 @@ def _is_choice(contract: Contract[Any], place: Place) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """The scalars of a value with their paths, up to the number that is examined, in order."""
+    """The scalars of a value with their paths, in order, up to the number examined."""
     return islice(((place, leaf) for place, leaf in leaves(value) if not isinstance(leaf, (dict, list))), _MOST_LEAVES)
 
 
@@ -562,8 +562,8 @@ def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contra
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
     """The outcome, unless its value is an example of the prompt or an unfilled template.
 
-    With `ask` it is rejected, so that the model is asked once more; without, and where that has been done, the value
-    is taken and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.
+    With `ask` such a value is rejected, so that the model is asked once more. Without `ask`, or after that, it is
+    accepted and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.
     """
     if not isinstance(outcome, Accepted):
         return outcome

@@ -151,7 +151,7 @@ def _report(
     ladder: Ladder | None = None,
     origin: Reply | None = None,
 ) -> None:
-    """Emit the event for a reply that was read. `origin`: the model's own text, if a stage built the reply from it."""
+    """Emit the event for a reply that was read. `origin` is the model's own text if a stage built the reply from it."""
     written = reply if origin is None else origin
     rejected = outcome if isinstance(outcome, Rejected) else None
     emit(
@@ -314,7 +314,7 @@ class Climb(Generic[T]):
                 self._heard(stage.stage, reply)
                 self._answer = reply
                 if step.enforced and reply.in_words and not reply.text.strip():
-                    self._settle(read_reply(reply, step.contract))  # it would not enforce it: instructions may do
+                    self._settle(read_reply(reply, step.contract))  # it would not enforce it; instructions may work
                     step = _in_words(step)
                     continue
                 step = advance(plan, reply)

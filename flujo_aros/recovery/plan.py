@@ -105,15 +105,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one call. `truncated`: True = cut by the provider, False = ended by itself, None = not known.
+    """The result of one call. `truncated` is True if the provider cut it, False if it ended by itself, None if unknown.
 
     `fault` names a provider error that replaced the reply or broke it off (then `text` is what arrived with the error,
     if anything), `fault_code` is its kind (`http_400`), and `retry_after` the seconds to wait according to the
-    provider. `in_words`: the error was about the requested output format, so instructions alone may work. `objections`
-    are the issues raised beyond the contract, for example by the host framework's validator, or the reason why there is
-    no text. `refused`: the provider reports that its filter ended the reply. `thought`: the text comes from the model's
-    thinking, and its reply is empty. `unmade` is the reason why no call was made: there is nothing to read, and the
-    stage ends. With `used_up`, a limit of the caller is reached and no stage may make another call.
+    provider. `in_words` means that the error was about the requested output format, so instructions alone may work.
+    `objections` are the issues raised beyond the contract, for example by the host framework's validator, or the reason
+    why there is no text. `refused` means that the provider reports that its filter ended the reply, `thought` that the
+    text comes from the model's thinking and its reply is empty. `unmade` is the reason why no call was made: there is
+    nothing to read, and the stage ends. With `used_up`, a limit of the caller is reached and no stage may make another
+    call.
     """
 
     text: str
@@ -142,7 +143,7 @@ _FORMS: Final = frozenset({"enum", "const", "pattern", "format"})
 def has_form(contract: Contract[Any]) -> bool:
     """Whether replies have a form to describe or enforce.
 
-    A string without one is the text itself: asked for as JSON, it would only come back in quotes.
+    A string without one is the text itself: requested as JSON, it would only come back in quotes.
 
     >>> from flujo_aros import Output
     >>> has_form(Output.json({"type": "string"})), has_form(Output.json({"enum": ["yes", "no"]}))
@@ -251,8 +252,8 @@ class ReadReply(Protocol[T]):
 def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     """Read a reply.
 
-    A fault without any text gives a rejection with reason PROVIDER, an objection one with INVALID. An unreadable reply
-    is REFUSED if a filter ended it, and TRUNCATED if it reached its limit.
+    A fault without any text is rejected with reason PROVIDER, an objection with INVALID. An unreadable reply is REFUSED
+    if a filter ended it, and TRUNCATED if it reached its limit.
     """
     if reply.fault is not None and not reply.text.strip():
         reason = Reason.REFUSED if reply.refused else Reason.PROVIDER
@@ -324,8 +325,7 @@ def has_issue(rejected: Rejected, *codes: str) -> bool:
 def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
     """The next ask of a plan, or its outcome.
 
-    Only the plan's own end may end it: call a provider outside of this function, or a `StopIteration` that the
-    provider raises would pass for the end of the plan.
+    Call providers outside this function: a `StopIteration` raised by a provider would look like the end of the plan.
     """
     try:
         return next(plan) if reply is None else plan.send(reply)

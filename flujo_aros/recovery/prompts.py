@@ -1,6 +1,6 @@
 """All text that recovery sends to a model. Text written by a model is enclosed in lines that it could not predict.
 
-Each prompt is bounded by the stage that sends it, and holds no secret of a known kind.
+The stage that sends a prompt limits its length. No prompt contains a secret of a known kind.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def is_continuation(prompt: str) -> bool:
 
 
 def declined(reply: Reply) -> Rejected | None:
-    """The rejection for a model that answers that it cannot repair the output, or None."""
+    """The rejection if the model answers that it cannot repair the output; None otherwise."""
     if reply.text.strip().strip(".\"'`*") != CANNOT_REPAIR:
         return None
     issue = Issue("$", "cannot_repair", "the output does not hold what the schema requires")
@@ -119,7 +119,7 @@ def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
 
 
 def fenced(text: str) -> tuple[str, str]:
-    """A text between two lines that it cannot contain itself, and the word that marks them.
+    """A text enclosed in two lines that it cannot contain, and the word that marks these lines.
 
     The word is derived from the whole text, so that the author of one part cannot predict it.
     """

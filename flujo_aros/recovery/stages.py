@@ -1,9 +1,9 @@
 """The stages of a ladder, in three groups.
 
 `Retry`, `Constrain`, `Escalate`, `Resume` and `Simplify` ask the question again: in the same conversation, with the
-schema enforced, to another model, with more room, or for a flat object. `Extract`, `LlmRepair` and `Patch` work on the
-reply: a model that sees only the reply extracts, repairs or patches the value. `Salvage`, `Synthesize` and `Degrade`
-make no call: valid items are kept, a block or an event is completed, or the plain text is returned.
+schema enforced, to another model, with a larger token budget, or for a flat object. `Extract`, `LlmRepair` and `Patch`
+work on the reply: a model that sees only the reply extracts, repairs or patches the value. `Salvage`, `Synthesize` and
+`Degrade` make no call: valid items are kept, a block or an event is completed, or the plain text is returned.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Retry(Rung):
     prose instead, from which `extract` reads the value.
     """
 
-    # Not TOO_LARGE: the next one would be as large. PROVIDER only if the output format caused the error. TRUNCATED only
-    # for a runaway reply, or if the provider broke off: anything else would be cut again at the same place.
+    # Not TOO_LARGE: the next one would be just as large. PROVIDER only if the output format caused the error. TRUNCATED
+    # only for a runaway reply, or if the provider broke off: anything else would be cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True

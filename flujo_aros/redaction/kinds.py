@@ -46,7 +46,7 @@ _KEYS: Final[Mapping[str, str]] = {
     "lin_api_": r"[A-Za-z0-9]{12,}",  # Linear
     "ATATT3": r"[A-Za-z0-9_=+/-]{12,}",  # Atlassian
     "AGE-SECRET-KEY-1": r"[A-Z0-9]{12,}",
-    # A JSON web token, signed or encrypted, also one that is cut: its parts are JSON in base64.
+    # A JSON web token, signed or encrypted, even if it is cut off: its parts are JSON in base64.
     "eyJ": (
         r"(?:[A-Za-z0-9_-]{8,}\.(?:eyJ|e30)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"
         r"|[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{0,600}(?:\.[A-Za-z0-9_-]{8,}){3}|[A-Za-z0-9_-]{13,}\Z)"
@@ -71,7 +71,7 @@ _SCHEME: Final = r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://"
 _CRUMB: Final = r"[\w.-]{1,60}=[^;\s\"'\\,]{1,400}"
 _COOKIE: Final = rf"(?=[^\n\"'\\,]{{0,400}}\d)(?P<secret>{_CRUMB}(?:;\s?{_CRUMB}){{0,40}})"
 _OTHERS: Final = (
-    # A private key, also one whose end was cut off.
+    # A private key, even one whose end is cut off.
     ("-----begin", r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
     ("bearer", rf"(?i:bearer)(?:\s|%20)+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
     ("basic", r"(?i:\bbasic)\s+(?=[A-Za-z+/]{0,300}[0-9=])(?P<secret>[A-Za-z0-9+/]{12,}={0,2})"),
@@ -118,7 +118,7 @@ def find_by_form(text: str) -> Iterator[tuple[int, int]]:
 def secrets_by_context(text: str) -> Iterator[str]:
     """Values that are secret because of their context, such as a password in a URL, and parts of them.
 
-    Quoted alone they would not be recognized.
+    On their own they would not be recognized.
 
     >>> list(secrets_by_context("postgres://app:opensesame@db"))
     ['opensesame']

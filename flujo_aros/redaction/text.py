@@ -204,5 +204,5 @@ def escaped(said: str, mark: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     letter = found.group()
-    # `\\n` and similar escapes may be mistaken for the beginning of a word, as in a path; a code cannot.
+    # `\\n` and similar escapes can be mistaken for the beginning of a word, as in a path; a numeric escape cannot.
     return f"\\{letter}" if letter in '\\"' else f"\\u{ord(letter):04x}"

@@ -29,8 +29,8 @@ def secrets_of(text: str) -> tuple[str, ...]:
 class Vault:
     """The secrets of one text, by label. `hide` removes them, `restore` puts them back where a model copied a label.
 
-    `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form.
-    `labelled`: values that the text itself calls a password, a key or a token are secret wherever they occur.
+    `named` are values that the caller knows to be secret, in addition to the kinds that are recognized by form. With
+    `labelled`, values that the text itself calls a password, a key or a token are secret wherever they occur.
 
     A label represents the value of a secret, however it is written: escaped inside a JSON string, and as it is
     elsewhere, both in the text and in the reply. The same value entirely in upper or lower case is also a secret.
@@ -169,7 +169,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _cases(value: str) -> Iterator[str]:
     """A value as it is, and in upper and lower case, as a template's filter may write it.
 
-    A short value only as it is, since it may be an ordinary word in another case.
+    A short value is not changed, since it may be an ordinary word in another case.
     """
     yield value
     if len(value) >= SHORT:

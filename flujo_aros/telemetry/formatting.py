@@ -48,7 +48,7 @@ _NEXT_OF: Final = {
 
 
 def next_words(reason: Reason, issues: Sequence[Issue], *, asked: bool = True) -> str:
-    """Advice for an output that was rejected for this reason. `asked`: a model wrote it, and not a function.
+    """Advice for an output that was rejected for this reason. `asked` means that a model wrote it, not a function.
 
     >>> next_words(Reason.AMBIGUOUS, ())
     'Ask for exactly one answer in the prompt; the reply has several.'

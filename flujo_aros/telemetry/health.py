@@ -310,7 +310,9 @@ class Span:
         sums: Sequence[str] = (),
         where: ColumnElement[bool] | None = None,
     ) -> _Rows:
-        """The number of rows for each combination of these columns; of what a trend shows, also for each `piece`."""
+        """The number of rows for each combination of these columns; rows that a trend shows are also counted by
+        `piece`.
+        """
         time, later = _time_of(table), self.starts[1:] if table in _IN_TREND else []
         chosen: list[ColumnElement[Any]] = [table.c[name] for name in (*names, *sums)]
         if later:

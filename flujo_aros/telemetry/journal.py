@@ -88,7 +88,7 @@ def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
 
 
 def file_of(source: str | Path) -> Path | None:
-    """The file that a journal is kept in; None for a database that is not a file."""
+    """The file of a journal; None for a database that is not a file."""
     url = database_url(source, "journal")
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
@@ -158,8 +158,8 @@ class Writer:
     """Takes records, keeps the newest for each key, and writes them a moment later.
 
     `put` never waits and never raises. While the database cannot be written, up to `most` records are kept; beyond that
-    the oldest are dropped. A warning is logged when writing begins to fail, and another when records are given up at
-    the end; `dropped` counts those that are lost.
+    the oldest are dropped. A warning is logged when writing begins to fail, and another when records are discarded at
+    the end; `dropped` counts the discarded ones.
     """
 
     def __init__(self, engine: Callable[[], sa.Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
@@ -179,7 +179,7 @@ class Writer:
         """The reason why the last write to the database failed."""
 
     def put(self, record: Record | Left, *, soon: bool = False) -> None:
-        """Queue a record, replacing any earlier one with its key; `soon`: write without waiting for more."""
+        """Queue a record, replacing any earlier one with the same key. `soon` writes it without waiting for more."""
         if os.getpid() != self._pid:
             self._begin()  # a forked child has neither the thread nor its records
         with self._wake:

@@ -96,8 +96,8 @@ class JournalRun:
 class JournalStep:
     """One step. `status` is the status of the `StepResult`, or one of three others.
 
-    `running`: it has not settled. `lost`: its process ended before it settled. `resumed`: it paused, and the run has
-    continued since.
+    `running` means that it has not settled, `lost` that its process ended before it settled, and `resumed` that it
+    paused and the run has continued since.
 
     `input` is the argument of a function, `output` the result of a step without a reading: JSON, or the string itself.
     """
@@ -172,7 +172,7 @@ class JournalStage(_OfStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalAsk(_OfStep):
-    """One model call. `seconds` is None where it never returned."""
+    """One model call. `seconds` is None if it never returned."""
 
     stage: str
     attempt: int

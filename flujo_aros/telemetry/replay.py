@@ -90,8 +90,8 @@ def replay(
     allow: Sequence[str] = (),
 ) -> Iterator[Replayed]:
     """Read every reply of a run again, in order. Without a contract each is read with its own, as far as it was
-    recorded: a JSON Schema, and the checks that are expressions. Functions are not in the journal: one that a blueprint
-    named is imported where `allow` lets its module be, as for `load_blueprint`; all others are skipped.
+    recorded: a JSON Schema, and the checks that are expressions. Functions are not in the journal. A function that a
+    blueprint named is imported if `allow` permits its module, as in `load_blueprint`; all others are skipped.
     """
     for each in allow:
         if each.endswith(SUFFIX):

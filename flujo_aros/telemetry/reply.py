@@ -201,7 +201,7 @@ class ShownReply:
 
     @property
     def risks(self) -> list[str]:
-        """The risks of the repairs in the text, the least first."""
+        """The risks of the repairs in the text, lowest first."""
         found = {edit.risk for edit in self.edits if edit.in_text}
         return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
 

@@ -293,7 +293,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 def report_html(run: Story, *, served: bool = False) -> str:
     """The run as one HTML page that needs nothing else: no network, no script, no font.
 
-    A page that is `served`, as `aros ui` does, links back to the list of runs and follows a run that is still going on.
+    If it is `served`, as by `aros ui`, the page links back to the list of runs and follows a run that is in progress.
 
     Texts are shown as the journal keeps them, with secrets masked, and escaped: whatever a model wrote is shown as
     plain text.
@@ -366,7 +366,7 @@ def _sign(word: str | None) -> str:
 
 
 def _seen(value: Any) -> Any:
-    """A string as it can be shown: control characters are made visible."""
+    """A string that is safe to show: control characters are made visible."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -381,7 +381,7 @@ def _policy(*, served: bool) -> Markup:
     Both are known by their hashes. The script may only ask the server that the page came from.
     """
     allowed = ["default-src 'none'", f"style-src {_digest('report.css')}"]
-    allowed += ["style-src-attr 'unsafe-inline'", "img-src data:"]  # bars have a width each
+    allowed += ["style-src-attr 'unsafe-inline'", "img-src data:"]  # each bar has its own width
     if served:
         allowed += [f"script-src {_digest('served.js')}", "connect-src 'self'"]
     return Markup("; ".join([*allowed, "base-uri 'none'", "form-action 'none'"]))  # noqa: S704

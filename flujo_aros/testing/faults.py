@@ -1,4 +1,4 @@
-"""A provider that fails in the ways of real ones. The same seed gives the same faults at the same calls."""
+"""A provider that fails the way real ones do. The same seed injects the same faults into the same calls."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Exchange:
 
     `text` is the reply, `value` the object in it if it is one; `tool` is the tool whose argument it is. `wait` and
     `pause` are seconds before the reply and between two chunks of it; `stall` is a single wait in the middle, in
-    seconds. `error` ends it: before anything has come, or, with `sent` (a share of the text, 0 to 1), after that much
-    of a streamed reply. `cancelled`: the caller is cancelled while it waits. `mode` is how the output was requested,
-    and `huge` the size of a huge reply.
+    seconds. `error` ends it: before anything has arrived, or, with `sent` (a share of the text, 0 to 1), after that
+    much of a streamed reply. `cancelled` means that the caller is cancelled while it waits. `mode` is how the output
+    was requested, and `huge` the size of a huge reply.
     """
 
     text: str
@@ -190,7 +190,7 @@ class FaultyCall:
 
 
 class FaultyModel(Model):
-    """A pydantic-ai model that fails in the ways of real providers, reproducibly from a seed.
+    """A pydantic-ai model that fails the way real providers do, reproducibly from a seed.
 
     `reply` is the answer if nothing goes wrong. `rate` is the share of calls that fail; the fault is drawn from
     `faults`, names of `FAULTS` (by default all). The fault of call n depends only on the seed and on n. Every call

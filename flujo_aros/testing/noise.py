@@ -1,4 +1,4 @@
-"""Noise: answers in the forms that real models use when they do not write plain JSON.
+"""Noise: answers in the forms that real models write instead of plain JSON.
 
 Every class of noise was observed in replies of real models. A class either keeps the complete answer in the text, so
 that a reader can recover it, or loses part of it, so that only a rejection or another call is correct.
@@ -57,7 +57,7 @@ class Noise:
 
 
 def noisy_replies(value: Json, *, seed: int, count: int, noises: Iterable[str] | None = None) -> Iterator[NoisyReply]:
-    """Return `count` noisy replies that contain `value`, plain JSON; the same for the same seed.
+    """Return `count` noisy replies that contain `value`, plain JSON. The same seed returns the same replies.
 
     `noises` are the names of the classes to use (`NOISES` has them all); those that do not apply to the value are
     skipped. Raises `UsageError` for an unknown name, and if none applies.
@@ -126,7 +126,7 @@ def _lines(value: Json) -> list[str]:
 
 
 def _of_object(write: Callable[[dict[str, Json], random.Random], str | None], *, least: int = 0) -> Write:
-    """A noise of objects that have at least this many members."""
+    """Noise for objects with at least this many members."""
     return lambda value, rng: write(value, rng) if is_dict(value) and len(value) >= least else None
 
 
@@ -154,7 +154,7 @@ def _called(value: Json) -> dict[str, Json]:
 
 
 def _replaced(old: str, new: str, where: str) -> Write:
-    """A noise of JSON with this pattern: one string replaces another."""
+    """Noise for JSON that matches this pattern: one string replaces another."""
 
     def write(value: Json, rng: random.Random) -> str | None:
         written = _plain(value, rng)
@@ -203,7 +203,7 @@ def _requoted(opening: str, closing: str, clash: str) -> Write:
 
 
 def _with_keys(pattern: str, rewrite: Callable[[str], str]) -> Write:
-    """A noise of the keys that match a pattern, each rewritten without its quotes."""
+    """Noise in the keys that match a pattern: each is rewritten without its quotes."""
 
     def write(value: Json, rng: random.Random) -> str | None:
         tokens = _tokens(value, rng)
@@ -247,7 +247,7 @@ def _key_value_lines(members: dict[str, Json], _: random.Random) -> str | None:
 
 
 def _mapped(change: Callable[[Json], Json]) -> Write:
-    """A noise that changes the scalars of a value."""
+    """Noise that changes the scalars of a value."""
 
     def walk(value: Json) -> Json:
         if is_dict(value):

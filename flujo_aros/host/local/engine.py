@@ -156,7 +156,7 @@ class LocalServer:
             self._files.close()
 
     def how_it_ended(self) -> str:
-        """The cause of a process's end, such as `signal SIGKILL, perhaps because it ran out of memory`."""
+        """Why a process ended, such as `signal SIGKILL, perhaps because it ran out of memory`."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
             return "signal SIGKILL, perhaps because it ran out of memory"

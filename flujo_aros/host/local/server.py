@@ -1,7 +1,7 @@
 """The child process that holds llama.cpp's own HTTP server.
 
 Run as a file, never imported: it must start fast, so it needs nothing but the standard library and xllamacpp, and
-llama.cpp writes to the process's own stdout and stderr, so it needs a process of its own.
+llama.cpp writes to stdout and stderr of the process, so it needs a separate one.
 
 The parent writes one line of JSON to stdin (the order) and reads one line of JSON from stdout (the report). The
 order is not on the command line, because other users can read that and it holds the API key. Stdin then stays open:

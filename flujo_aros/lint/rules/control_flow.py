@@ -16,7 +16,7 @@ from flujo_aros.pipeline.control import Branch, Loop
 
 
 class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
-    """The exit of a loop can never come true.
+    """The exit condition of a loop can never be true.
 
     ## What it does
 
@@ -155,7 +155,7 @@ def _values(subject: Subject, located: Located, condition: Condition) -> list[st
 
 
 def _is_truth(source: str) -> bool:
-    """Whether an expression can only give true or false."""
+    """Whether an expression can only be true or false."""
     text = source.strip().removeprefix("{{").removesuffix("}}").strip()
     try:
         tree = ast.parse(f"({text}\n)", mode="eval").body

@@ -327,12 +327,12 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
     ## What it does
 
     Checks how the schema of a step is changed in the schema mode of its model, by the transformer of the model's
-    installed profile or by the grammar compiler of llama.cpp. Finds keywords that are dropped (info), keywords because
-    of which the provider does not enforce the schema (info, or a warning if the step asks for that mode), and
-    keywords that make the call fail (error). Also compares the schema with the published limits of the provider and
-    warns if it exceeds one: optional properties and properties of more than one type (Anthropic: 24 and 16),
-    properties, levels of objects, choices of enums and characters in names (OpenAI: 5000, 10, 1000 and 120,000; Azure:
-    100 properties, 5 levels).
+    installed profile or by the grammar compiler of llama.cpp. Finds keywords that are dropped (info), keywords that
+    keep the provider from enforcing the schema (info, or a warning if the step asks for that mode), and keywords that
+    make the call fail (error). Also compares the schema with the published limits of the provider and warns if it
+    exceeds one: optional properties and properties of more than one type (Anthropic: 24 and 16), properties, levels of
+    objects, choices of enums and characters in names (OpenAI: 5000, 10, 1000 and 120,000; Azure: 100 properties, 5
+    levels).
 
     ## Why is this bad
 

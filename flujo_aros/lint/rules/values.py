@@ -103,8 +103,8 @@ class SecretInBlueprint(Rule, code="V-X1", severity=Severity.ERROR):
 
     ## Why is this bad
 
-    A blueprint is checked in and shared, and a prompt is sent to a provider with every call. A secret in it is exposed
-    to all of them.
+    A blueprint is checked in and shared, and a prompt is sent to a provider with every call. A secret in either is
+    exposed to everyone who receives it.
 
     ## Example
 
@@ -276,8 +276,8 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     Finds steps with `updates_context: true` whose value is known not to be a mapping (an error: the step would fail),
     or not known to be one (a warning). An agent step with an object schema is fine, and so is a function annotated to
     return a model or a mapping. With `mergeable_output: true` you declare that the value is a mapping; with `false`,
-    that it is not. Also finds `on_degraded: accept` together with `updates_context`: text in place of the value counts
-    as success then, and cannot be merged.
+    that it is not. Also finds `on_degraded: accept` together with `updates_context`: text in place of the value then
+    counts as success, and cannot be merged.
 
     ## Why is this bad
 

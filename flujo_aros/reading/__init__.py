@@ -7,9 +7,9 @@ every repair, or `Rejected` with the reason.
 2. `select.Search` reads everything else. It tries its sources in turn, and the first one with an outcome decides: the
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
    a quoted text, `key: value` `lines`, a single word or number.
-3. `scanner` finds brackets, best place first: tags and fences, lines of their own, inline; never in reasoning.
-   Each place is a `candidate`. Valid JSON is used unchanged, common damage is repaired by the fast path,
-   the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
+3. `scanner` finds brackets, best place first: tags and fences, separate lines, inline; never in reasoning. Each place
+is a `candidate`. Valid JSON is used unchanged, common damage is repaired by the fast path, the rest goes through the
+tolerant `parser`, whose grammar is in `grammar`.
 4. `fit` recognizes values that match the schema, directly or in a wrapper. `coerce` converts the others: names
   (`undeclared`), types, `scalars`. Every conversion is a repair with a path (`node`). The validator of the contract
   checks the result.
@@ -24,7 +24,7 @@ change wait: from each expression, `grammar` derives one for text that may still
 preview, and which parts of it are final. At the end, the same loop reads the complete text, so the outcome is the same
 as that of `read`.
 
-Invariants, and the code that enforces each: no exception for any text (`parser.Parser.parse`, `read`), time linear in
-it (a budget in `Search`, bounded lookahead in `grammar`), no value that differs from the text without a repair
-(`coerce`, `Search._accept`), nothing final that changes without a restart (`partial.JsonPreview`).
+Invariants, and the code that enforces each: reading never raises for any text (`parser.Parser.parse`, `read`), takes
+time linear in it (a budget in `Search`, bounded lookahead in `grammar`), reports every difference from it as a repair
+(`coerce`, `Search._accept`), and changes nothing final without a restart (`partial.JsonPreview`).
 """

@@ -104,7 +104,9 @@ _DOUBTS: Final = Phrases(_LEFT_OUT_ITEM, r"\"(?:[<\[{]|\$\{|(?:YOUR|INSERT|ENTER
 """Text that may make valid JSON doubtful. One pass of an automaton rules out all alternatives in most replies: each
 begins with characters that the engine searches for many times faster than for a colon.
 """
-_ESCAPES: Final = [Phrases(each, cased=True) for each in SUSPECTS]  # apart: together they cost six times as much
+_ESCAPES: Final = [
+    Phrases(each, cased=True) for each in SUSPECTS
+]  # separate, because together they cost six times as much
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )

@@ -207,7 +207,7 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            # its contents may be data all the same
+            # its contents may still be data
             schema_frame = any(member.key == "properties" for member in members)
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
                 words = "the value is a tool call or an envelope whose content does not fit the contract"
@@ -491,8 +491,8 @@ class Coercion:
     ) -> tuple[Any] | None:
         """The value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
 
-        `inside`: the value is JSON in a string. `even_twice`: a value whose only fault is a duplicate key is meant as
-        well, and its issues are logged.
+        `inside` means that the value is JSON in a string. With `even_twice`, a value whose only fault is a duplicate
+        key counts as well, and its issues are logged.
         """
         mark = self._mark()
         value = (self._parse_inside if inside else self.value)(node, shape, path)
@@ -773,7 +773,7 @@ class Coercion:
             return self._free(node, path)
         score, value, edits, issues, names, rest = best
         lost = {left.member.key for left in rest if left.path is path and left.member.node.value}
-        if node.kind == OBJECT:  # `corner` is no other word for `center` if it is a key of another alternative
+        if node.kind == OBJECT:  # `corner` is not a synonym of `center` if it is a key of another alternative
             lost |= {member.key for member in node.value if names.get(id(member), member.key) != member.key}
         foreign = any(key in branch.properties for key in lost for branch in shape.branches)
         moved = any(edit.code == "moved_key" for edit in edits)  # and its key may have named the alternative

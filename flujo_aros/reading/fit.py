@@ -1,4 +1,4 @@
-"""How a value fits its shape before any conversion: as it is, or inside a wrapper that a model put around it.
+"""How a value fits its shape before any conversion: unchanged, or inside a wrapper that a model put around it.
 
 `fit` compares JSON with its shape in one walk. It errs on one side only: if it returns `AS_IS`, coercion would return
 every part without an edit or an issue. If it finds a reason to convert, coercion decides.
@@ -260,7 +260,7 @@ _THOUGHTS: Final = word_set(
     " chainofthought reflection"
 )
 _BESIDE: Final = _THOUGHTS | word_set("reason confidence certainty probability")
-"""Names of members next to an answer that hold nothing of it."""
+"""Names of members next to an answer that contain no part of it."""
 _FORMER: Final = word_set(
     "old older previous prev prior former example wrong incorrect invalid rejected bad deleted removed deprecated"
     " outdated dummy mock placeholder"

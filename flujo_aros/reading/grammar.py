@@ -265,7 +265,8 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
     """A key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
-    `bare`: the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of values.
+    `bare` means that the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of
+    values.
     """
     pattern = _member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY)
     return re.compile(certain(pattern) if growing else pattern, re.X)

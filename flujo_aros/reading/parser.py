@@ -99,9 +99,9 @@ class _Pause(Exception):
 
 
 class Parsed(NamedTuple):
-    """The tree and its edits. `end` is the first character after it; `cut`: it touches the end of the text.
+    """The tree and its edits. `end` is the first character after it. `cut` means that it touches the end of the text.
 
-    `plain` is the JSON value as written; `doubtful`: a key occurs twice, or is not one of the schema's.
+    `plain` is the JSON value as written. `doubtful` means that a key occurs twice, or is not in the schema.
     """
 
     node: Node

@@ -808,7 +808,7 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
 def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -> Iterator[str]:
     """The names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to.
 
-    `changed`: something around it is, so that all fields in it are, too.
+    `changed` means that an enclosing part is changed, and with it all fields in this one.
     """
     if isinstance(part, (list, tuple)):
         for inner in cast("Sequence[object]", part):

@@ -703,7 +703,7 @@ UNCLEAR: Final = Phrases(
     r"|not (?:clear|legible|readable|confirmed|verified|certain)\b"
     r"|(?:could|can)(?: ?not|n['’]t) be (?:read|determined|verified|confirmed|established)\b)",
 )
-"""Directly behind the name of a field: its value is uncertain."""
+"""Directly after the name of a field: its value is uncertain."""
 
 UNREAD: Final = Phrases(
     r"\b(?:unable to|not able to|failed to|(?:could|can)(?: ?not|n['’]t)) (?:\w+ly )?(?:read|determine|verify|confirm)"
@@ -739,7 +739,7 @@ NEXT_INPUT: Final = Phrases(
 NEXT_OUTPUT: Final = Phrases(
     r"\A(?:outputs?|answer|response|result|json|ausgabe|sortie|salida|输出|出力)[*_]*\s*[:：]\Z"
 )
-"""The lines before another answer of a model that goes on with the next input."""
+"""The lines before another answer, by a model that continues with the next input."""
 
 PREFERRED: Final = Phrases(
     r"[\"'`*”’]{0,9}\s{1,9}(?:(?:would|might|may|could|is|was|seems?(?: to)?|looks?)"

@@ -82,8 +82,8 @@ def read(
 
     `contract` is an `Output`, a pydantic model or any other type, a `TypeAdapter`, or a JSON Schema as a dict (`{}`
     accepts any JSON). `risk` is the highest risk allowed for an edit; the default is that of the contract, usually
-    INFERRED. `truncated`: True = the reply was cut (finish reason "length"), False = the model stopped by itself, None
-    = not known. `pick` decides among several separate answers.
+    INFERRED. `truncated` is True if the reply was cut (finish reason "length"), False if the model stopped by itself,
+    None if unknown. `pick` decides among several separate answers.
 
     Never raises because of the text, takes linear time, and reports every difference between text and value in
     `repairs`. Raises `ContractError` for a contract that cannot be compiled and `UsageError` for an invalid option.
@@ -226,7 +226,7 @@ class StreamReader(Generic[T]):
     """Reads a reply piece by piece: partial values while it arrives, and the outcome at the end.
 
     Takes the contract and the options of `read`. However the text is split into pieces, the outcome is the one that
-    `read` returns for the complete text, and all pieces together take linear time.  Raises `ContractError` for a
+    `read` returns for the complete text, and all pieces together take linear time. Raises `ContractError` for a
     contract that cannot be compiled, `UsageError` for an invalid option or a piece after the end.
 
     >>> fields = {"name": {"type": "string"}, "age": {"type": "integer"}}
@@ -345,8 +345,8 @@ class StreamReader(Generic[T]):
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
         """The outcome of the complete reply, the same as that of `read`.
 
-        `truncated` is the option of `read`: True = the reply was cut (finish reason "length"), False = the model
-        stopped by itself.
+        `truncated` is as in `read`: True if the reply was cut (finish reason "length"), False if the model stopped by
+        itself.
         """
         self._closed = True
         if self._length > self._limits.max_chars:

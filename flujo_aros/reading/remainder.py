@@ -219,7 +219,7 @@ _ITEM_BEHIND: Final = expression(rf"\s*(?:[,;]|(?:and|plus)\b)\s*{_ITEM}\s*(?:[,
 """A single scalar after a list, or after a comma: the list was closed too early."""
 _ITEM_BEFORE: Final = expression(rf"(?:\A|\n)\s*(?:{_ITEM}\s*[,;]\s*)+\Z")
 _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
-"""Signs without words that something was left out, is crossed out, or becomes something else."""
+"""Symbols that mark something as left out, crossed out, or replaced."""
 
 
 def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: int | None = None) -> str:
@@ -355,7 +355,7 @@ _NEAR_UNIT: Final = 60
 
 
 def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
-    """Whether the words before a unit speak of an amount, or name a field."""
+    """Whether the words before a unit mention an amount, or name a field."""
     place = max(0, unit.start() - _NEAR_UNIT), unit.start()
     return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
 
@@ -443,7 +443,7 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 
 
 def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
-    """A sentence that contradicts the value. `asserts`: the text contains a word of denial or assertion."""
+    """A sentence that contradicts the value. `asserts` means that the text contains a word of denial or assertion."""
     names = shape.named
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk

@@ -1,10 +1,11 @@
 """The meaning of scalars as models write them, with the risk of each: numbers, dates, choices, booleans.
 
-1. `read_number` reads what is a JSON number but for its notation (`+5`, `1,234,567`); the parser asks for no more.
+1. `read_number` reads a number that differs from JSON only in its notation (`+5`, `1,234,567`); the parser needs no
+more.
 2. `read_amount` reads one number in any notation, with what may be next to it: a currency, a percent sign, a unit, a
    word that multiplies. The name of the field decides which unit is harmless (`Hints`); digits are never dropped.
-3. `read_time` reads a date, time or duration in one of the usual forms and gives its ISO form. Where day and month
-   could be exchanged, there is none.
+3. `read_time` reads a date, time or duration in one of the usual forms and returns its ISO form, or none if day and
+month could be exchanged.
 4. `match_choice` and `match_boolean` find the one choice that a string means: spelled in another way, or as a word of a
    sentence. `is_no_value` and `is_placeholder` recognize strings that stand for a missing value.
 
@@ -317,7 +318,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
 
 
 def announced(text: str) -> str:
-    """The value behind a label or a subject that only announces it, or the text itself.
+    """The value after a label or a subject that only announces it, or the text itself.
 
     >>> [announced(text) for text in ("The answer is 17.", "Total: 17", "Error: 17")]
     ['17', '17', 'Error: 17']

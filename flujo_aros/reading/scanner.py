@@ -274,7 +274,7 @@ class Scanner:
         is_index = start > 0 and (self.text[start - 1].isalnum() or self.text[start - 1] in "_)")
         may_be_list = not is_index and (self.numbered or (self.numbers and not self.growing))
         if citation is not None and may_be_list and _WORD_BEHIND.match(self.text, citation.end()) is None:
-            # Where a list of numbers is wanted, only a sentence that goes on after it or ends there makes it a source.
+            # Where a list of numbers is expected, it is a source only if a sentence continues after it or ends there.
             ends = not self.growing and self.text.startswith(".", citation.end())
             if not ends or _ANNOUNCES_LIST.search(self.text, max(0, start - _NEAR), start):
                 return False

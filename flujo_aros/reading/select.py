@@ -1,12 +1,12 @@
 """Find every possible answer, check each against the contract, and decide between those that fit.
 
-1. `run` asks its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines, a scalar.
-   The first source that has an outcome decides.
+1. `run` tries its sources in turn: the whole text, the only fence, a JSON string, all brackets, quotes, lines, a
+scalar. The first source that has an outcome decides.
 2. Brackets come from the scanner (`_enter`). Each is tried in the cheapest way that leaves no doubt (`_try`): as it is,
    with local repairs, rewritten, with its scalars converted, by the parser. `_take` continues after its end.
 3. `_decide` chooses. The rule (in the documentation under "Which answer wins"): higher-ranked places first; of several
    in one rank that are separated by prose, the last one. If the rule cannot decide, the reply is AMBIGUOUS.
-4. `_accept` asks `remainder` about all that the value does not contain; `_reject` names the nearest candidate.
+4. `_accept` lets `remainder` check everything outside the value; `_reject` names the nearest candidate.
 
 A streamed reply goes through the same loop (`grow`), with a `Following` for the candidate whose end has not arrived.
 """
@@ -470,8 +470,8 @@ class Search(Generic[T]):
         return False
 
     def _rewritten(self, candidate: Candidate[T], stop: int | None = None) -> bool:
-        """Repair common damage everywhere at once, and accept the result only if it is strictly valid. `stop`: its
-        known end.
+        """Repair common damage everywhere at once, and accept the result only if it is strictly valid. `stop` is its
+        end, if known.
         """
         text, start = self.text, candidate.start
         if start in self.rewrites or len(self.rewrites) >= _QUICK:

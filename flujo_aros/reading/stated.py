@@ -1,4 +1,4 @@
-"""The places where a longer reply states a scalar: a sentence or a line of its own that the others only explain.
+"""The places where a longer reply states a scalar: a separate sentence or line that the rest only explains.
 
 `Sentiment: negative`, a blank line and the reason; or a few sentences, and at the end `Final answer: C`.
 """
@@ -78,7 +78,7 @@ def without_courtesies(text: str) -> str:
 def statements(text: str, *, counts: bool) -> list[Statement]:
     """The sentences and lines of a text; none if there are too many.
 
-    A number at the beginning of a paragraph (`counts`) may number it, so it needs a paragraph of its own.
+    A number at the beginning of a paragraph (`counts`) may number it, so it must be in a separate paragraph.
     """
     places = list(_units(text))
     if len(places) > _MOST:
@@ -110,7 +110,7 @@ def _units(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> bool:
-    """Whether the words behind a statement limit it, or name another of the choices.
+    """Whether the words after a statement limit it, or name another of the choices.
 
     >>> is_limited(" But it could also be low.", "high", ("low", "high"))
     True

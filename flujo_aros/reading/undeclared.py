@@ -698,7 +698,7 @@ def is_elision(node: Node) -> bool:
 
 
 def _is_blank(node: Node) -> bool:
-    """Whether a value is empty, so that nothing would be lost."""
+    """Whether a value is empty, so that it can be ignored."""
     return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
 
 

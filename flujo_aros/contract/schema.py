@@ -194,6 +194,11 @@ class Shape:
         return self.allows("array")
 
     @cached_property
+    def only_lists(self) -> bool:
+        """Whether an array is allowed here, and no object."""
+        return self.takes_list and not self.allows("object") and not self.anything
+
+    @cached_property
     def takes_any(self) -> frozenset[type]:
         """The Python classes of JSON scalars whose values are all allowed here as written."""
         if self.anything or self.branches or self.bounds or self.choices is not None:
@@ -251,6 +256,11 @@ class Shape:
             pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else [])]
             pending += here.prefix
         return found
+
+    @cached_property
+    def flags(self) -> dict[str, Shape]:
+        """The fields among `named` that may be true or false, but no string."""
+        return {n: part for n, part in self.named.items() if part.allows("boolean") and not part.allows("string")}
 
     def member(self, key: str) -> Shape:
         """The shape of the member with this real name, also searched for in the alternatives."""

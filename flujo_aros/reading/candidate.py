@@ -282,11 +282,14 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
     valid = values.strict_json(text)
     if not isinstance(valid, Valid):
         return valid
-    if "\\" in text and any(each.may_match(text) for each in _ESCAPES) and SUSPECT_ESCAPE.search(text):
+    odd = "\\" in text and "\\" in text.replace('\\"', "")
+    if odd and any(each.may_match(text) for each in _ESCAPES) and SUSPECT_ESCAPE.search(text):
         return None
-    value: object = valid[0]
-    plain = value.__class__ is dict or value.__class__ is list  # no model is built from a schema frame
-    if plain and (is_framed(value, shape) or _echoes(value, contract)):
+    value: Any = valid[0]
+    kind: type = value.__class__
+    # No model is built from a schema frame, and a frame has keys that the contract does not declare.
+    may_frame = kind is list or (kind is dict and not (value and value.keys() <= shape.keys.keys()))
+    if may_frame and (is_framed(value, shape) or _echoes(value, contract)):
         return None
     if _DOUBTS.may_match(text) and ((shape.may_elide and ELIDED_ITEM.search(text)) or slot_in(text, shape.named)):
         return None

@@ -266,7 +266,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     """The last statement about a boolean in the text before a value, if the value contradicts it: `It is not vegan.`"""
-    flags = {name: part for name, part in shape.named.items() if part.allows("boolean") and not part.allows("string")}
+    flags = shape.flags
     mentions = list(_naming(tuple(flags))[0].finditer(before)) if flags else []
     if not mentions:
         return None

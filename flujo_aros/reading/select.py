@@ -306,7 +306,9 @@ class Search(Generic[T]):
             self.flooded = self.blind = True
             return None
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
-        earlier = next((known for known in reversed(self.found) if known.fits), None) if self.pick == "last" else None
+        earlier = None
+        if self.found and self.pick == "last":
+            earlier = next((known for known in reversed(self.found) if known.fits), None)
         if earlier is not None:
             candidate.replaces = remainder.is_replacement(self.text, candidate.start, earlier.end)
             candidate.compared = remainder.is_compared(self.text, candidate.start, earlier.end)
@@ -361,7 +363,7 @@ class Search(Generic[T]):
         self.scanner.cited = self.scanner.cited or cited
         counts = not is_prose and not scanner.is_quoted(self.text, candidate.start, candidate.end)
         if counts:
-            is_row = fits and not self.growing and not (self._is_list() and self.text[candidate.start] == "[")
+            is_row = fits and not self.growing and not (self.shape.only_lists and self.text[candidate.start] == "[")
             if is_row and self.found and self._goes_on_from(self.found[-1], candidate):
                 self.in_rows += 1
             self.found.append(candidate)
@@ -372,7 +374,7 @@ class Search(Generic[T]):
 
     def _goes_on_from(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
         """Whether it is the next of the rows that a list, or a contract for any value, collects."""
-        row = self._is_list() or self.shape.anything
+        row = self.shape.only_lists or self.shape.anything
         return row and last.fits and self._is_in_a_row(last, candidate)
 
     def _may_hold_numbers(self, candidate: Candidate[T]) -> bool:
@@ -385,7 +387,7 @@ class Search(Generic[T]):
             if self.found and self._goes_on_from(self.found[-1], candidate):
                 return False
             announced = self.text[:start].rstrip(" \t\r\n`*")[-1:] in (":", "：")  # `None found: []`
-            return self.growing or not (announced and self._is_list()) or remainder.has_words(self.text[end:])
+            return self.growing or not (announced and self.shape.only_lists) or remainder.has_words(self.text[end:])
         return (self.shape.anything or "," not in self.text[start:end]) and scanner.is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
@@ -683,12 +685,12 @@ class Search(Generic[T]):
         typed = isinstance(contract.values, TypeValues)
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
         in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, start) is not None
-        lists = self.shape.anything or self._is_list()
+        lists = self.shape.anything or self.shape.only_lists
         if in_a_row and lists:  # they may be collected: the first is then the first of a list
             for answer in self.answers:
                 if answer.following is not None:
                     answer.following.preview.give_up()
-        only_objects = self._is_list() and self.text[start] == "{"
+        only_objects = self.shape.only_lists and self.text[start] == "{"
         blank = typed and self.shape is ANY
         of_a_line = candidate.rank == INLINE and self._is_known_line(start)
         # After words, an event may only show its form in a sentence that declines; then those words are the event.
@@ -999,14 +1001,14 @@ class Search(Generic[T]):
             return collected
         value = _value_of(chosen)
         others = [c for c in meant if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
-        if self._is_list() and any(self._is_another_item(c, chosen) for c in others):
+        if self.shape.only_lists and any(self._is_another_item(c, chosen) for c in others):
             words = "another item follows the list, or stands beside the only one"
             return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if any(c.rank == best for c in others):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
                 words = "it has several answers, and the last one may have been cut off"
                 return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
-            if self.pick == "error" or self._is_list() or not self._all_apart(group):
+            if self.pick == "error" or self.shape.only_lists or not self._all_apart(group):
                 words = f"{len(group)} different answers, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if others and self.pick != "first":
@@ -1056,7 +1058,7 @@ class Search(Generic[T]):
             if not c.fits
             and c.reason is not Reason.ECHOED_SCHEMA
             and not self._is_code(c, chosen)
-            and (self._is_list() or c.start > chosen.start)
+            and (self.shape.only_lists or c.start > chosen.start)
             and self._is_answer(c, chosen)
         ]
         if not rivals:
@@ -1084,7 +1086,7 @@ class Search(Generic[T]):
         """Whether it was meant as an answer: an object with keys of the contract, a list of such objects, or a list
         right beside the one that is wanted.
         """
-        both_lists = self._is_list() and self.text[candidate.start] == self.text[chosen.start] == "["
+        both_lists = self.shape.only_lists and self.text[candidate.start] == self.text[chosen.start] == "["
         if both_lists and self._is_in_a_row(candidate, chosen):
             return True
         value = plain(candidate.node) if candidate.node else candidate.draft and candidate.draft.value
@@ -1092,10 +1094,7 @@ class Search(Generic[T]):
         if value is None and candidate.reason in UNREADABLE:
             part = self.text[candidate.start : candidate.end]
             return remainder.names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
-        return _names_any(value, (shape.element(0) if self._is_list() else shape).keys)
-
-    def _is_list(self) -> bool:
-        return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
+        return _names_any(value, (shape.element(0) if self.shape.only_lists else shape).keys)
 
     def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
         """Whether this is an item that the chosen list lacks: below the list, or beside its only item."""
@@ -1118,9 +1117,9 @@ class Search(Generic[T]):
 
     def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
         """Several consecutive values, if the contract is a list of them."""
-        if len(group) < 2 or self._all_apart(group) or not (self._is_list() or self._in_lines(group)):
+        if len(group) < 2 or self._all_apart(group) or not (self.shape.only_lists or self._in_lines(group)):
             return None
-        if self._is_list() and self.text[group[0].start] == "[":
+        if self.shape.only_lists and self.text[group[0].start] == "[":
             return None
         if any(c.bent for c in group) or CLOSER.match(self.text, group[-1].end):
             return None

@@ -84,6 +84,7 @@ EXAMPLES: dict[str, Example] = {
     "html-entities": Example("{&quot;a&quot;: 1}", has(a=INT)),
     "doubled-braces": Example('{{"a": 1}}', has(a=INT)),
     "key-value-lines": Example("a: 1\nb: 2", has(a=INT, b=INT)),
+    "keyword-arguments": Example("Ticket(a=1)", has(a=INT) | {"title": "Ticket"}),
     "list-items": Example("- a\n- b", {"type": "array", "items": {"type": "string"}}),
     "envelope": Example('{"result": {"a": 1}}', has(a=INT)),
     # punctuation

@@ -58,6 +58,7 @@ from flujo_aros.reading.candidate import (
     rewrites,
     splices,
 )
+from flujo_aros.reading.fields import as_objects
 from flujo_aros.reading.grammar import NeedMoreInput, expression
 from flujo_aros.reading.lines import read_items, read_lines
 from flujo_aros.reading.node import (
@@ -116,6 +117,8 @@ _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 
+_NO_ARGUMENTS: Final = frozenset({"unquoted-value", "ignored_key", "near_miss_key", "moved_key"})
+"""Repairs that show that a call is not the answer: a variable in place of a value, or an argument of another name."""
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
 """The maximum number of candidates tried on the fast path: each attempt scans to the end of the text."""
@@ -205,6 +208,7 @@ class Search(Generic[T]):
             self._fenced,
             self._encoded,
             self._bracketed,
+            self._called,
             self._inside_quotes,
             self._block_quote,
             self._lines,
@@ -968,6 +972,16 @@ class Search(Generic[T]):
         start = self.text.find(">")
         quoted = self._adopt(Candidate(start, start, LINES), outcome, len(self.text.rstrip()), "block-quote")
         return self._only(quoted)
+
+    def _called(self) -> Reading[T] | None:
+        """An answer in Python: calls of the contract's own models, with keyword arguments."""
+        written = as_objects(self.text, self.shape) if self.nested < NESTED else None
+        outcome = None if written is None else self._again(written)
+        if not isinstance(outcome, Accepted):
+            return None if outcome is None else replace(outcome, text=self.text)
+        if any(repair.code in _NO_ARGUMENTS for repair in outcome.repairs):
+            return None
+        return self._only(self._adopt(Candidate(0, 0, LINES), outcome, len(self.text), "keyword-arguments"))
 
     def _lines(self) -> Reading[T] | None:
         inline = all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found)

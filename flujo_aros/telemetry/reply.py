@@ -302,6 +302,7 @@ WHY: Final = {
     "html-entities": "The answer was escaped as HTML.",
     "doubled-braces": "The braces were doubled, as in templates.",
     "key-value-lines": "The answer was written as lines of `key: value`.",
+    "keyword-arguments": "The answer was written as a call with keyword arguments.",
     "list-items": "The answer was written as a Markdown list.",
     "envelope": "The answer was inside another object.",
     "trailing-comma": "JSON allows no comma after the last member.",

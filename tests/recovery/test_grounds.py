@@ -107,6 +107,10 @@ def test_values_stated_in_the_text_need_no_repair(value, source, schema):
     ("value", "source", "schema"),
     [
         (12, "a dozen of them", {"type": "integer"}),
+        (36, "She is thirty-six.", {"type": "integer"}),
+        (36, '{"v": "thirty-six"}', {"type": "integer"}),
+        (1912, "one thousand nine hundred and twelve", {"type": "integer"}),
+        (24, "two dozen of them", {"type": "integer"}),
         (0.12, "12 % of it", {"type": "number"}),
         (1_500_000, "1.5 million people", {"type": "integer"}),
         ("2026-08-22", "on August 22, 2026", {"type": "string"}),
@@ -124,6 +128,8 @@ def test_values_stated_in_another_form_are_inferred(value, source, schema):
     ("value", "source", "schema"),
     [
         (7, "a few", {"type": "integer"}),
+        (30, "She is thirty-six.", {"type": "integer"}),
+        (3, "one or two", {"type": "integer"}),
         (1, "in 2012", {"type": "integer"}),
         ("Al", "Alma and Hal", {"type": "string"}),
         ("2026-08-23", "on August 22, 2026", {"type": "string"}),

@@ -276,8 +276,8 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     Finds steps with `updates_context: true` whose value is known not to be a mapping (an error: the step would fail),
     or not known to be one (a warning). An agent step with an object schema is fine, and so is a function annotated to
     return a model or a mapping. With `mergeable_output: true` you declare that the value is a mapping; with `false`,
-    that it is not. Also finds `on_degraded: accept` together with `updates_context`: text in place of the value then
-    counts as success, and cannot be merged.
+    that it is not. Also finds two cases in which the step ends with a value that is not its own: a `fallback` whose
+    value is not a mapping, and `on_degraded: accept`, with which text in place of the value counts as success.
 
     ## Why is this bad
 
@@ -305,9 +305,10 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
     ## Fix safety
 
     If the value is always a mapping (such as a union of objects), the fix writes `mergeable_output: true`, which is
-    safe. Otherwise it removes `updates_context` from the step and inserts a step that wraps the value under a key. If
-    the value is known not to be a mapping, the step could only fail, so that fix is safe. In other cases later steps
-    would read a different value in `previous_step`, so it is unsafe.
+    safe. Otherwise it removes `updates_context` from the step and inserts a step that wraps the value under a key. A
+    step that is not in a list, such as the only step of a branch, gets `sink_to` instead. If the value is known not to
+    be a mapping, the step could only fail, so that fix is safe. In other cases later steps would read a different value
+    in `previous_step` or in the context, so it is unsafe.
     """
 
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -318,8 +319,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
                 continue
             merges = mergeable(step)
             if merges:
-                if step.on_degraded == "accept":
-                    yield self._may_degrade(located)
+                yield from self._replaced(located, step)
                 continue
             known = step.mergeable_output is None and _is_mapping(step)
             problem = "is not known to be a mapping" if merges is None or known else "is not a mapping"
@@ -337,14 +337,16 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
                 severity=Severity.INFO if known else Severity.WARNING if merges is None else Severity.ERROR,
             )
 
-    def _may_degrade(self, located: Located) -> Finding:
-        message = (
-            f"`on_degraded: accept` lets step {located.name!r} end with text; `updates_context` cannot merge it, "
-            "and the step then fails"
-        )
-        return self.finding(
-            message, key_span(located.node, "on_degraded"), step=located.name, severity=Severity.WARNING
-        )
+    def _replaced(self, located: Located, step: PipelineStep) -> Iterator[Finding]:
+        """Values that take the place of one that can be merged."""
+        if step.on_degraded == "accept":
+            yield self._fails(located, "on_degraded", "`on_degraded: accept` lets step {step} end with text")
+        if step.fallback is not None and mergeable(step.fallback) is False:
+            yield self._fails(located, "fallback", "the value of the fallback of step {step} is not a mapping")
+
+    def _fails(self, located: Located, key: str, why: str) -> Finding:
+        message = f"{why.format(step=repr(located.name))}; `updates_context` cannot merge it, and the step then fails"
+        return self.finding(message, key_span(located.node, key), step=located.name, severity=Severity.WARNING)
 
 
 def _said(subject: Subject, located: Located) -> Fix | None:
@@ -353,27 +355,31 @@ def _said(subject: Subject, located: Located) -> Fix | None:
 
 
 def _wrapped(subject: Subject, located: Located) -> Fix | None:
-    """Remove the merging from the step, and insert a step after it that merges the value under a key."""
-    position = subject.sequence_node(located)
+    """Write the value to the context under a key: by a step inserted after it, or if it is not in a list, by itself."""
     step = located.step
-    if position is None or step is None:
+    if step is None:
         return None
+    key = step.name if step.name.isidentifier() else "value"
+    could_only_fail = step.gives_mapping is False and step.fallback is None
+    safety = Applicability.SAFE if could_only_fail else Applicability.UNSAFE
+    kept = subject.editor.replace_scalar(located.node, "updates_context", value=False)
+    position = subject.sequence_node(located)
+    if position is None:
+        if step.sink_to is not None:
+            return None
+        sink = subject.editor.add_member(located.node, "sink_to", key, after=("updates_context",))
+        return fix_of(f"Write `sink_to: {key}` instead of `updates_context`", [kept, sink], safety)
     sequence, index = position
     name = _free_name(subject, f"{step.name}_as_dict")
     wrap: dict[str, Written] = {
         "kind": "step",
         "name": name,
         "uses": _WRAP,
-        "params": {"key": step.name if step.name.isidentifier() else "value"},
+        "params": {"key": key},
         "updates_context": True,
     }
-    edits: list[Edit | None] = [
-        subject.editor.replace_scalar(located.node, "updates_context", value=False),
-        subject.editor.insert_after(sequence, index, wrap),
-    ]
-    could_only_fail = step.gives_mapping is False and step.fallback is None
-    safety = Applicability.SAFE if could_only_fail else Applicability.UNSAFE
-    return fix_of(f"Insert step {name!r}, which wraps the value with `wrap_dict`", edits, safety)
+    wrapped = subject.editor.insert_after(sequence, index, wrap)
+    return fix_of(f"Insert step {name!r}, which wraps the value with `wrap_dict`", [kept, wrapped], safety)
 
 
 def _free_name(subject: Subject, wanted: str) -> str:

@@ -19,6 +19,7 @@ from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.phrases import CORRECTS, DECLINES, ELIDES
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
+from flujo_aros.reading.stated import OFFERS
 
 _LINE: Final = expression(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"
@@ -40,6 +41,13 @@ _FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _ITEM: Final = expression(r"^(?P<indent>[ \t]*)(?P<mark>[-*•+–]|(?P<number>\d{1,3})[.)])[ \t]+(?P<value>\S.*)", re.M)
 _ANNOUNCED: Final = expression(r"\s*[^.!?。！？\n]{1,80}[:：][\s*_]*")
 _EMPHASIS: Final = expression(r"\*\*|__|`")
+_OPEN_END: Final = expression(
+    r"(?:dear|hi|hello|hey|hallo|liebe[rs]?|sehr geehrte[rs]?|bonjour|ch(?:er|ère)|hola|estimad[oa]s?|ciao|olá)\b"
+    r"|[^\n]*[,，:：]\Z|([\"'“])(?![^\n]*(?:\1|”))",
+    re.I,
+)
+"""A value that one line does not end: a salutation, or a quote that is not closed."""
+_REMARK: Final = expression(rf"{OFFERS.pattern}|\W*(?:notes?|please|explanation|reason(?:ing)?|if you)\b", re.I)
 _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 
@@ -144,7 +152,21 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
     if not _wanted(shape) <= members.keys() or len(signs) > 1:
         return None
     nodes = list(members.values())
-    return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)
+    final = nodes[-1]
+    if shape.knows(final.key) and _is_free(shape.member(final.key)) and _goes_on(text, final):
+        return None
+    return Node(OBJECT, nodes, nodes[0].start, final.node.end)
+
+
+def _goes_on(text: str, final: Member) -> bool:
+    """Whether the paragraphs behind the last line may belong to its string: a letter, or more sentences."""
+    begin, end = text.rfind("\n", 0, final.start) + 1, text.find("\n", final.node.end)
+    rest = text[end:].lstrip() if end >= 0 else ""
+    if not any(map(str.isalnum, rest)) or rest.startswith(("```", "~~~", "---")):
+        return False
+    if _OPEN_END.match(text, final.node.start, end):
+        return True
+    return text[end - 1] in ".!?。！？" and not (_ITEM.match(text, begin, end) or _REMARK.match(rest))
 
 
 def _is_free(shape: Shape) -> bool:
@@ -169,6 +191,8 @@ def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
     if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
         return Node(STRING, decoded, start, end)
     quoted = _WRAPPED.fullmatch(raw)
+    if quoted and quoted[1] in ("`", "**", "__") and quoted[2] in (LITERALS | FOREIGN) and shape.allows("null"):
+        raw, quoted = quoted[2], None
     dunder = quoted is not None and quoted[1] == "__" and quoted[2].isidentifier() and _is_free(shape)
     if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2] and not dunder:
         return Node(STRING, quoted[2], start, end)

@@ -30,7 +30,7 @@ _POLITE: Final = expression(
     r"|i (?:choose|pick|select)\s)",
     re.I,
 )
-_OFFERS: Final = expression(
+OFFERS: Final = expression(
     r"(?:\A|(?<=[.!?\n]\s)|(?<=\n))(?:please )?(?:let me know|feel free|i hope (?:this|that)|hope (?:this|that)"
     r"|is there anything else|would you like|happy to help)\b",
     re.I,
@@ -71,7 +71,7 @@ def without_courtesies(text: str) -> str:
     """The text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
     text = _BOXED.sub(lambda found: found[1].rjust(len(found[0])), text) if "boxed" in text else text
     text = _POLITE.sub(lambda found: " " * len(found[0]), text)
-    offer = _OFFERS.search(text, text.rstrip().rfind("\n") + 1)
+    offer = OFFERS.search(text, text.rstrip().rfind("\n") + 1)
     return text if offer is None else text[: offer.start()].ljust(len(text))
 
 

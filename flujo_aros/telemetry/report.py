@@ -272,10 +272,11 @@ def _named(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):
-        return each.stage, "stage", each.outcome
-    words = [each.stage if each.stage in ran else "", asked.get(each.id, f"call {each.attempt}"), each.model]
+        return code_words(each.stage), "stage", each.outcome
+    stage = code_words(each.stage) if each.stage in ran else ""
+    words = [stage, asked.get(each.id, f"call {each.attempt}"), each.model]
     ended = "failed" if each.fault else "running" if each.seconds is None else "answered"
-    return " ".join(word for word in words if word), "call", ended
+    return ", ".join(word for word in words if word), "call", ended
 
 
 _FEW: Final = 5
@@ -345,7 +346,8 @@ def page(template: str, *, served: bool, **values: Any) -> str:
 
 
 def _is_trouble(section: Section) -> bool:
-    return section.step is not None and section.step.status in ("failed", "degraded", "lost") and not section.has_steps
+    ended = ("failed", "degraded", "lost", "paused")
+    return section.step is not None and section.step.status in ended and not section.has_steps
 
 
 def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:

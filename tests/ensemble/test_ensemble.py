@@ -432,7 +432,7 @@ def test_a_transcript_and_beliefs_are_in_the_report_and_agents_and_turns_in_aros
         result = Runner(step, models=models, observers=[journal]).run_sync("A clearing at dusk.")
         page = report_html(journal.story())
     assert "<h3>Transcript" in page
-    assert [f"owl, turn {turn} " in page and f"owl, turn {turn}:" in page for turn in (1, 2, 3, 4)] == [True] * 4
+    assert [f"owl, turn {turn}, " in page and f"owl, turn {turn}:" in page for turn in (1, 2, 3, 4)] == [True] * 4
     assert f"💭 <bdi>{result.output['beliefs']['owl'][0]}</bdi>" in page
     monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "runs.sqlite"))
     show_command(Show(run="last"))

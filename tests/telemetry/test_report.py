@@ -17,7 +17,21 @@ from pydantic_ai import Agent, PromptedOutput
 from repair_codes import codes_in_source
 
 import flujo_aros
-from flujo_aros import Aros, Call, Human, Journal, Ladder, Map, Parallel, Pipeline, Runner, Step, observing
+from flujo_aros import (
+    AgentSpec,
+    Agree,
+    Aros,
+    Call,
+    Human,
+    Journal,
+    Ladder,
+    Map,
+    Parallel,
+    Pipeline,
+    Runner,
+    Step,
+    observing,
+)
 from flujo_aros.cli.main import main
 from flujo_aros.telemetry.records import JournalRepair, Story
 from flujo_aros.telemetry.reply import WHY, numbered, pieces
@@ -189,6 +203,27 @@ def test_nested_and_paused_steps_are_all_there(journal: Journal) -> None:
         assert page.text.count(chapter.name) >= 2, "in the timeline and among the steps"
     assert "waits for an answer: Ship it?" in page.text
     assert "• paused" in page.text
+
+
+def test_a_paused_run_asks_its_question_at_the_top(journal: Journal) -> None:
+    page = page_of(journal, order(GOOD), Human("ask", "Ship it?"))
+    assert "waits for an answer: Ship it?" in page.text.partition("Timeline")[0]
+
+
+def test_a_stage_has_the_same_name_in_the_timeline_and_in_its_step(journal: Journal) -> None:
+    page = page_of(journal, order(BAD, GOOD, stages=["llm_repair"]))
+    assert page.text.count("llm repair") >= 3
+    assert "llm_repair" not in page.text
+
+
+def test_whatever_takes_the_focus_of_a_keyboard_has_a_name(journal: Journal) -> None:
+    reading = AgentSpec(model="openai:x", output_schema={"type": "object", "properties": {"n": {"type": "integer"}}})
+    replies = ScriptedModels({"openai:x": ScriptedModel(then='{"n": 1}')})
+    pipeline = Pipeline([Call("first", str), Agree("vote", agent=reading, wordings=2)])
+    Runner(pipeline, models=replies, observers=[journal]).run_sync("x")
+    stops = re.findall(r'<[^>]*tabindex="0"[^>]*>', report_html(journal.story()))
+    assert len(stops) > 5
+    assert [stop for stop in stops if not re.search(r'role="group" aria-label="\w', stop)] == []
 
 
 def test_no_text_of_a_model_or_a_user_becomes_markup(journal: Journal) -> None:

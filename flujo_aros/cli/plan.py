@@ -384,6 +384,9 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("agent", _agent_words(step["agent"])))
         if step["agent"].get("tools"):
             facts.append(("tools", ", ".join(step["agent"]["tools"])))
+        if given := step["agent"].get("capabilities"):
+            named = (each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in given)
+            facts.append(("capabilities", ", ".join(named)))
         facts.append(("contract", _contract_words(step)))
         if step["ladder"] is not None:
             facts.append(("ladder", _ladder_words(step["ladder"])))

@@ -36,7 +36,7 @@ from flujo_aros.telemetry.reply import ShownReply, advice_for, ask_words, stage_
 
 if TYPE_CHECKING:  # the records bring a database, which `--help` need not load
     from flujo_aros.recovery import Ladder
-    from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalNote, JournalRun, JournalStep, Part, Story
     from flujo_aros.telemetry.replay import Replayed, Verdict
 
 
@@ -336,16 +336,24 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     values = {name: Text.assemble((f"{name}: ", "bold"), clipped(value, _REPLY)) for name, value in chapter.values}
     if "input" in values:
         _print_indented(values["input"], console)
+    turns = chapter.turns
     for part, inside in chapter.nested_parts:
         depth = 1 + inside
-        for shown in _part(part, console.width - depth * _INDENT):
+        for shown in _part(part, turns.get(part.id, ""), console.width - depth * _INDENT):
             _print_indented(shown, console, depth)
     if "output" in values:
         _print_indented(values["output"], console)
-    if chapter.step is not None and chapter.step.error:
+    if chapter.step is not None and chapter.step.error and not _is_last_issue(chapter.step, chapter):
         _print_indented(Text(chapter.step.error, style=STYLES.get(chapter.step.status, "")), console)
     if advice := advice_for(chapter):
         _print_indented(Text(advice, style="dim"), console)
+
+
+def _is_last_issue(step: JournalStep, chapter: Chapter) -> bool:
+    """Whether the error of the step repeats the issues of its last reply, which were just printed."""
+    issues = chapter.readings[-1].issues if chapter.readings else ()
+    said = step.error or ""
+    return bool(issues) and said.startswith(f"{step.reason}: ") and said.endswith(issues[-1].message or issues[-1].code)
 
 
 def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> None:
@@ -362,10 +370,13 @@ def _title(chapter: Chapter, story: Story) -> Text:
     return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
 
 
-def _part(part: Part, width: int) -> Iterator[RenderableType]:
+def _part(part: Part, turn: str, width: int) -> Iterator[RenderableType]:
+    """The lines of a part of a step; `turn` is the agent of an ensemble that was called, and its turn."""
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk):
+        if turn:
+            yield Text(turn, style="bold")
         if part.prompt:
             yield Text.assemble(("asked: ", "bold"), clipped(part.prompt, _REPLY))
         fault = (clipped(part.fault, _FAULT), "red") if part.fault else ""

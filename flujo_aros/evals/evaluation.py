@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from flujo_aros.errors import TemplateError, UsageError
 from flujo_aros.evals.cases import UNLABELLED, Case, as_cases
-from flujo_aros.evals.replies import PaidCalls, Replies, ReplyCache
+from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, score
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
@@ -370,7 +370,7 @@ class _Evaluating:
         models: dict[str, Usage] = {}
 
         def hear(event: Event) -> None:
-            if isinstance(event, AskFinished):
+            if isinstance(event, AskFinished) and NO_REPLY not in (event.fault or ""):
                 models[event.model] = models.get(event.model, Usage()) + event.usage
 
         run_id = uuid4().hex
@@ -401,7 +401,7 @@ class _Evaluating:
             why,
             run_id,
             result.status.value,
-            result.usage,
+            Usage.total(models.values()) if missing else result.usage,
             models,
             result.seconds,
             _repaired(result) if ended else frozenset(),

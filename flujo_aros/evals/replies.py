@@ -142,6 +142,10 @@ def _call_words(step: str, kind: str) -> str:
     return f"call {number} of {what} in step {step!r}"
 
 
+NO_REPLY: Final = "no reply was recorded for this request"
+"""The fault of a call that could not be answered; it was never made, so its usage does not count."""
+
+
 @dataclass(slots=True)
 class RecordedCalls:
     """Answers the calls of a run from recorded replies, without any model call.
@@ -165,8 +169,7 @@ class RecordedCalls:
         found = exact or next((each for each in self.left if (each.step, each.kind) == (step, call.kind)), None)
         if found is None:
             self.missing.append(_call_words(step, call.kind))
-            message = "no reply was recorded for this request"
-            return {"fault": {"type": "UnexpectedModelBehavior", "message": message, "sentence": message}}
+            return {"fault": {"type": "UnexpectedModelBehavior", "message": NO_REPLY, "sentence": NO_REPLY}}
         self.left.remove(found)
         self.approximate += exact is None
         return found.made.record

@@ -237,7 +237,10 @@ def _schema_of(call: DeferredCall) -> dict[str, Any]:
         return {"description": "the result of the call, as JSON or as a string"}
     properties = {
         "approve": {"type": "boolean"},
-        "args": {**_arguments(call), "description": "other arguments for the call"},
+        "args": {
+            **_arguments(call),
+            "description": "all arguments of the call, in place of those of the model",
+        },
         "message": {"type": "string", "description": "the reason given to the model if the call is denied"},
     }
     decision = {"type": "object", "properties": properties, "required": ["approve"], "additionalProperties": False}

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 
-from flujo_aros import Journal, Runner
+from flujo_aros import Ensemble, Journal, Processing, Runner, Step
+from flujo_aros.testing import ScriptedModel
 
 from .conftest import Aros
 from .journalled import boat_step, fill
@@ -28,6 +30,31 @@ def test_each_stage_reports_its_reason_and_its_result(aros: Aros) -> None:
     assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in printed
     assert "degrade ran because the reply was invalid; it ended degraded" in printed
     assert "1  $.crew: expected a whole number, found the string 'it is 3'" in printed
+
+
+def test_a_failed_step_does_not_repeat_the_issue_of_its_last_reply(aros: Aros, tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        agent = Agent(ScriptedModel('{"name": "Alma", "crew": "many"}'))
+        step = Step("boat", agent, dict[str, int], processing=Processing(enforcement="validate"))
+        Runner(step, observers=[journal]).run_sync("")
+    printed = aros("explain").stdout
+    assert "boat: failed" in printed
+    assert printed.count("expected a whole number, found the string 'many'") == 1
+
+
+def test_the_calls_of_an_ensemble_are_under_their_agents_and_turns(aros: Aros, tmp_path: Path) -> None:
+    owl = {
+        "name": "owl",
+        "persona": "You are an owl.",
+        "subscribes_to": ["run.started"],
+        "may_emit": ["agent.spoke"],
+        "schedule": {"tick_every": 1},
+    }
+    event = '{"kind": "agent.spoke", "text": "Who walks there at this hour?", "to": []}'
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        cast = Ensemble("wood", cast=[owl], turns=1)
+        Runner(cast, models=ScriptedModel(event), observers=[journal]).run_sync("Dusk.")
+    assert "\n  owl, turn 1\n  asked: You are owl" in aros("explain").stdout
 
 
 def test_repairs_are_marked_in_the_reply_with_their_explanations(aros: Aros) -> None:

@@ -242,13 +242,14 @@ def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) 
         assert words in result.stdout
 
 
-def test_plan_shows_tools_types_that_are_imported_later_and_modules_by_their_file(aros: Aros, shop: Path) -> None:
+def test_plan_shows_tools_capabilities_later_types_and_modules_by_their_file(aros: Aros, shop: Path) -> None:
     agent = {"model": "local:smollm2", "tools": ["shop:letter"], "output_schema": {"from": "shop:Order"}}
+    agent["capabilities"] = ["WebSearch", {"Thinking": {"effort": "high"}}]
     steps = [{"name": "sort", "uses": "agents.a"}, {"name": "post", "uses": "shop:letter"}]
     (shop / "typed.yaml").write_text(json.dumps({"agents": {"a": agent}, "steps": steps}))
     text = " ".join(aros("plan", "typed.yaml", "--allow", "./shop.py").stdout.split())
-    assert "tools shop:letter contract shop:Order, which is imported when the run starts, from agent." in text
-    assert "needs aros run --allow ./shop.py" in text
+    assert 'tools shop:letter capabilities WebSearch, {"Thinking": {"effort": "high"}} contract shop:Order,' in text
+    assert "needs aros run --allow pydantic_ai.capabilities --allow ./shop.py" in text
     assert "local:smollm2 → Order" in aros("graph", "typed.yaml").stdout
     drawn = aros("graph", "typed.yaml", "-o", "typed.svg")
     assert drawn.stderr == "wrote typed.svg\n"

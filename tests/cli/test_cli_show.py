@@ -97,7 +97,7 @@ def test_the_input_and_output_of_a_function_are_shown_and_explained(
     several = aros("explain", "last", "double")
     assert several.exit_code == 2
     assert "more than one step 'double': both/a/double, both/b/double" in several.stderr
-    assert '<pre dir="auto" tabindex="0">{&#34;days&#34;:6}</pre>' in aros("report", "last", "-o", "-").stdout
+    assert 'aria-label="Output">{&#34;days&#34;:6}</pre>' in aros("report", "last", "-o", "-").stdout
 
 
 PAUSING = """

@@ -162,6 +162,8 @@ def test_a_reply_that_was_never_recorded_leaves_a_case_unrecorded() -> None:
     after = evaluate_sync(eager, CASES, replies=replies)
     assert verdicts(after)["c"] == "unrecorded"
     assert model.calls == calls
+    assert after.usage.requests == calls, "a call that was never made has no usage"
+    assert [(each.name, each.usage.requests) for each in after.by_model] == [("sorter", calls)]
 
 
 def test_a_changed_prompt_uses_the_recorded_reply_of_its_step_and_is_counted() -> None:

@@ -26,7 +26,6 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from math import isfinite
-from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from uuid import UUID
 
@@ -53,6 +52,7 @@ from flujo_aros.contract.schema import (
     JsonSchema,
     Shape,
     compile_shape,
+    contains,
     engines,
     is_misread,
     misreadable,
@@ -179,8 +179,6 @@ def _all_finite(value: Any) -> bool:
 
 def _overflows(value: Any, data: str | bytes) -> bool:
     """Whether an integer was too large for a float and has become infinity."""
-    if count_keys(value) >= 0:  # all numbers in it are known to be finite
-        return False
     # Such a long run of digits contains one of these parts as a whole.
     if not any(data[start : start + _PART].isdigit() for start in range(0, len(data) - _PART, _PART)):
         return False
@@ -425,9 +423,9 @@ class TypeValues(Generic[T]):
             return None  # coercion tells numbers from booleans
         if self.shape.has_decimals and has_many_digits(text):
             return None  # the parser keeps the digits
-        # Each key is followed by `":`, and in valid JSON little else is; some write white space before the colon.
+        # Each key is followed by `":`, and in valid JSON little else is.
         keys = count_keys(value)
-        if keys == text.count('":') or keys == text.encode().translate(None, b" \t\n\r").count(b'":'):
+        if keys == text.count('":') and not _is_unusual(text) and _LONG_NUMBER.search(text[::100]) is None:
             return Valid(value)
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
@@ -812,15 +810,20 @@ def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
     return names
 
 
+_is_unusual: Final = contains(r"[ \t\r\n]:|Infinity|NaN|[0-9][eE]\+?[0-9]{3}")
+"""Whether a JSON text may have white space before a colon, or a number that is not finite."""
+_LONG_NUMBER: Final = re.compile("[0-9]{3}")
+"""In every hundredth character, this shows that a number may be too long for a float. Searching all takes longer."""
+
 UNKNOWN: Final = -(10**12)
 """Added to any count, it keeps the sum negative."""
 
-_SCALARS: Final = frozenset({str, int, bool, type(None), date, datetime, time, timedelta, UUID})
+_SCALARS: Final = frozenset({str, int, float, bool, type(None), Decimal, date, datetime, time, timedelta, UUID})
 _of_class: dict[type, Callable[[Any], int]] = {}
 
 
 def count_keys(value: Any) -> int:
-    """The number of keys in the JSON of this value; negative if uncertain, or if a number is not finite."""
+    """The number of keys in the JSON of this value; negative if uncertain."""
     kind = cast("type[object]", type(value))
     counter = _of_class.get(kind)
     if counter is not None:
@@ -829,10 +832,6 @@ def count_keys(value: Any) -> int:
         return 0
     if kind is list:
         return sum(map(count_keys, value))
-    if kind is float:
-        return 0 if isfinite(value) else UNKNOWN
-    if kind is Decimal:  # a number that no float can represent is parsed a second time
-        return 0 if value.is_finite() and isfinite(value) else UNKNOWN
     if kind is dict:
         return len(value) + sum(map(count_keys, value.values()))
     if not isinstance(value, BaseModel):
@@ -842,26 +841,18 @@ def count_keys(value: Any) -> int:
 
 
 def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
-    """A counter for one model: skips plain fields, requires finite numbers, counts the rest."""
+    """A counter for one model, which skips plain fields."""
     decorators = model.__pydantic_decorators__
     if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
         return _unknown
     if decorators.model_validators or decorators.field_validators or decorators.root_validators:
         return _unknown
-    fields = model.model_fields
-    floats = [name for name, field in fields.items() if field.annotation is float]
-    deep = [
-        (name, _counter_for(field.annotation))
-        for name, field in fields.items()
-        if field.annotation is not float and not _is_plain(field)
-    ]
+    fields = model.model_fields.items()
+    deep = [(name, _counter_for(field.annotation)) for name, field in fields if not _is_plain(field)]
 
     def count(value: Any) -> int:
         found: int = len(value.__pydantic_fields_set__)
         data: dict[str, Any] = value.__dict__
-        for name in floats:
-            if not isfinite(data[name]):
-                return UNKNOWN
         for name, counter in deep:
             found += counter(data[name])
         return found
@@ -875,23 +866,13 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
     if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
         return count_keys
     model = parts[0]
-    if any(not _is_plain(field) for field in model.model_fields.values() if field.annotation is not float):
+    if not all(map(_is_plain, model.model_fields.values())):
         return count_keys  # it may contain a model, even this one again
     if _counter_of(model) is _unknown:
         return lambda values: sum(map(_unknown, values))
-    floats = [attrgetter(name) for name, field in model.model_fields.items() if field.annotation is float]
-    same = len(model.model_fields) if all(field.is_required() for field in model.model_fields.values()) else None
-
-    def count(values: list[Any]) -> int:
-        for number in floats:
-            # A sum is finite only if all its parts are; if it overflows, the text is parsed a second time.
-            if not isfinite(sum(map(number, values))):
-                return UNKNOWN
-        if same is not None:
-            return same * len(values)
-        return sum([len(value.__pydantic_fields_set__) for value in values])
-
-    return count
+    if all(field.is_required() for field in model.model_fields.values()):
+        return lambda values: len(model.model_fields) * len(values)
+    return lambda values: sum([len(value.__pydantic_fields_set__) for value in values])
 
 
 def _unknown(_: Any) -> int:

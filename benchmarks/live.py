@@ -311,7 +311,7 @@ def verdict(mode: str, scores: dict[str, Score]) -> str:
     best = max((name for name in scores if name in SINGLE), key=lambda name: (scores[name].typed, -scores[name].tokens))
     ladder, single = scores["Aros()"], scores[best]
     return (
-        f"{mode}: the default ladder gives {ladder.typed} values, the best single stage ({best}) {single.typed}; "
+        f"{mode}: the default ladder returns {ladder.typed} values, the best single stage ({best}) {single.typed}; "
         f"{ladder.calls / ladder.runs:.2f} calls a run against {single.calls / single.runs:.2f}, "
         f"{ladder.tokens / single.tokens:.2f} of its tokens"
     )

@@ -128,7 +128,7 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
         # It is never deleted or overwritten.
         return f"cannot be opened: {said}; move it away to start a new one (mv {url.database} {url.database}.bad)"
     if "unable to open" in said:
-        return f"cannot be opened ({said}): does its folder exist, and may you write there?"
+        return f"cannot be opened ({said}): check that its folder exists and is writable"
     if url.get_backend_name() != "sqlite" and any(
         words in said for words in ("connect", "refused", "closed", "terminat")
     ):
@@ -139,7 +139,7 @@ def refusal(error: SQLAlchemyError, url: URL) -> str:
 def _prepare_file(url: URL, noun: str, missing: str | None) -> None:
     """Create a file that only its owner can read; SQLite gives its companion files the same permissions."""
     if url.database in (None, "", ":memory:"):
-        raise UsageError(f"the {noun} needs a file, since a database in memory is lost: sqlite:///FILE")
+        raise UsageError(f"the {noun} needs a file, since an in-memory database would be lost: sqlite:///FILE")
     file = Path(str(url.database))
     if missing is not None and not file.exists():
         raise UsageError(f"there is no {noun} at {file}: {missing}")

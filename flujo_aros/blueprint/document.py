@@ -69,7 +69,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "this string contains a lone surrogate (half of a character)",
             False,
         ),
-        (r"sequence entries are not allowed", "an element `- ` cannot begin here; it needs a line of its own", False),
+        (r"sequence entries are not allowed", "an element `- ` cannot begin here; it needs its own line", False),
         (
             r"scanning a block scalar",
             "after `|` or `>` only `+`, `-` or a digit may follow on the same line; the text begins on the next one",
@@ -326,7 +326,7 @@ class _Reading:
         self.next()  # the document ends
         after = self.next()
         if not isinstance(after, yaml.StreamEndEvent):
-            message = "not valid YAML: a second document begins here; one file is one blueprint"
+            message = "not valid YAML: a second document begins here; a file contains one blueprint"
             self.note(_place(after.start_mark, ""), message)
         return root
 

@@ -168,7 +168,7 @@ class _Writing:
     def imported(self, step: Import) -> str:
         """The alias of an imported pipeline."""
         if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
-            step.refuse(f"an import needs an alias of its own; {step.alias!r} cannot be one")
+            step.refuse(f"an import needs its own alias; {step.alias!r} cannot be used as one")
         return step.alias
 
 

@@ -640,7 +640,7 @@ def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
         if value is None:
             continue
         if key in node.members:
-            loading.warn(meta.keys[key], f"'meta.{key}' is ignored: the step has a `{key}` of its own")
+            loading.warn(meta.keys[key], f"'meta.{key}' is ignored: the step itself has `{key}`")
             continue
         keys = {**node.keys, key: meta.keys[key]}
         node = Node(node.place, node.end, {**node.members, key: value}, keys)

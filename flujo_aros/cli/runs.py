@@ -408,7 +408,7 @@ def review_command(options: Review) -> None:
         print_json({"fields": shown[: options.limit], "calibration": calibration})
         return
     if not rows:
-        stderr_console().print("no agreement in the journal; a step of `kind: agree` writes one")
+        stderr_console().print("no agreement in the journal; a step of `kind: agree` records one")
         return
     console = stdout_console()
     if shown:

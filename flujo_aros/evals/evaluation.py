@@ -415,7 +415,7 @@ class _Evaluating:
         output = result.output
         checks = [each for each in (self.check, self.checks.get(case.key)) if each is not None]
         if not checks and not case.labelled:
-            return Verdict.UNJUDGED, "nothing is expected", (), Usage()
+            return Verdict.UNJUDGED, "the case has no expected output", (), Usage()
         scored = () if case.expected is UNLABELLED else score(output, case.expected, self.match)
         bad = [each for each in scored if not each.right]
         unknown = ""

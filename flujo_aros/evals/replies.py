@@ -58,7 +58,7 @@ class ReplyCache:
                 self._connection.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            cure = "move or delete it, and a new one is made" if path.is_file() else "a cache is a SQLite file"
+            cure = "move or delete it, and a new one will be created" if path.is_file() else "a cache is a SQLite file"
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"the cache {str(file)!r} cannot be used: {why}; {cure}") from error
 

@@ -537,7 +537,7 @@ def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate
     """Reject a candidate whose edits exceed the allowed risk."""
     words = ", ".join(sorted({edit.code for edit in over}))
     return candidate.lose(
-        Reason.MALFORMED, Issue("$", "risk", f"reading it takes repairs above the allowed risk: {words}")
+        Reason.MALFORMED, Issue("$", "risk", f"reading it requires repairs above the allowed risk: {words}")
     )
 
 
@@ -572,7 +572,7 @@ def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
             here = value_at(value, place[:depth])
             for key, said in here.items() if is_dict(here) else ():
                 if key != place[depth] and contradicts_currency(text[edit.start : edit.end], key, said):
-                    words = f"the amount {text[edit.start : edit.end][:40]} is in another currency than {key!r} says"
+                    words = f"the amount {text[edit.start : edit.end][:40]} is not in the currency that {key!r} states"
                     return Issue(path_of(place), "ambiguous", words)
     return None
 

@@ -698,7 +698,7 @@ def read_event(
     if ceiling is not Risk.LOSSLESS or not isinstance(outcome, Accepted):
         return outcome
     over = sorted({repair.code for repair in outcome.repairs if repair.risk > ceiling})
-    words = f"reading it takes repairs above the allowed risk: {', '.join(over)}"
+    words = f"reading it requires repairs above the allowed risk: {', '.join(over)}"
     return Rejected(Reason.MALFORMED, (Issue("$", "risk", words),), text) if over else outcome
 
 

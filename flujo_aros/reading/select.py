@@ -1016,7 +1016,7 @@ class Search(Generic[T]):
         value = _value_of(chosen)
         others = [c for c in meant if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
         if self.shape.only_lists and any(self._is_another_item(c, chosen) for c in others):
-            words = "another item follows the list, or stands beside the only one"
+            words = "another item follows the list, or is next to the only one"
             return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if any(c.rank == best for c in others):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
@@ -1029,7 +1029,7 @@ class Search(Generic[T]):
             doubt = remainder.rivalry(self.text, _span(chosen), [*map(_span, others)])
             before = [c for c in others if c.rank == best and c.start < chosen.start]
             if doubt is None and before and not remainder.succeeds(self.text, _span(before[-1]), chosen.start):
-                doubt = "nothing says that the last answer takes the place of the one before it"
+                doubt = "nothing says that the last answer replaces the one before it"
             if doubt is not None:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
         others += [c for c in fitting[len(meant) :] if _value_of(c) != value]

@@ -108,7 +108,7 @@ def declined(reply: Reply) -> Rejected | None:
     """The rejection if the model answers that it cannot repair the output; None otherwise."""
     if reply.text.strip().strip(".\"'`*") != CANNOT_REPAIR:
         return None
-    issue = Issue("$", "cannot_repair", "the output does not hold what the schema requires")
+    issue = Issue("$", "cannot_repair", "the output does not contain what the schema requires")
     return Rejected(Reason.NO_JSON, (issue,), reply.text)
 
 

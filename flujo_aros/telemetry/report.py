@@ -76,7 +76,7 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
         return None
     final = chapter.final
     if final is None or final.outcome != "accepted":
-        return Shown(why_not="No reply was accepted: the value was made by a stage, and the journal keeps no values.")
+        return Shown(why_not="No reply was accepted: a stage produced the value, and the journal keeps no values.")
     try:
         found = _read_again(chapter, final, story)
     except UsageError as error:

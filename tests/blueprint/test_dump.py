@@ -316,7 +316,7 @@ def test_a_written_blueprint_loads_as_the_same_pipeline(step: Any, name: str, de
     try:
         written = dump(pipeline)
     except UsageError as error:  # two imports of one alias
-        assume("needs an alias of its own" not in str(error))
+        assume("needs its own alias" not in str(error))
         raise
     assert parse_blueprint(written, allow=["*"]) == pipeline
 
@@ -358,7 +358,7 @@ class Order(BaseModel):
         (Step("s", Agent("test")), "an agent built in Python cannot be written"),
         (Step("s", AgentSpec(model="m"), contract=Order), "takes a JSON Schema as a contract"),
         (Call("s", function=lambda value: value), "has no importable name"),
-        (Import("s", Pipeline([Call("a", function=len)])), "an import needs an alias of its own"),
+        (Import("s", Pipeline([Call("a", function=len)])), "an import needs its own alias"),
     ],
 )
 def test_pipelines_that_a_blueprint_cannot_express_are_rejected(step: Any, words: str):

@@ -29,7 +29,7 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
         (HEAD + "    meta: {a: 1, b: [2}", (4, 23), "a `,` or the closing `]` is missing before this"),
         (HEAD + '    input: "\\d"', (4, 13), "unknown escape \\d; write \\\\, or single quotes"),
         (HEAD + '    input: "x" about a tag or a directive', (4, 16), "nothing can follow a value in quotes"),
-        (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; one file is one blueprint"),
+        (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; a file contains one blueprint"),
         (
             "agents:\n  - a:\n      model: m\n  b:\n    model: m",
             (4, 3),

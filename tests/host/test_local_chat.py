@@ -178,7 +178,7 @@ def test_a_schema_without_a_grammar_is_rejected_with_its_place_and_the_server_su
 def test_an_image_is_rejected_with_one_sentence():
     async def use(models, model):
         with pytest.raises(
-            ModelRequestRejectedError, match=r"takes text only \(image input is not supported\): use another"
+            ModelRequestRejectedError, match=r"accepts only text \(image input is not supported\): use another"
         ):
             await Agent(model).run(["What is it?", BinaryContent(PIXEL, media_type="image/png")])
 
@@ -192,7 +192,7 @@ def test_tools_that_the_template_would_drop_are_rejected():
     async def use(models, model):
         with pytest.raises(UserError, match="Tool output is not supported by this model"):
             await Agent(model, output_type=ToolOutput(Ticket)).run("x")
-        with pytest.raises(UserError, match="has no place for tools"):
+        with pytest.raises(UserError, match="has no slot for tools"):
             await Agent(model, tools=[look_up]).run("x")
 
     with_model(use)

@@ -32,7 +32,7 @@ def test_enforcement_turned_off_under_meta_is_reported() -> None:
 
 def test_meta_processing_is_ignored_with_a_warning_if_the_step_has_its_own() -> None:
     (warning,) = parse_blueprint(TEXT + "    processing: {aop: full}\n").warnings
-    assert warning == "blueprint:6:7: 'meta.processing' is ignored: the step has a `processing` of its own"
+    assert warning == "blueprint:6:7: 'meta.processing' is ignored: the step itself has `processing`"
 
 
 def test_a_judged_plan_there_is_passed_over_too() -> None:

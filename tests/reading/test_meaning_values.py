@@ -653,7 +653,7 @@ def test_the_currency_of_an_amount_is_that_of_its_own_string_even_after_a_move()
 
     assert read('{"sums": {"number": "USD", "total": "2,20 €"}}', Sums).value.sums[0].total == Decimal("2.20")
     refused = read('{"sum": {"number": "x", "total": "2,20 $"}}', Sum)
-    assert "the amount 2,20 $ is in another currency than 'currency' says" in refused.explain()
+    assert "the amount 2,20 $ is not in the currency that 'currency' states" in refused.explain()
 
 
 def test_a_key_that_a_dataclass_does_not_have_is_ignored_and_reported_as_such() -> None:

@@ -150,7 +150,9 @@ def _checked(file: Path, name: str) -> Path:
     except OSError as error:
         raise LocalModelError(f"{name}: the file cannot be read: {error.strerror}.") from None
     if magic != MAGIC:
-        raise LocalModelError(f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); give one that is.")
+        raise LocalModelError(
+            f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); give the path of a GGUF file."
+        )
     return file.resolve()
 
 

@@ -84,8 +84,8 @@ class LocalChatModel(OpenAIChatModel):
         """Like the base class, but raises an error for tools that the model would never see."""
         if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
             raise UserError(
-                f"The chat template of the local model {self.model_name} has no place for tools: "
-                "take the tools from the agent, or use a model whose template has one."
+                f"The chat template of the local model {self.model_name} has no slot for tools: "
+                "remove the tools from the agent, or use a model whose template has one."
             )
         return super().prepare_request(model_settings, model_request_parameters)
 
@@ -150,8 +150,8 @@ class LocalChatModel(OpenAIChatModel):
 
     def _text_only(self, why: str) -> str:
         return (
-            f"The local model {self.model_name} takes text only ({why.partition(' - ')[0]}): use another model for "
-            "this step, or give it text."
+            f"The local model {self.model_name} accepts only text ({why.partition(' - ')[0]}): use another model for "
+            "this step, or send it only text."
         )
 
     def _too_long(self, body: dict[str, Any]) -> str:

@@ -62,7 +62,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
             what = _never(str(node.value))
             if what is None:
                 continue
-            message = f"the exit of loop {located.name!r} {what}"
+            message = f"the exit condition of loop {located.name!r} {what}"
             yield self.finding(message, span_of(node), step=located.name)
 
 

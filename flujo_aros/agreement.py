@@ -86,7 +86,7 @@ class Field:
         return f"{self.path}  {mark} {self.votes} of {self.of}  {_shown(self.value)}{against}{missing}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON. An absent value is left out."""
+        """Return plain JSON. An absent value is left out."""
         said = {} if self.value is ABSENT else {"value": self.value}
         return {
             "path": self.path,

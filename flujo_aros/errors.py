@@ -168,7 +168,7 @@ class BlueprintError(UsageError):
         super().__init__("\n".join([*shown, *self.rest]))
 
     def line(self, problem: Problem) -> str:
-        """One problem as `source:line:column: message`."""
+        """Return one problem as `source:line:column: message`."""
         place = problem.place
         where = f"{self.source}:{place.line}:{place.column}" if place else self.source
         return f"{where}: {problem.message}"

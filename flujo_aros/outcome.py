@@ -40,12 +40,12 @@ class Trust(StrEnum):
 
     @classmethod
     def of(cls, repairs: Sequence[Repair]) -> Trust:
-        """The trust in a value with these repairs; no repair is CLEAN."""
+        """Return the trust in a value with these repairs; no repair is CLEAN."""
         return _TRUST_OF_RISK[max(repair.risk for repair in repairs)] if repairs else cls.CLEAN
 
     @classmethod
     def lowest(cls, trusts: Iterable[Trust]) -> Trust:
-        """The trust of a value made from several others: the lowest of theirs, or CLEAN if there are none.
+        """Return the trust of a value made from several others: the lowest of theirs, or CLEAN if there are none.
 
         >>> Trust.lowest([Trust.CLEAN, Trust.DEGRADED, Trust.LOSSY])
         <Trust.DEGRADED: 'degraded'>
@@ -103,7 +103,7 @@ class Issue:
     at: int | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return {"path": self.path, "code": self.code, "message": self.message}
 
 
@@ -139,7 +139,7 @@ class Attempt:
         return without_secrets(text) if masked else text
 
     def unmasked(self) -> str:
-        """The attempt in words, with the text as the model wrote it."""
+        """Return the attempt in words, with the text as the model wrote it."""
         if self.outcome == "skipped":
             return f"{self.stage}: not run, {self.why}"
         reason = f", {self.reason.value}" if self.reason else ""
@@ -150,7 +150,7 @@ class Attempt:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return {
             "stage": self.stage,
             "outcome": self.outcome,
@@ -206,7 +206,7 @@ class OutputError(ArosError):
 
     @classmethod
     def because(cls, rejected: Rejected, message: str, **more: Any) -> OutputError:
-        """The error for a rejection, with all known facts; `more` overrides some of them."""
+        """Return the error for a rejection, with all known facts; `more` overrides some of them."""
         tried = rejected.attempts
         known: dict[str, Any] = {
             "reason": rejected.reason,
@@ -226,7 +226,9 @@ class OutputError(ArosError):
         return self.issues[0].message if self.issues else super().__str__()
 
     def __str__(self) -> str:
-        """The message, which may end up in any log: without secrets, including secrets in the keys of a reply."""
+        """Return the message, which may end up in any log: without secrets, including secrets in
+        the keys of a reply.
+        """
         return without_secrets(super().__str__())
 
     def explain(self, *, masked: bool = True, secrets: Iterable[str] = ()) -> str:
@@ -329,7 +331,8 @@ class Rejected:
         raise OutputError.because(self, f"no value: {self.outline()}")
 
     def outline(self) -> str:
-        """The reason with the paths and codes of the issues. It is safe to log, since it quotes nothing from the reply.
+        """Return the reason with the paths and codes of the issues. It is safe to log, since it quotes nothing from the
+        reply.
 
         If there is no reply, it quotes the provider's error.
         """
@@ -341,7 +344,7 @@ class Rejected:
         return f"{self.reason.value} ({', '.join(places)}{more})" if places else self.reason.value
 
     def headline(self) -> str:
-        """The reason and the first issue in one readable line; an issue may quote the model's reply."""
+        """Return the reason and the first issue in one readable line; an issue may quote the model's reply."""
         first = f": {_issue_line(self.issues[0])}" if self.issues else ""
         more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
         return f"{self.reason.value}{first}{more}"

@@ -134,7 +134,9 @@ def _reject_misspelt(variables: Iterable[str]) -> None:
 
 @lru_cache(maxsize=1)
 def current_settings() -> Settings:
-    """The settings of this process, read once. `current_settings.cache_clear()` lets the next call read them again."""
+    """Return the settings of this process, read once. `current_settings.cache_clear()` lets the next call read them
+    again.
+    """
     return read_settings()
 
 

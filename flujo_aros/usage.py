@@ -26,7 +26,7 @@ class Usage:
     unmeasured_requests: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of both; if only one cost is known, the sum has that cost."""
+        """Return the sum of both; if only one cost is known, the sum has that cost."""
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.requests + other.requests,
@@ -43,7 +43,9 @@ class Usage:
         return found[0] if len(found) == 1 else sum(found, cls())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: the cost as a number (None: no price is known); unmeasured calls only when there are any."""
+        """Return plain JSON: the cost as a number (None: no price is known); unmeasured calls only
+        when there are any.
+        """
         plain = asdict(self) | {"cost": None if self.cost is None else float(self.cost)}
         if not self.unmeasured_requests:
             del plain["unmeasured_requests"]

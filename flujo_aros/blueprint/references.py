@@ -333,7 +333,7 @@ class Making:
 
 
 def name_of(node: Node, index: int) -> str:
-    """The name of a step, even if it could not be built, so that others can still refer to it."""
+    """Return the name of a step, even if it could not be built, so that others can still refer to it."""
     found = member(node, "name") or member(node, "step")
     name = found.value if found is not None else None
     return name if isinstance(name, str) and STEP_NAME.fullmatch(name) else f"step {index + 1}"

@@ -139,8 +139,9 @@ class Case(BaseModel):
         return {"length": True, "stop": False}.get(self.finish_reason or "")
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
-        """The columns in which this result counts: exactly one of right, correctly rejected, rejected although
-        recoverable, silently wrong."""
+        """Return the columns in which this result counts: exactly one of right, correctly rejected, rejected although
+        recoverable, silently wrong.
+        """
         if got is None:
             return (RIGHTLY_REFUSED,) if self.may_fail or self.must_fail else (REFUSED,)
         right = [*([] if self.must_fail else [self.expected]), *self.accept]

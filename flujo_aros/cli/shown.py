@@ -35,7 +35,7 @@ def new_mask() -> Mask:
 
 
 def without_secrets(text: str) -> str:
-    """A string without secrets, for a screen or a build log."""
+    """Return a string without secrets, for a screen or a build log."""
     return (_mask.get() or new_mask())(text)
 
 

@@ -42,7 +42,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
 
 
 async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
-    """The same as `judge`, for checks that may be async."""
+    """Like `judge`, for checks that may be async."""
     plan = _judging(value, checks)
     try:
         _, waiting = next(plan)
@@ -86,7 +86,7 @@ def name_of(check: Check) -> str:
 
 
 def is_async(check: Check) -> bool:
-    """Whether a check is known to be async."""
+    """Return whether a check is known to be async."""
     return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(getattr(check, "__call__", None))  # noqa: B004 (an object with an async `__call__`)
 
 

@@ -56,7 +56,7 @@ _MARKS: Final = " \n.…-–—_*`\"'“”‘’"
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text is empty, or has only dots, dashes and quotation marks.
+    """Return whether a text is empty, or has only dots, dashes and quotation marks.
 
     >>> is_blank("“…”"), is_blank("?")
     (True, False)
@@ -220,11 +220,11 @@ class JsonContract(Generic[T_co]):
         return fingerprint({"mode": self.mode, "schema": self.json_schema, **self.where()})
 
     def where(self) -> JsonSchema:
-        """Plain JSON that describes, beyond the schema, where the payload is."""
+        """Return plain JSON that describes, beyond the schema, where the payload is."""
         return {}
 
     def options(self) -> JsonSchema:
-        """Other arguments of `Output.*` that differ from their defaults, and the risk."""
+        """Return other arguments of `Output.*` that differ from their defaults, and the risk."""
         default = Risk.LOSSLESS if self.mode in ("tagged", "text", "block") else Risk.INFERRED
         return {} if self.risk is default else {"risk": self.risk.name.lower()}
 
@@ -294,7 +294,7 @@ class TaggedContract(JsonContract[T_co]):
         return re.compile(rf"</(?i:{re.escape(self.tag)})\s{{0,9}}>")
 
     def where(self) -> JsonSchema:
-        """The tag."""
+        """Return the tag."""
         return {"tag": self.tag, "strict": self.strict}
 
     def options(self) -> JsonSchema:
@@ -325,7 +325,7 @@ class BlockContract(JsonContract[Block]):
         return {"type": "object", "properties": {key: {} for key in self.keys}, "required": list(self.keys)}
 
     def where(self) -> JsonSchema:
-        """The keys that the block must have."""
+        """Return the keys that the block must have."""
         return {"keys": list(self.keys)}
 
     @property
@@ -397,11 +397,11 @@ class EventContract(JsonContract[Event]):
         return self.model.model_json_schema()
 
     def where(self) -> JsonSchema:
-        """The kinds and the fallback kind."""
+        """Return the kinds and the fallback kind."""
         return {"kinds": list(self.kinds), "fallback": self.fallback}
 
     def options(self) -> JsonSchema:
-        """The fields, which of them are required, and the example."""
+        """Return the fields, which of them are required, and the example."""
         found = {"fields": list(self.fields), "required": list(self.required)}
         example = {} if self.example == EXAMPLE else {"example": self.example}
         return super().options() | {name: names for name, names in found.items() if names} | example
@@ -436,7 +436,7 @@ class Output:
     def json(like: Any) -> JsonContract[Any]: ...
     @staticmethod
     def json(like: Any) -> JsonContract[Any]:
-        """The reply contains one JSON value of this type.
+        """Create a contract for a reply that contains one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
         value). Raises `ContractError` if it cannot be compiled.
@@ -466,7 +466,7 @@ class Output:
     def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]: ...
     @staticmethod
     def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]:
-        """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
+        """Create a contract for one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
         One fence around the payload is allowed; `strict=False` also allows lossless repairs. `max_retries` is the
         number of times that the model is shown its errors and asked again, in the same conversation. The prompt must
@@ -486,7 +486,7 @@ class Output:
 
     @staticmethod
     def text(tag: str, *, max_retries: int = 0) -> TaggedContract[str]:
-        """The payload is the text between `<tag>` and `</tag>`, never parsed; empty text is rejected.
+        """Create a contract for the text between `<tag>` and `</tag>`, never parsed; empty text is rejected.
 
         `max_retries` is as in `tagged`.
         """
@@ -495,7 +495,7 @@ class Output:
 
     @staticmethod
     def block(block_key: str, required: Iterable[str] = ()) -> BlockContract:
-        """The first JSON value of the reply is an object with `block_key` and the `required` keys, none of them null.
+        """Create a contract for a leading JSON object that has `block_key` and the `required` keys, none of them null.
 
         The value is a `Block(fields, prose)`. The names are trimmed and deduplicated. With a blank `block_key` every
         reply satisfies the contract, as `Block({}, text)`.
@@ -517,7 +517,8 @@ class Output:
         checks: Iterable[Check] = (),
         example: str = EXAMPLE,
     ) -> EventContract:
-        """The reply is one event: a JSON object with a `kind` from `kinds`, a `text`, and optionally more keys.
+        """Create a contract for one event: a JSON object with a `kind` from `kinds`, a `text`, and optionally more
+        keys.
 
         `fields` are further keys to request; a missing one is reported as a repair, so the event is not CLEAN.
         `required` names fields that the model is asked for once more if they are missing (True: all but `winner` and

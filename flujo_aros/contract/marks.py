@@ -54,7 +54,7 @@ _LEFT: Final = re.compile(REASONING_CLOSES, re.I)
 
 
 def closing_mark(opening: str) -> re.Pattern[str]:
-    """The expression for the end of the block that such a marker begins: for a tag, the closing tag.
+    """Return the expression for the end of the block that such a marker begins: for a tag, the closing tag.
 
     >>> closing_mark("[THINK]").search("or 2?[/THINK]1").start()
     5

@@ -163,7 +163,7 @@ class Shape:
     """Values that the reader computed for this place. Stored here, so that they live as long as the shape."""
 
     def allows(self, kind: str) -> bool:
-        """Whether a value of this JSON type is allowed here."""
+        """Return whether a value of this JSON type is allowed here."""
         if self.branches:
             return any(branch.allows(kind) for branch in self.branches)
         if not self.types:
@@ -171,7 +171,9 @@ class Shape:
         return kind in self.types or (kind == "integer" and "number" in self.types)
 
     def asks_for(self, kind: str) -> bool:
-        """Whether the schema names this JSON type, in a type or a choice. If it names none, prose is not an answer."""
+        """Return whether the schema names this JSON type, in a type or a choice. If it names none, prose is not an
+        answer.
+        """
         if self.branches:
             return any(branch.asks_for(kind) for branch in self.branches)
         return bool(self.types or self.choices is not None) and self.allows(kind)
@@ -232,11 +234,11 @@ class Shape:
         return {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
 
     def name_of(self, key: str) -> str | None:
-        """The declared name that a key spells, in any case and with any punctuation."""
+        """Return the declared name that a key spells, in any case and with any punctuation."""
         return self.keys.get(key) or self.folded.get(fold(key))
 
     def knows(self, key: str) -> bool:
-        """Whether a key spells a declared name, or for one of several."""
+        """Return whether a key spells a declared name, even if it could be one of several."""
         return key in self.keys or fold(key) in self.folded
 
     @cached_property
@@ -263,7 +265,7 @@ class Shape:
         return {n: part for n, part in self.named.items() if part.allows("boolean") and not part.allows("string")}
 
     def member(self, key: str) -> Shape:
-        """The shape of the member with this real name, also searched for in the alternatives."""
+        """Return the shape of the member with this real name, also searched for in the alternatives."""
         found = self.properties.get(key)
         if found is not None:
             return found
@@ -273,7 +275,7 @@ class Shape:
         return next(self._under(key), self.additional if isinstance(self.additional, Shape) else ANY)
 
     def keeps(self, key: str) -> bool:
-        """Whether the schema explicitly allows this undeclared key."""
+        """Return whether the schema explicitly allows this undeclared key."""
         return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
 
     @property
@@ -289,7 +291,7 @@ class Shape:
             yield from branch._under(key)
 
     def walk(self, value: object) -> Iterator[tuple[Any, Shape]]:
-        """Every part of a JSON value with its shape, in no particular order."""
+        """Yield every part of a JSON value with its shape, in no particular order."""
         pending: list[tuple[Any, Shape]] = [(value, self)]
         while pending:
             here, shape = pending.pop()
@@ -300,7 +302,7 @@ class Shape:
                 pending += [(part, shape.element(index)) for index, part in enumerate(here)]
 
     def element(self, index: int) -> Shape:
-        """The shape of the element at this place of an array."""
+        """Return the shape of the element at this place of an array."""
         if index < len(self.prefix):
             return self.prefix[index]
         if self.items is not None:
@@ -344,7 +346,7 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 
 def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
-    """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
+    """Return the shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
 
     `drops` means that the validator drops undeclared keys of an object unless the schema allows them. Raises
     `ContractError` for invalid `x-aros` hints.
@@ -666,7 +668,7 @@ _EITHER_ORDER: Final = re.compile(r"\s*(0?[1-9]|1[0-2])\s*([/.\- ])\s*(0?[1-9]|1
 
 
 def not_a_time(form: str, found: str, value: str | None = None) -> str:
-    """The message for text that is not a date, time or duration: the text and the expected format.
+    """Return the message for text that is not a date, time or duration: the text and the expected format.
 
     `value` describes a value that is not a string.
     """

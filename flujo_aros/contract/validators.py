@@ -136,7 +136,7 @@ class Values(Protocol[T_co]):
         ...
 
     def strict(self, value: object) -> Valid[T_co] | None:
-        """The value if it satisfies everything unchanged, or None. Never raises for bad data."""
+        """Return the value if it satisfies everything unchanged, or None. Never raises for bad data."""
         ...
 
     def validate(self, value: object) -> Verdict[T_co]:
@@ -164,7 +164,7 @@ _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, or NOT_JSON, also for a text with duplicate keys or non-finite numbers."""
+    """Return the value of a JSON text, or NOT_JSON, also for a text with duplicate keys or non-finite numbers."""
     try:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
@@ -200,7 +200,9 @@ _MANY_DIGITS: Final = re.compile(r"\d[\d.]{15}")
 
 
 def has_many_digits(text: str) -> bool:
-    """Whether a text may have a number that does not fit a float, to which pydantic converts before `Decimal`."""
+    """Return whether a text may have a number that does not fit a float, to which pydantic converts
+    before `Decimal`.
+    """
     return _MANY_DIGITS.search(text) is not None
 
 
@@ -220,7 +222,7 @@ class Effort:
         """The cost may double with each level of a value."""
 
     def exceeds(self, limit: int, value: object) -> bool:
-        """Whether a validator may have to visit places more than `limit` times. Takes time linear in the value.
+        """Return whether a validator may have to visit places more than `limit` times. Takes time linear in the value.
 
         Shapes that are tried a few times at each place, as in any union, do not count, however large the value is.
         """
@@ -434,7 +436,7 @@ class TypeValues(Generic[T]):
         return (found is None or found.search(text) is not None) and _is_misdated(parse_json(text), self.shape)
 
     def strict(self, value: object) -> Valid[T] | None:
-        """The value of plain JSON that needs no lax conversion and has no ignored keys, or None."""
+        """Return the value of plain JSON that needs no lax conversion and has no ignored keys, or None."""
         if self._effort.grows and self._effort.exceeds(_MOST_TRIED, value):
             return None
         try:
@@ -634,7 +636,7 @@ class SchemaValues:
         return None if value is NOT_JSON else self.strict(value) or _REFUSED
 
     def strict(self, value: object) -> Valid[Any] | None:
-        """The value itself, if it satisfies the schema."""
+        """Return the value itself, if it satisfies the schema."""
         try:
             return Valid(value) if self.validator.is_valid(value) else None
         except UnicodeEncodeError:
@@ -823,7 +825,7 @@ _of_class: dict[type, Callable[[Any], int]] = {}
 
 
 def count_keys(value: Any) -> int:
-    """The number of keys in the JSON of this value; negative if uncertain."""
+    """Return the number of keys in the JSON of this value; negative if uncertain."""
     kind = cast("type[object]", type(value))
     counter = _of_class.get(kind)
     if counter is not None:

@@ -497,7 +497,7 @@ class Durable:
         self.client.enqueue_in_transaction(connection, options, row.run_id, row.segment)
 
     def handle(self, run_id: str) -> DurableHandle:
-        """A handle to a run of this database, by its id."""
+        """Return a handle to a run of this database, by its id."""
         return DurableHandle(self, run_id)
 
     def answer(self, row: RunRow, value: Any, *, here: bool = False) -> None:
@@ -577,7 +577,7 @@ class Durable:
                 self.store.change(connection, self.store.row(connection, run_id), takeovers=-1)
 
     def leaves(self, run_id: str) -> bool:
-        """Whether a run that ends here as cancelled is left for others, since nobody asked to cancel it."""
+        """Return whether a run that ends here as cancelled is left for others, since nobody asked to cancel it."""
         active = self._active.get(run_id)
         return self._draining and active is not None and not active.cancelled
 
@@ -597,7 +597,7 @@ class Durable:
     # -- executing ---------------------------------------------------------------------------------------------
 
     async def perform(self, run_id: str, segment: int) -> str:
-        """The body of the engine's workflow: execute a run in this process."""
+        """Execute a run in this process: the body of the engine's workflow."""
         local = self._local.get(run_id)
         self._performed[run_id] += 1
         try:

@@ -64,7 +64,7 @@ class DurableHandle:
         return self._run_id
 
     async def row(self) -> RunRow:
-        """The current row of the run."""
+        """Return the current row of the run."""
         return await asyncio.to_thread(self._engine.store.run, self._run_id)
 
     async def status(self) -> str:
@@ -89,7 +89,7 @@ class DurableHandle:
         return result_of(row, self._engine.store.steps(row.run_id), None if runner is None else runner.pipeline)
 
     async def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
-        """The events after an offset, each with its own offset, until the run ends or pauses.
+        """Yield the events after an offset, each with its own offset, until the run ends or pauses.
 
         A client that reconnects with its last offset gets each event, and each character of live text, once.
         """

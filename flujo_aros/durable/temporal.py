@@ -225,7 +225,7 @@ class Temporal:
         self._workers: AsyncExitStack | None = None
 
     async def client(self) -> Client:
-        """The connection to the server."""
+        """Return the connection to the server."""
         if self._client is None:
             try:
                 self._client = await Client.connect(self._address, namespace=self._namespace)
@@ -352,7 +352,7 @@ class Temporal:
         return TemporalHandle(self, task.run_id, given)
 
     def handle(self, run_id: str) -> TemporalHandle:
-        """A handle to a run of this namespace, by its id."""
+        """Return a handle to a run of this namespace, by its id."""
         return TemporalHandle(self, run_id)
 
     async def make(self, run_id: str, key: str, make: Callable[[], Awaitable[Record]]) -> Record:

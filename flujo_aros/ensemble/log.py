@@ -49,7 +49,7 @@ class LogEvent:
         return text if isinstance(text, str) else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
@@ -118,7 +118,7 @@ class EventLog:
         return True
 
     def events(self, *, after: int = 0) -> Iterator[LogEvent]:
-        """The events whose id is larger than `after`, in order."""
+        """Yield the events whose id is larger than `after`, in order."""
         if self._stored is None:
             yield from self._kept[after:]
         else:

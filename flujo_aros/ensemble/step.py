@@ -242,7 +242,7 @@ class Ensemble(TakesInput):
             self.step_of(manifest).prepare()
 
     def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False, turn: int = 0) -> Step:
-        """The agent step of one turn; its input is the prompt.
+        """Return the agent step of one turn; its input is the prompt.
 
         The seed of a profile increases with the turns: with a fixed seed, an agent with the same input repeats itself
         forever.
@@ -264,11 +264,11 @@ class Ensemble(TakesInput):
         return Step(manifest.name, agent=agent, contract=Spoken.of(contract))
 
     def continues(self, reason: str, turn: int) -> bool:
-        """Whether a run that ended for this reason after this many turns has turns left to play."""
+        """Return whether a run that ended for this reason after this many turns has turns left to play."""
         return reason in ("turns", "budget") and turn < self.turns
 
     def has_ended(self) -> bool:
-        """Whether the log contains a finished run, so that this one asks no model."""
+        """Return whether the log contains a finished run, so that this one asks no model."""
         with nullcontext(self.log) if isinstance(self.log, EventLog) else EventLog(self.log) as log:
             played = [event for event in log if event.actor != "user"]
         if not played or played[-1].kind != "run.finished":

@@ -68,7 +68,7 @@ class Case:
     folder: Path = Path()
 
     def live_input(self) -> Any:
-        """The input, with the content of the files and URLs that it names: `{"$file": …}` and `{"$url": …}`.
+        """Return the input, with the content of the files and URLs that it names: `{"$file": …}` and `{"$url": …}`.
 
         Raises `UsageError` for a file that cannot be read, or that is not in the folder of the rows.
         """

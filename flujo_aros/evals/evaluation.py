@@ -68,7 +68,7 @@ class CaseResult:
     """Whether the case says what is expected."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         plain: dict[str, Any] = {
             "id": self.id,
             "verdict": self.verdict.value,
@@ -108,7 +108,7 @@ class Share:
         return self.right / self.total if self.total else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         counts = {"right": self.right, "wrong": self.wrong, "refused": self.refused}
         return {"name": self.name, **counts, "share": None if self.share is None else round(self.share, 4)}
 
@@ -195,7 +195,7 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: what `aros eval --json` prints."""
+        """Return plain JSON: what `aros eval --json` prints."""
         return {
             "name": self.name,
             "cases": len(self.results),

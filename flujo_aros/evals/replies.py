@@ -76,7 +76,7 @@ class ReplyCache:
         self._connection.close()
 
     def get(self, question: str, number: int) -> CallMade | None:
-        """The stored reply, or None."""
+        """Return the stored reply, or None."""
         row = self._execute("SELECT record, usage FROM replies WHERE question = ? AND number = ?", (question, number))
         if row is None:
             return None
@@ -126,7 +126,7 @@ class Replies:
         self._of_case[case].append(_Kept(step, kind, question, made))
 
     def of(self, case: str) -> RecordedCalls:
-        """The replies of one case, each to be used once."""
+        """Return the replies of one case, each to be used once."""
         return RecordedCalls(list(self._of_case.get(case, ())))
 
 

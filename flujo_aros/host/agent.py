@@ -103,7 +103,7 @@ async def direct_agent(
     *,
     repeated: bool = False,
 ) -> DirectAgent[T]:
-    """The agent of a spec without tools, which needs no agent graph. Within one event loop it is always the same
+    """Return the agent of a spec without tools, which needs no agent graph. Within one event loop it is always the same
     object.
 
     `repeated` means that the caller retries after provider errors. Raises `UsageError` for an unavailable model.
@@ -119,12 +119,12 @@ def check_agent(spec: AgentSpec, tools: Sequence[Any]) -> None:
 
 
 def capability_names() -> tuple[str, ...]:
-    """The names of the capabilities that pydantic-ai can build from a spec."""
+    """Return the names of the capabilities that pydantic-ai can build from a spec."""
     return tuple(CAPABILITY_TYPES)
 
 
 def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
-    """The contract with further checks: the same object each time, so that caches keyed by it work."""
+    """Return the contract with further checks: the same object each time, so that caches keyed by it work."""
     return once(_with_checks, contract, *checks) if checks else contract
 
 
@@ -618,7 +618,7 @@ class DirectRun(Generic[T]):
 
 
 def plain_conversation(said: Sequence[ModelMessage]) -> list[Any]:
-    """A conversation as plain JSON."""
+    """Return a conversation as plain JSON."""
     plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(said), mode="json")
     return plain
 

@@ -114,7 +114,7 @@ class Aros(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str:
-        """The name in an agent spec: `capabilities: [Aros]`."""
+        """Return the name in an agent spec: `capabilities: [Aros]`."""
         return "Aros"
 
     @classmethod
@@ -172,7 +172,7 @@ class Aros(AbstractCapability[Any]):
             self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """The model with its streams wrapped, so that a reply can be recovered from an error in mid-stream."""
+        """Return the model with its streams wrapped, so that a reply can be recovered from an error in mid-stream."""
         if isinstance(model, WatchedModel):
             return None
         run = self._runs.get(_asking.get())

@@ -21,13 +21,13 @@ Prompt: TypeAlias = "str | Sequence[UserContent]"
 
 
 def is_content(value: object) -> bool:
-    """Whether a value is content that a model accepts directly, such as `BinaryContent` or `ImageUrl`."""
+    """Return whether a value is content that a model accepts directly, such as `BinaryContent` or `ImageUrl`."""
     host = sys.modules.get("pydantic_ai.messages")  # until it is imported, no such value exists
     return host is not None and bool(host.is_multi_modal_content(value))
 
 
 def has_content(value: object) -> bool:
-    """Whether a value is such content, or a list or mapping that contains some, at any depth."""
+    """Return whether a value is such content, or a list or mapping that contains some, at any depth."""
     return any(is_content(part) for part in _parts(value))
 
 
@@ -52,7 +52,7 @@ _MAPPING: Final = "mapping"
 
 
 def with_saved_content(value: object) -> object:
-    """A value with its content as plain JSON, from which `with_live_content` restores the content.
+    """Return a value with its content as plain JSON, from which `with_live_content` restores the content.
 
     >>> from pydantic_ai import BinaryContent
     >>> with_saved_content(["What is this?", BinaryContent(b"GIF89a", media_type="image/gif")])[1]["$content"]["data"]
@@ -120,8 +120,8 @@ def _media_type(name: str) -> str | None:
 
 
 def content_file(file: Path) -> object | None:
-    """An image, audio, video or document as content for a model, or None for any other file, judged by its name. Raises
-    `OSError`.
+    """Return an image, audio, video or document as content for a model, or None for any other file, judged by its name.
+    Raises `OSError`.
 
     >>> content_file(Path("ticket.txt"))
     """
@@ -134,8 +134,8 @@ def content_file(file: Path) -> object | None:
 
 
 def content_at(url: str) -> object | None:
-    """The image, audio, video or document at a URL, which the provider fetches, or None for any other URL, judged by
-    the end of its path.
+    """Return the image, audio, video or document at a URL, which the provider fetches, or None for any other URL,
+    judged by the end of its path.
 
     >>> type(content_at("https://example.com/a.png?size=2")).__name__
     'ImageUrl'
@@ -150,8 +150,8 @@ def content_at(url: str) -> object | None:
 
 
 def with_named_content(value: object, folder: Path) -> object:
-    """A JSON value with its references resolved: content for `{"$file": "photo.png"}` and
-    `{"$url": "https://…/a.png"}`.
+    """Return a JSON value with its references resolved: content for `{"$file": "photo.png"}` and `{"$url":
+    "https://…/a.png"}`.
 
     Any other kind of file is replaced by its text. Files are looked up only in `folder`, because rows may come from
     anyone and a model must not see other files of this machine. Raises `UsageError`.

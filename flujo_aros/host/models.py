@@ -48,7 +48,7 @@ def _at_endpoint(name: str, url: str) -> Model:
 
 
 def made_model(name: str) -> Model:
-    """The model with a name known to pydantic-ai, or at `openai:NAME@URL`.
+    """Return the model with a name known to pydantic-ai, or at `openai:NAME@URL`.
 
     Raises `UsageError` if an API key, a package or the provider is missing.
     """
@@ -84,7 +84,7 @@ class ModelSource(Protocol):
 
 
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
-    """The model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
+    """Return the model with this name, from the source if one is given, else from pydantic-ai. Raises `UsageError`.
 
     With `repeated`, the provider's client does not retry on its own: the caller does, counting and waiting.
     """
@@ -161,7 +161,7 @@ _REPORTS_COST: Final = "gateway/"
 
 
 def counted(name: str) -> bool:
-    """Whether a cost limit counts the calls of this model, because their price is known, at least afterwards.
+    """Return whether a cost limit counts the calls of this model, because their price is known, at least afterwards.
 
     >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("openai:gpt-4o-mini@http://127.0.0.1:8000/v1")
     (True, True, False)
@@ -171,7 +171,8 @@ def counted(name: str) -> bool:
 
 
 def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
-    """The maximum cost of one call to this model in US dollars, or a string that says why it is unknown and what to do.
+    """Return the maximum cost of one call to this model in US dollars, or a string that says why it is unknown and what
+    to do.
 
     The prompt is assumed to fill the model's whole context window, because its length is not known beforehand.
     `caches` means that prompts may be written to the provider's cache, which may cost more. A model on this machine
@@ -221,7 +222,7 @@ def can_stream(model: Model) -> bool:
 
 
 def profile_of(model: Model) -> Mapping[str, Any]:
-    """The profile of a model. For fallback models, the capabilities that all of them share."""
+    """Return the profile of a model. For fallback models, the capabilities that all of them share."""
     inner = model
     while isinstance(inner, WrapperModel):
         inner = inner.wrapped

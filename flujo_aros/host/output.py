@@ -297,7 +297,7 @@ _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_outp
 
 
 def output_type(contract: Contract[Any]) -> Any:
-    """A contract as the `output_type` of a pydantic-ai agent: the result of `contract.as_output()`.
+    """Return a contract as the `output_type` of a pydantic-ai agent: the result of `contract.as_output()`.
 
     A type is used as it is, and a schema as a `StructuredDict`, in the mode that suits the model; wrap it in
     `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is part of the text is a
@@ -378,7 +378,7 @@ def agent_contract(like: Any) -> Contract[Any] | None:
 
 
 def wanted_by_agent(like: Any) -> Any:
-    """The contract or the type of an agent's output; None for several types and for functions."""
+    """Return the contract or the type of an agent's output; None for several types and for functions."""
     single = _single(like)
     return agent_contract(like) or (single if isinstance(single, type) or get_origin(single) is not None else None)
 
@@ -413,7 +413,7 @@ def _single(like: Any) -> Any:
 
 
 def allows_nothing(like: Any) -> bool:
-    """Whether an output type accepts an empty reply: it is None or includes None."""
+    """Return whether an output type accepts an empty reply: it is None or includes None."""
     parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
     several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
     return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)

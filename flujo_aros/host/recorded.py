@@ -81,8 +81,8 @@ class CallRecorder(Protocol):
         ...
 
     async def call(self, call: PendingCall) -> Record:
-        """The record of the next call of its kind in the step: a stored one, or the result of making the call, which is
-        then stored.
+        """Return the record of the next call of its kind in the step: a stored one, or the result of making the call,
+        which is then stored.
         """
         ...
 
@@ -91,7 +91,7 @@ _recorder: ContextVar[CallRecorder | None] = ContextVar("flujo_aros_call_recorde
 
 
 def recorder() -> CallRecorder | None:
-    """The recorder of the calls made here, or None outside of durable runs."""
+    """Return the recorder of the calls made here, or None outside of durable runs."""
     return _recorder.get()
 
 
@@ -419,11 +419,11 @@ class PerMinute(Configured):
         return provider, limits
 
     def tokens_for(self, size: int) -> int:
-        """The amount to reserve for a call with a prompt of this many characters."""
+        """Return the amount to reserve for a call with a prompt of this many characters."""
         return size // _CHARS_PER_TOKEN + self.reply_tokens
 
     def wait(self, used: Sequence[Reserved], now: float, tokens: int) -> float | None:
-        """None if a call of this many tokens may be made now, else the seconds until there may be room.
+        """Return None if a call of this many tokens may be made now, else the seconds until there may be room.
 
         `used` are the calls of the last minute, oldest first. A call of unknown cost counts as the average of the
         others. A call that exceeds the limit by itself is made alone.

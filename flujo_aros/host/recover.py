@@ -186,7 +186,7 @@ class Question:
 
     @classmethod
     def of(cls, ask: Ask, run: Run) -> Question:
-        """The question of an ask in this run."""
+        """Return the question of an ask in this run."""
         # The enforced schema is included, and the form of the answer, which the question alone does not contain.
         form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
         asked = {name: getattr(ask, name) for name in _ASKED} | {"said": list(ask.said)}
@@ -479,7 +479,7 @@ def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
 
 
 def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
-    """The event with a string in each field that the host rejects, or None for any other objection.
+    """Return the event with a string in each field that the host rejects, or None for any other objection.
 
     A number or a boolean becomes a string. Prose gets an empty string, and so does a missing field if this is the
     `last` chance; before that, the model is asked for it once.
@@ -585,7 +585,7 @@ def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
 
 
 def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
-    """Whether the provider of a run enforces the schema of the contract, or could."""
+    """Return whether the provider of a run enforces the schema of the contract, or could."""
     if sent is not None and sent.output_mode == "native":
         return "on"
     if contract.mode != "json" or not has_form(contract) or not profile_of(model).get("supports_json_schema_output"):

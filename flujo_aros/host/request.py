@@ -522,7 +522,9 @@ def _refusal(error: Exception, model: Model) -> str:
 
 
 def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) -> bool:
-    """Whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the run."""
+    """Return whether an error means that a model rejects the schema of a ladder's call. Remembered for the rest of the
+    run.
+    """
     if not rejects_schema(error):
         return False
     why = run.refusals[_key_of(model, contract)] = _refusal(error, model)
@@ -531,7 +533,7 @@ def remember(error: Exception, model: Model, contract: Contract[Any], run: Run) 
 
 
 def is_refused(model: Model, contract: Contract[Any], run: Run) -> bool:
-    """Whether a model has rejected the schema of a contract in this run."""
+    """Return whether a model has rejected the schema of a contract in this run."""
     return bool(run.exchange.schema_refused) or (bool(run.refusals) and _key_of(model, contract) in run.refusals)
 
 

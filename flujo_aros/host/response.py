@@ -459,7 +459,7 @@ def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
 
 
 def rejects_schema(error: Exception) -> bool:
-    """Whether the provider rejects the JSON Schema itself: too large, too deep, or with unsupported keywords."""
+    """Return whether the provider rejects the JSON Schema itself: too large, too deep, or with unsupported keywords."""
     if isinstance(error, FallbackExceptionGroup):
         return any(rejects_schema(inner) for inner in error.exceptions)
     if not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:

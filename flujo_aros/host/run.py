@@ -275,7 +275,7 @@ class Run:
         return allows_nothing(self.output_type)
 
     def ladder_of(self, contract: Contract[Any]) -> Ladder:
-        """The ladder for a contract."""
+        """Return the ladder for a contract."""
         return self.own_ladder or self.ladder or _ladders.get(ladder_for, contract, current_settings())
 
     def count_own(self, calls: int = 1) -> None:
@@ -364,7 +364,9 @@ class Run:
         return self.spent_of(self.usage)
 
     def spent_of(self, usage: RunUsage, before: RunUsage | None = None) -> Usage:
-        """The usage since `before`, including failed calls. Those and streams that broke off are not measured."""
+        """Return the usage since `before`, including failed calls. Those and streams that broke off
+        are not measured.
+        """
         used = difference(usage, before or RunUsage())
         failed = max(0, self.calls - used.requests)
         requests, unmeasured = used.requests + failed, used.unmeasured_requests + failed + self.broken_off
@@ -405,7 +407,7 @@ class Run:
                 )
 
     def error(self, outcome: Rejected | Degraded, usage: Usage | None = None) -> OutputError:
-        """The error for a run that ends without a value, with everything that is known about it."""
+        """Return the error for a run that ends without a value, with everything that is known about it."""
         usage = usage or self.spent_of(self.usage_so_far)
         rejected = outcome.because if isinstance(outcome, Degraded) else outcome
         stages, wanted = tuple(stage.stage for stage in self.stages), self.exchange.wanted
@@ -474,7 +476,7 @@ class AgentOutputError(OutputError, UnexpectedModelBehavior):
 
     @classmethod
     def of(cls, error: OutputError) -> AgentOutputError:
-        """The same error as an instance of the host's class, or itself if it is one already."""
+        """Return the same error as an instance of the host's class, or itself if it is one already."""
         if isinstance(error, cls):
             return error
         made = cls(*error.args)

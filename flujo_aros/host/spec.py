@@ -62,14 +62,14 @@ SETTINGS: Final[dict[str, str | None]] = {
 
 
 def unknown_setting(name: str) -> Hint | None:
-    """The error for an unknown setting, with the nearest valid one."""
+    """Return the error for an unknown setting, with the nearest valid one."""
     if name in SETTINGS or _PROVIDERS.fullmatch(name):
         return None
     return nearest(name, SETTINGS, closed=True).after(f"unknown setting {name!r}")
 
 
 def wrong_setting(name: str, value: Any) -> str | None:
-    """The error for a value of the wrong kind."""
+    """Return the error for a value of the wrong kind."""
     kind = SETTINGS.get(name)
     if kind is None or value is None or _KINDS[kind](value):
         return None
@@ -77,7 +77,7 @@ def wrong_setting(name: str, value: Any) -> str | None:
 
 
 def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """One error for each unknown setting and each value of the wrong kind."""
+    """Yield one error for each unknown setting and each value of the wrong kind."""
     for name, value in settings.items():
         unknown = unknown_setting(name)
         wrong = unknown.after("model_settings: ") if unknown else wrong_setting(name, value)
@@ -123,14 +123,14 @@ class AgentSpec(Configured):
         return not self.tools and not self.capabilities
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """The model and the non-default options, in a few words."""
+        """Yield the model and the non-default options, in a few words."""
         yield None, self.model
         for name in sorted(self.model_fields_set - {"model"}):
             value = getattr(self, name)
             yield name, shorten(value, 60, placeholder=" …") if isinstance(value, str) else value
 
     def __eq__(self, other: object) -> bool:
-        """Whether both specs behave the same, whatever their names."""
+        """Return whether both specs behave the same, whatever their names."""
         # `model_dump` leaves the name out
         return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()
 
@@ -230,7 +230,7 @@ _FAMILIES: Final = (
 
 
 def mistaken(name: str) -> Hint | None:
-    """The error in the name of a model, with the name that was probably meant, or None if no error is known.
+    """Return the error in the name of a model, with the name that was probably meant, or None if no error is known.
 
     >>> mistaken("gpt-4o-mini")
     "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
@@ -285,14 +285,14 @@ def _instead(words: str, name: str, meant: str) -> Hint:
 
 
 def missing_provider(name: str) -> str | None:
-    """The error for a name without a provider, or None for any other. No such model exists."""
+    """Return the error for a name without a provider, or None for any other. No such model exists."""
     if ":" in name or name in _names():
         return None
     return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
 
 
 def endpoint_of(name: str) -> str | None:
-    """The URL after the model name of an OpenAI-compatible server, or None if there is none.
+    """Return the URL after the model name of an OpenAI-compatible server, or None if there is none.
 
     >>> endpoint_of("openai:qwen3@http://127.0.0.1:8000/v1"), endpoint_of("openai:gpt-4o-mini")
     ('http://127.0.0.1:8000/v1', None)
@@ -329,7 +329,7 @@ LOCAL_MODEL: Final = "local:smollm2"
 
 
 def local_name_error(name: str) -> str | None:
-    """The error in the name of a local model, or None if no error is known, as for a path to a file.
+    """Return the error in the name of a local model, or None if no error is known, as for a path to a file.
 
     A program may serve any name from its own source; the command line cannot.
 
@@ -347,7 +347,7 @@ def local_name_error(name: str) -> str | None:
 
 
 def nearest_local(name: str) -> str | None:
-    """The most similar known name, if one is similar."""
+    """Return the most similar known name, if one is similar."""
     near = get_close_matches(name.removeprefix(PREFIX).lower(), KNOWN, 1, _CLOSE)
     return f"{PREFIX}{near[0]}" if near else None
 
@@ -362,7 +362,7 @@ ENVELOPE: Final = "response"
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
-    """A copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
+    """Return a copy of an object schema in the form that hosts expect; a schema of another type is wrapped."""
     own = copy.deepcopy(schema)
     return own if followed(own).get("type") == "object" else envelope_schema(own, ENVELOPE)
 

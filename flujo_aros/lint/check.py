@@ -61,11 +61,11 @@ class Report:
         return not any(file.findings for file in self.files)
 
     def fixable(self, at_least: Applicability = Applicability.SAFE) -> int:
-        """The number of findings with a fix that is at least this safe."""
+        """Return the number of findings with a fix that is at least this safe."""
         return sum(1 for _, each in self.findings if each.fix and each.fix.applicability >= at_least)
 
     def summary(self) -> Mapping[str, int]:
-        """The counts at the end of `--format json`."""
+        """Return the counts at the end of `--format json`."""
         counts = Counter(finding.severity for _, finding in self.findings)
         return {
             "files": len(self.files),
@@ -227,7 +227,7 @@ class Options:
                 raise UsageError(f"unknown rule {pattern!r}{nearest(pattern, codes)} (`aros rule` lists them)")
 
     def wants(self, code: str) -> bool:
-        """Whether findings with this code are reported."""
+        """Return whether findings with this code are reported."""
         taken = max((len(each) for each in self.select if matches(code, each)), default=-1 if self.select else 0)
         left = max((len(each) for each in self.ignore if matches(code, each)), default=-1)
         return taken > left

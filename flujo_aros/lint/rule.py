@@ -77,11 +77,11 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Every finding in one blueprint."""
+        """Return every finding in one blueprint."""
 
     @classmethod
     def docs(cls) -> str:
-        """The documentation in Markdown."""
+        """Return the documentation in Markdown."""
         written = inspect.cleandoc(cls.__doc__ or "")
         if f"## {SECTIONS[-1]}" in written:
             return written
@@ -89,12 +89,12 @@ class Rule(ABC):
 
     @classmethod
     def headline(cls) -> str:
-        """The first line of the documentation."""
+        """Return the first line of the documentation."""
         return cls.docs().partition("\n")[0]
 
     @classmethod
     def sections(cls) -> Mapping[str, str]:
-        """The documentation by heading."""
+        """Return the documentation by heading."""
         parts = re.split(r"^## (.+)$", cls.docs(), flags=re.M)
         return {head.strip(): body.strip() for head, body in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -107,7 +107,7 @@ class Rule(ABC):
         fix: Fix | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """A finding of this rule. `{step}` in the message stands for the name of the step."""
+        """Return a finding of this rule. `{step}` in the message stands for the name of the step."""
         words = message.replace("{step}", f"step {step!r}")
         return Finding(self.code, severity or self.severity, words, span[0], span[1], step, fix, advice=message)
 

@@ -60,7 +60,7 @@ class Bound:
     """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
 
     def __str__(self) -> str:
-        """The bound as a phrase.
+        """Return the bound as a phrase.
 
         >>> str(Bound(7, None, {"each": 2}))
         "at most 7 model calls, and 2 for each item of step 'each'"
@@ -90,7 +90,7 @@ def dollars(cost: Decimal) -> str:
 
 
 def bound(pipeline: Pipeline | PipelineStep, limits: StepLimits | None = None) -> Bound:
-    """The maximum that a run of a pipeline or step can use, in total and by step. `limits` are those of the run.
+    """Return the maximum that a run of a pipeline or step can use, in total and by step. `limits` are those of the run.
 
     >>> bound(Step("greet", agent=AgentSpec(model="m"))).calls  # the second one asks for the rest of a truncated text
     2

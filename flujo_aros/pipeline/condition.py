@@ -112,7 +112,7 @@ class Evaluation(ast.NodeVisitor):
         self.left = _MAX_WORK
 
     def value(self, node: ast.expr) -> Any:
-        """The value of this part of the expression."""
+        """Return the value of this part of the expression."""
         self._did(node, 1)
         try:
             return self.visit(node)
@@ -404,7 +404,7 @@ class Expressed:
 
 
 def check(expression: str) -> Check:
-    """A check on a value from an expression over `output`, for `Step(checks=…)`.
+    """Return a check on a value from an expression over `output`, for `Step(checks=…)`.
 
     >>> check("output.net + output.tax == output.gross")({"net": 1, "tax": 2, "gross": 4})
     'output.net + output.tax == output.gross does not hold'

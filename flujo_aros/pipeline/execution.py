@@ -51,7 +51,7 @@ _step: ContextVar[tuple[str, str] | None] = ContextVar("flujo_aros_step", defaul
 
 
 def idempotency_key(*parts: object) -> str:
-    """The idempotency key of the current step for a side effect, such as a payment: a UUID.
+    """Return the idempotency key of the current step for a side effect, such as a payment: a UUID.
 
     It is derived from the id of the run and the name of the step, so a step that runs again, after a crash or for a
     retry, uses the same key, and the receiver does not perform the effect twice. `parts` distinguish the effects of one

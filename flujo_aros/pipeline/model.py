@@ -404,7 +404,7 @@ class Pipeline(Generic[T_co]):
             raise UsageError("\n".join(messages))
 
     def __rshift__(self, other: PipelineStep[U] | Pipeline[U]) -> Pipeline[U]:
-        """A pipeline of these steps and the given ones, with the name of this one."""
+        """Return a pipeline of these steps and the given ones, with the name of this one."""
         more = other.steps if isinstance(other, Pipeline) else (other,)
         warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
         return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)

@@ -98,7 +98,7 @@ class StepResult(Generic[T_co]):
     input_trust: Trust | None = None
 
     def __repr__(self) -> str:
-        """One line: how it ended, its trust, and its value, abbreviated."""
+        """Return one line: how it ended, its trust, and its value, abbreviated."""
         shown = self.handed_on
         value = "" if shown is None else f", {_brief(shown)}"
         return (
@@ -157,7 +157,7 @@ class StepResult(Generic[T_co]):
         return None if rejected is None else rejected.reason.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: one entry of `steps` in `aros run --json`."""
+        """Return plain JSON: one entry of `steps` in `aros run --json`."""
         accepted = self.outcome if isinstance(self.outcome, Accepted) else None
         usage = self.usage.to_dict()
         return {
@@ -340,7 +340,7 @@ class PausedRun(Strict):
     carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
-        """One line: which step of which pipeline asks, and what."""
+        """Return one line: which step of which pipeline asks, and what."""
         return f"<PausedRun {self.pipeline}: {self.step} asks {_brief(self.message)}>"
 
     __str__ = __repr__
@@ -353,7 +353,7 @@ class PausedRun(Strict):
         return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         return self.model_dump(mode="json")
 
     @classmethod
@@ -430,7 +430,7 @@ class RunResult(Generic[T_co]):
     trouble: str | None = None
 
     def __repr__(self) -> str:
-        """One line: how it ended, its trust, and its output, abbreviated, or the error."""
+        """Return one line: how it ended, its trust, and its output, abbreviated, or the error."""
         error = self.error
         ended = [self.status.value, self.trust, f"{len(self.steps)} {'step' if len(self.steps) == 1 else 'steps'}"]
         summary = _brief(self._last.handed_on) if self._has_output else _brief(error["message"]) if error else ""
@@ -479,8 +479,9 @@ class RunResult(Generic[T_co]):
         return {"step": culprit.name, "reason": culprit.reason, "message": _hidden(message)}
 
     def step(self, name: str) -> StepResult[Any]:
-        """The result of the step with this name, such as `parallel/a/summary`. Raises `UsageError`, with the nearest
-        name, if there is none."""
+        """Return the result of the step with this name, such as `parallel/a/summary`. Raises `UsageError`, with the
+        nearest name, if there is none.
+        """
         for step in self.steps:
             if step.name == name:
                 return step
@@ -507,7 +508,7 @@ class RunResult(Generic[T_co]):
         error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: exactly what `aros run --json` prints. `paused` is present only while the run waits."""
+        """Return plain JSON: exactly what `aros run --json` prints. `paused` is present only while the run waits."""
         plain = {
             "run_id": self.run_id,
             "blueprint": self.pipeline,

@@ -323,7 +323,7 @@ class Runner(Generic[T_co]):
         *,
         run_id: str | None = None,
     ) -> RunResult[T_co]:
-        """The same as `run`, for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
+        """Like `run`, but for code without an event loop. Inside one it raises `UsageError`; await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
         results: list[RunResult[T_co]] = []

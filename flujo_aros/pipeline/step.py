@@ -227,7 +227,7 @@ class Processing:
         return tuple(_warnings(self))
 
     def ladder(self, default: Ladder) -> Ladder:
-        """The ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
+        """Return the ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
         changed: dict[str, Any] = {name: value for name in _LIMITS if (value := getattr(self, name)) is not None}
         if self.stages is not None:
             changed["stages"] = [stage for each in self.stages for stage in _stage(each)]
@@ -942,7 +942,7 @@ class Call(TakesInput[T_co]):
         return Settlement(await judged_awaiting(outcome, self.checks))
 
     async def call(self, given: Any, **params: Any) -> Any:
-        """The function's result, awaited if necessary. A sync function runs in a thread."""
+        """Return the function's result, awaited if necessary. A sync function runs in a thread."""
         call = partial(self._resolved(), given, **params)
         result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
         return await result if inspect.isawaitable(result) else result

@@ -343,7 +343,7 @@ class StreamReader(Generic[T]):
         return Search("", contract, options, growing=True)
 
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
-        """The outcome of the complete reply, the same as that of `read`.
+        """Return the outcome of the complete reply, the same as that of `read`.
 
         `truncated` is as in `read`: True if the reply was cut (finish reason "length"), False if the model stopped by
         itself.

@@ -30,7 +30,7 @@ _MAX_CHARS: Final = 120
 
 
 def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cut: bool = False) -> Outcome[T]:
-    """The outcome, or a rejection if an accepted value changes parts of the failing output that were right.
+    """Return the outcome, or a rejection if an accepted value changes parts of the failing output that were right.
 
     With `cut`, the output ended too early: its last value may continue, and its lists may be longer.
     """
@@ -133,7 +133,7 @@ _UNITS: Final = {"%": 0.01, "percent": 0.01, "k": 1e3, "thousand": 1e3, "m": 1e6
 def grounded(
     outcome: Outcome[T], source: str, contract: Contract[T], *, draft: Draft | None = None, whole: bool = False
 ) -> Outcome[T]:
-    """The outcome, with every value in it that the source does not state reported as the repair `not-in-output`.
+    """Return the outcome, with every value in it that the source does not state reported as the repair `not-in-output`.
 
     INFERRED is a value that follows from the source: a date in another format, a number in words, a choice based on the
     value at its place. LOSSY is a value that nothing in the source supports, so it was made up. If the contract, or the
@@ -393,7 +393,7 @@ class Examples:
         return self.prompt()
 
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
-        """Whether a value is one of them, and no other part of the prompt contains its words.
+        """Return whether a value is one of them, and no other part of the prompt contains its words.
 
             An answer may legitimately equal an example: the label of a classification, a short phrase, or words from
             the input. So only words or numbers that cannot be a coincidence count.
@@ -436,7 +436,7 @@ class Examples:
         return all(self._is_example(start) for start, _ in places)
 
     def show_dots(self, value: Any, dots: str) -> Literal["form", "data"] | None:
-        """The form in which the prompt shows dots: in an example that equals this value, or as quoted text.
+        """Return the form in which the prompt shows dots: in an example that equals this value, or as quoted text.
 
         >>> asked = Examples(lambda: 'Which sign is used here: "a ... b"? Quote it, such as "---" or "...".')
         >>> asked.show_dots({"found": "..."}, "..."), asked.show_dots({"found": "___"}, "___")

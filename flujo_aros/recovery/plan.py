@@ -53,11 +53,11 @@ class Evidence:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str, str, Achieved]]) -> Evidence:
-        """A table of rows (model, schema fingerprint, stage, what was achieved)."""
+        """Return a table of rows (model, schema fingerprint, stage, what was achieved)."""
         return cls(tuple(((model, schema, stage), achieved) for model, schema, stage, achieved in rows))
 
     def about(self, model: str, schema_hash: str, stage: str) -> Achieved:
-        """The record of a stage. An unknown stage has no tries."""
+        """Return the record of a stage. An unknown stage has no tries."""
         return dict(self.table).get((model, schema_hash, stage), Achieved(0, 0))
 
 
@@ -141,7 +141,7 @@ _FORMS: Final = frozenset({"enum", "const", "pattern", "format"})
 
 
 def has_form(contract: Contract[Any]) -> bool:
-    """Whether replies have a form to describe or enforce.
+    """Return whether replies have a form to describe or enforce.
 
     A string without one is the text itself: requested as JSON, it would only come back in quotes.
 
@@ -208,11 +208,11 @@ class Past:
 
     @classmethod
     def of(cls, first: Rejected) -> Past:
-        """The history at the start of a recovery."""
+        """Return the history at the start of a recovery."""
         return cls(first, first, first, first)
 
     def then(self, stage: str, rejected: Rejected, *, enforced: bool = False) -> Past:
-        """The history with one more rejection."""
+        """Return the history with one more rejection."""
         says = bool(rejected.text.strip())
         answers = says and stage in _ANSWERS
         silent = self.current.reason is Reason.PROVIDER and not self.current.text.strip()
@@ -303,7 +303,9 @@ def _read_oddly(reply: Reply, contract: Contract[T]) -> Outcome[T]:
 
 
 def ends_by_itself(outcome: Accepted[Any]) -> bool:
-    """Whether a value has a recognizable end, as objects and lists have; prose and numbers may always continue."""
+    """Return whether a value has a recognizable end, as objects and lists have; prose and numbers
+    may always continue.
+    """
     return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, _OPEN_ENDED)
 
 
@@ -323,7 +325,7 @@ def has_issue(rejected: Rejected, *codes: str) -> bool:
 
 
 def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
-    """The next ask of a plan, or its outcome.
+    """Return the next ask of a plan, or its outcome.
 
     Call providers outside this function: a `StopIteration` raised by a provider would look like the end of the plan.
     """
@@ -347,9 +349,9 @@ class Rung(Configured):
     """Whether it asks the question of the run again; other stages see only the reply."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
-        """The reason why the stage could do nothing here although it handles this kind of rejection, or None."""
+        """Return the reason why the stage could do nothing here although it handles this kind of rejection, or None."""
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (for stages to say more)
-        """Whether it would ask the question of the run again with the schema enforced for the first time."""
+        """Return whether it would ask the question of the run again with the schema enforced for the first time."""
         return False

@@ -100,12 +100,12 @@ def continue_prompt(begin: str) -> str:
 
 
 def is_continuation(prompt: str) -> bool:
-    """Whether a prompt asks for the rest of a truncated reply."""
+    """Return whether a prompt asks for the rest of a truncated reply."""
     return _CONTINUE.partition("{begin}")[0] in prompt
 
 
 def declined(reply: Reply) -> Rejected | None:
-    """The rejection if the model answers that it cannot repair the output; None otherwise."""
+    """Return the rejection if the model answers that it cannot repair the output; None otherwise."""
     if reply.text.strip().strip(".\"'`*") != CANNOT_REPAIR:
         return None
     issue = Issue("$", "cannot_repair", "the output does not contain what the schema requires")
@@ -119,7 +119,7 @@ def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
 
 
 def fenced(text: str) -> tuple[str, str]:
-    """A text enclosed in two lines that it cannot contain, and the word that marks these lines.
+    """Return a text enclosed in two lines that it cannot contain, and the word that marks these lines.
 
     The word is derived from the whole text, so that the author of one part cannot predict it.
     """

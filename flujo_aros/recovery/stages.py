@@ -97,7 +97,7 @@ class Retry(Rung):
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
-        """Whether the provider can enforce the schema, was not asked to, and the schema rules out the error.
+        """Return whether the provider can enforce the schema, was not asked to, and the schema rules out the error.
 
         An objection of a check or of a Python type is not ruled out that way, so the model must see it.
         """
@@ -165,11 +165,11 @@ class Constrain(Rung):
         return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
-        """True unless the stage is skipped."""
+        """Return True unless the stage is skipped."""
         return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """One request, read like any reply."""
+        """Make one request, whose reply is read like any other."""
         reply = yield Ask("", self.stage, 1, task.contract, way="constrained")
         return read(reply)
 
@@ -239,7 +239,7 @@ class Resume(Rung):
         return None if past.first.text.strip() else "there is no text before the cut to continue"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One request. The result counts as the model's own reply."""
+        """Make one request. The result counts as the model's own reply."""
         if self._larger(task):
             way: Way = "constrained" if task.enforces else "conversation"
             reply = yield Ask("", self.stage, 1, task.contract, way=way, max_tokens=self._budget(task))
@@ -274,7 +274,7 @@ def _begins(cut: str, contract: Contract[Any]) -> bool:
 
 
 def joined(cut: str, begin: str, rest: str) -> str | None:
-    """The two parts of a reply as one, or None if the rest does not begin with the words before the cut.
+    """Return the two parts of a reply as one, or None if the rest does not begin with the words before the cut.
 
     >>> joined('{"name": "pen", "qty', '"pen", "qty', '"pen", "qty": 3}')
     '{"name": "pen", "qty": 3}'
@@ -342,7 +342,7 @@ class Simplify(Rung):
         return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One request in the conversation, with the flat schema enforced if the provider supports it."""
+        """Make one request in the conversation, with the flat schema enforced if the provider supports it."""
         fields = _flat(task.contract)
         if fields is None:
             return past.latest
@@ -447,7 +447,7 @@ class Extract(Rung):
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
-        """One request about the available text; if there is none, another one before it."""
+        """Make one request about the available text; if there is none, make another one before it."""
         source, attempt = past.spoken, 1
         text = source.text
         if source.reason not in _HOLDS_AN_ANSWER or not text.strip():

@@ -116,7 +116,7 @@ def find_by_form(text: str) -> Iterator[tuple[int, int]]:
 
 
 def secrets_by_context(text: str) -> Iterator[str]:
-    """Values that are secret because of their context, such as a password in a URL, and parts of them.
+    """Yield values that are secret because of their context, such as a password in a URL, and parts of them.
 
     On their own they would not be recognized.
 
@@ -257,7 +257,7 @@ def _all_of(names: tuple[str, ...], rest: str = "") -> tuple[re.Pattern[str], ..
 
 
 def labelled_values(text: str) -> tuple[str, ...]:
-    """The values that a text labels as secret: after `password:`, `"api_key": `, `the token is`.
+    """Return the values that a text labels as secret: after `password:`, `"api_key": `, `the token is`.
 
     Labels that often mean something else, such as `key`, count only if the value does not look like a word.
 
@@ -321,7 +321,7 @@ def _lowered(text: str) -> str:
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables whose names say that they are secret, such as `OPENAI_API_KEY`.
+    """Return the values of variables whose names say that they are secret, such as `OPENAI_API_KEY`.
 
     Values shorter than eight characters are left out: they would be found everywhere.
 
@@ -336,7 +336,7 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def secrets_among(value: object) -> tuple[str, ...]:
-    """The strings in a value whose names say that they are secret, and pydantic's secret types.
+    """Return the strings in a value whose names say that they are secret, and pydantic's secret types.
 
     Looks into mappings, lists, models and dataclasses, six levels deep, and at the attributes of any other object.
 
@@ -353,7 +353,7 @@ class SecretsIn:
     value: object = dataclasses.field(repr=False)
 
     def __iter__(self) -> Iterator[str]:
-        """Each secret once."""
+        """Return each secret once."""
         return iter(secrets_among(self.value))
 
 

@@ -47,7 +47,7 @@ class Matcher:
             together.sort()
 
     def find_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """The spans of values, and of prefixes of values that are long enough to matter, in any order."""
+        """Yield the spans of values, and of prefixes of values that are long enough to matter, in any order."""
         for at in _starts(self._begins, SHORT, text):
             end = self._end_of(at, text)
             if end is not None:
@@ -126,7 +126,7 @@ class Quotes:
     _closes: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def around(self, start: int, end: int) -> str | None:
-        """The quotation mark of the JSON string that contains a position, or None.
+        """Return the quotation mark of the JSON string that contains a position, or None.
 
         Exact for valid JSON. In any other text, quotation marks and their neighbours decide what a string is.
 
@@ -142,7 +142,7 @@ class Quotes:
         return None
 
     def is_bare_value(self, start: int, end: int) -> bool:
-        """Whether a position is an unquoted JSON value after a key."""
+        """Return whether a position is an unquoted JSON value after a key."""
         behind_key = _BEHIND_KEY.search(self.text[max(0, start - _NEAR) : start])
         return behind_key is not None and _BEFORE_NEXT.match(self.text, end) is not None
 
@@ -180,7 +180,7 @@ class Quotes:
 
 
 def unescaped(written: str, mark: str) -> str:
-    """The content of a JSON string, decoded as the reader decodes it.
+    """Return the content of a JSON string, decoded as the reader decodes it.
 
     >>> print(unescaped(r"ab\\\\cd", '"'), unescaped(r"ab\\cd", '"'))
     ab\\cd ab\\cd
@@ -194,7 +194,7 @@ def unescaped(written: str, mark: str) -> str:
 
 
 def escaped(said: str, mark: str) -> str:
-    """A string escaped as the content of a JSON string, in a form that no reader can misread.
+    """Return a string escaped as the content of a JSON string, in a form that no reader can misread.
 
     >>> print(escaped('12" \\\\new', '"'))
     12\\" \\\\new

@@ -17,7 +17,8 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
 def secrets_of(text: str) -> tuple[str, ...]:
-    """Every value that is secret because of its label or context in a text; hide these where they are quoted alone.
+    """Return every value that is secret because of its label or context in a text; hide these where they are quoted
+    alone.
 
     >>> secrets_of("password: hunter2, see postgres://app:opensesame@db")
     ('hunter2', 'opensesame')
@@ -54,7 +55,7 @@ class Vault:
             self._word += "x"
 
     def hide(self, text: str, *, fitted: bool = False) -> str:
-        """The text with every known secret replaced by its label; the same secret has the same label.
+        """Return the text with every known secret replaced by its label; the same secret has the same label.
 
         With `fitted`, each label is as long as its secret, and the text cannot be restored.
         """
@@ -67,7 +68,7 @@ class Vault:
         return "".join([*parts, text[done:]]) if parts else text
 
     def places_in(self, text: str) -> list[tuple[int, int]]:
-        """The spans of the known secrets in a text, in order."""
+        """Return the spans of the known secrets in a text, in order."""
         return _joined(sorted(self._found(text)))
 
     @property
@@ -76,14 +77,14 @@ class Vault:
         return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
-        """The text with every label replaced by its secret, escaped as the place requires."""
+        """Return the text with every label replaced by its secret, escaped as the place requires."""
         if not self._labels:
             return text
         quotes = Quotes(text)
         return self._replaced(text, lambda secret, label: _written(secret, quotes, *label.span()))
 
     def restore_value(self, value: Any) -> Any:
-        """A JSON value with every label in its strings replaced by its secret."""
+        """Return a JSON value with every label in its strings replaced by its secret."""
         if is_dict(value):
             return {self.restore_value(key): self.restore_value(inner) for key, inner in value.items()}
         if is_list(value):
@@ -132,7 +133,7 @@ class Vault:
 
 
 def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "") -> str:
-    """The text with each secret replaced by a label, the same secret by the same label.
+    """Return the text with each secret replaced by a label, the same secret by the same label.
 
     Values that `source`, the text quoted here, calls a password, a key or a token are hidden as well, because the
     quotation may leave out those words.

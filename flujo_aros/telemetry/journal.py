@@ -420,7 +420,7 @@ class Journal:
         status: str | None = None,
         pipeline: str | None = None,
     ) -> list[JournalRun]:
-        """The runs, newest first."""
+        """Return the runs, newest first."""
         query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
         if since is not None:
             query = query.where(RUNS.c.started >= since.timestamp())
@@ -433,7 +433,7 @@ class Journal:
         return [run for run in found if status in (None, run.status)]
 
     def story(self, run: str = "last") -> Story:
-        """Everything recorded about one run. `run` is its id, the beginning of an id, or `last`.
+        """Return everything recorded about one run. `run` is its id, the beginning of an id, or `last`.
 
         Raises `UsageError` when there is no such run, or more than one.
         """
@@ -457,14 +457,14 @@ class Journal:
             return diagnose(connection, span)
 
     def agreements(self, *, limit: int = 1_000) -> list[tuple[str, str, JournalNote]]:
-        """The latest results of agreement steps, newest first, each with its run and the name of its step."""
+        """Return the latest results of agreement steps, newest first, each with its run and the name of its step."""
         query = sa.select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
         with self._reading() as connection:
             found = [from_row(JournalNote, row) for row in connection.execute(query)]
         return [(note.run_id, note.step_place, note) for note in found if note.data]
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
-        """The record of each stage for each model and contract, which a ladder with `adaptive` uses."""
+        """Return the record of each stage for each model and contract, which a ladder with `adaptive` uses."""
         when = sa.true() if since is None else STAGES.c.started >= since.timestamp()
         keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
         saved = sa.func.sum(sa.case((STAGES.c.outcome == "accepted", 1), else_=0))

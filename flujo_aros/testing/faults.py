@@ -246,7 +246,7 @@ class FaultyModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The complete reply, or the error. A connection that is lost in mid-stream is lost here as well."""
+        """Return the complete reply, or the error. A connection that is lost in mid-stream is lost here as well."""
         _, parameters = self.prepare_request(model_settings, model_request_parameters)
         exchange, _ = self._next(messages, parameters, streamed=False)
         await _begin(exchange)

@@ -43,12 +43,12 @@ class Noise:
     finish_reason: FinishReason = "stop"
 
     def reply(self, value: Json, rng: random.Random) -> NoisyReply | None:
-        """A reply with this noise, or None if it does not apply."""
+        """Return a reply with this noise, or None if it does not apply."""
         text = self.write(value, rng)
         return None if text is None else NoisyReply(text, self.name, self.whole, self.finish_reason)
 
     def applies(self, value: Json) -> bool:
-        """Whether this noise can occur in a reply with `value`: `inner_quotes` needs a string, for instance.
+        """Return whether this noise can occur in a reply with `value`: `inner_quotes` needs a string, for instance.
 
         >>> [name for name in ("cut", "numbers_as_text", "fence") if NOISES[name].applies({"a": "x"})]
         ['fence']

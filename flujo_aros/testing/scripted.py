@@ -141,7 +141,7 @@ class ScriptedModel(FunctionModel):
 
 
 def cut(text: str) -> ModelResponse:
-    """A reply that was cut by the token limit after this text.
+    """Return a reply that was cut by the token limit after this text.
 
     >>> cut('{"a": ').finish_reason
     'length'

@@ -47,7 +47,7 @@ class LocalSettings(BaseSettings):
 
 
 def read_settings() -> LocalSettings:
-    """The settings from the environment. Raises `LocalModelError` naming the invalid variable."""
+    """Return the settings from the environment. Raises `LocalModelError` naming the invalid variable."""
     try:
         return LocalSettings()
     except ValidationError as error:
@@ -132,7 +132,7 @@ class LocalServer:
         return ServerFacts(**json.loads(line))
 
     async def died(self, within: float) -> bool:
-        """Whether the process ends within this many seconds."""
+        """Wait for this many seconds at most, and return whether the process has ended."""
         deadline = time.monotonic() + within
         while self.alive:
             if time.monotonic() > deadline:
@@ -156,7 +156,7 @@ class LocalServer:
             self._files.close()
 
     def how_it_ended(self) -> str:
-        """Why a process ended, such as `signal SIGKILL, perhaps because it ran out of memory`."""
+        """Return why a process ended, such as `signal SIGKILL, perhaps because it ran out of memory`."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
             return "signal SIGKILL, perhaps because it ran out of memory"

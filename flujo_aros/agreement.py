@@ -232,7 +232,9 @@ def agree(
 
 
 def _enough(need: object, total: int) -> Callable[[int], int]:
-    """The required number of votes for each number of voting readings. Raises `UsageError` for an invalid `need`."""
+    """Return the required number of votes for each number of voting readings. Raises `UsageError` for an invalid
+    `need`.
+    """
     if isinstance(need, bool) or not isinstance(need, (int, float)):
         raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
     if isinstance(need, int):
@@ -262,7 +264,7 @@ class _Ballot:
 
     @classmethod
     def of(cls, number: int, reading: object, source: Source | None) -> _Ballot:
-        """The ballot of an outcome, or of a value."""
+        """Return the ballot of an outcome, or of a value."""
         if isinstance(reading, (Rejected, Degraded)):
             return cls(number, votes=False)
         if not isinstance(reading, Accepted):
@@ -276,7 +278,7 @@ class _Ballot:
         return cls(number, votes=True, value=value, base=base, repairs=repairs, made_up=_made_up(value, source))
 
     def trust_at(self, path: Path) -> Trust:
-        """The trust in this reading's value at a path: the worst of the repairs there or around it."""
+        """Return the trust in this reading's value at a path: the worst of the repairs there or around it."""
         if not self.repairs:
             return self.base
         here = path_of(path)
@@ -395,7 +397,7 @@ class _Tally:
         return made.value
 
     def _settled(self, top: int, rival: int, cast: int) -> bool:
-        """Whether further readings can change neither the winner nor whether it has enough votes.
+        """Return whether further readings can change neither the winner nor whether it has enough votes.
 
         `rival` is the number of votes that another value can still reach, `cast` the maximum number of votes.
         """
@@ -405,7 +407,9 @@ class _Tally:
         return (top > rival and top >= enough) or max(top + self.left, rival) < enough
 
     def _may_be_written_otherwise(self, group: _Group) -> bool:
-        """Whether further readings could turn absent into null, or the reverse: a contract distinguishes the two."""
+        """Return whether further readings could turn absent into null, or the reverse: a contract distinguishes the
+        two.
+        """
         absent = sum(vote.value is ABSENT for vote in group.votes)
         null = sum(vote.value is None for vote in group.votes)
         margin = absent - null if group.value is ABSENT else null - absent + 1
@@ -434,13 +438,15 @@ def _groups(votes: _Votes, shape: Shape) -> list[_Group]:
 
 
 def _most_alike(votes: _Votes, shape: Shape) -> int:
-    """The size of the largest group whose value is neither an object nor a list."""
+    """Return the size of the largest group whose value is neither an object nor a list."""
     plain = [vote for vote in votes if not isinstance(vote.value, (dict, list))]
     return max((len(group.votes) for group in _groups(plain, shape)), default=0)
 
 
 def _spelling(group: _Votes) -> Any:
-    """The value of a group as most of its readings write it. A tie prefers null to absent, then the first reading."""
+    """Return the value of a group as most of its readings write it. A tie prefers null to absent, then the first
+    reading.
+    """
     written: dict[str, list[Any]] = {}
     for vote in group:
         written.setdefault(repr(vote.value), []).append(vote.value)
@@ -448,7 +454,7 @@ def _spelling(group: _Votes) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value on one line, for display."""
+    """Return a value on one line, for display."""
     return str(value.value) if value is ABSENT else brief(value, 80)
 
 
@@ -464,7 +470,7 @@ _PUNCTUATION: Final = re.compile(
 
 
 def _vote_key(value: Any, shape: Shape) -> object:
-    """A key that two values share exactly if they count as the same vote."""
+    """Return a key that two values share exactly if they count as the same vote."""
     if value is None or value is ABSENT:
         return None
     if isinstance(value, bool):
@@ -517,7 +523,7 @@ class _Slot:
 
 
 def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
-    """The items of all lists, each aligned with the best match in the earlier readings.
+    """Return the items of all lists, each aligned with the best match in the earlier readings.
 
     Readings are processed in order: a later one never changes how the earlier ones were aligned.
     """

@@ -47,14 +47,14 @@ class Configured(BaseModel):
 
 
 def option_errors(kind: type[BaseModel], error: ValidationError) -> str:
-    """The first errors about the options of a model, each as a sentence."""
+    """Return the first errors about the options of a model, each as a sentence."""
     found = error.errors(include_url=False)
     known = [*dict.fromkeys(option_error(kind, detail) for detail in found)]
     return known[0] if len(known) == 1 else "; ".join(known[:_MAX_SENTENCES])
 
 
 def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
-    """An error about an option of a model, or about a value in it, as a sentence."""
+    """Return an error about an option of a model, or about a value in it, as a sentence."""
     place = ".".join(str(part) for part in detail["loc"])
     context = detail.get("ctx", {})
     if detail["type"] == "union_tag_invalid":
@@ -73,13 +73,15 @@ def option_error(kind: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: Iterable[str]) -> Hint:
-    """The nearest valid name, or all of them if none is near."""
+    """Return the nearest valid name, or all of them if none is near."""
     names = sorted(known)
     return nearest(name, names, closed=True) or Hint(f"; known: {', '.join(names)}")
 
 
 def owner_of(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
-    """The model or dataclass that has the option at the end of this path; in a union, the member that the tag names."""
+    """Return the model or dataclass that has the option at the end of this path; in a union, the member that the tag
+    names.
+    """
     models = [kind]
     for part in path[:-1]:
         held = [hints[str(part)] for each in models if str(part) in (hints := hints_of(each))]
@@ -93,7 +95,7 @@ def _is_tagged(kind: type[BaseModel], tag: str | int) -> bool:
 
 
 def hints_of(owner: type[Any] | None) -> Mapping[str, Any]:
-    """The options of a model or dataclass, with their annotations."""
+    """Return the options of a model or dataclass, with their annotations."""
     if owner is not None and issubclass(owner, BaseModel):
         return {name: each.annotation for name, each in owner.model_fields.items()}
     if owner is None or not is_dataclass(owner):
@@ -103,7 +105,7 @@ def hints_of(owner: type[Any] | None) -> Mapping[str, Any]:
 
 
 def models_in(annotation: Any) -> Iterator[type[Any]]:
-    """The models and dataclasses in an annotation, such as the one in `Limits | None`."""
+    """Yield the models and dataclasses in an annotation, such as the one in `Limits | None`."""
     if isinstance(annotation, type):
         kind = cast("type[Any]", annotation)
         if issubclass(kind, BaseModel) or is_dataclass(kind):
@@ -113,7 +115,7 @@ def models_in(annotation: Any) -> Iterator[type[Any]]:
 
 
 def sentence(detail: ErrorDetails) -> str:
-    """A pydantic error about an option, in plain words."""
+    """Return a pydantic error about an option, in plain words."""
     message = detail["msg"].removeprefix("Value error, ")
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)

@@ -27,7 +27,7 @@ _log: Final = logging.getLogger("flujo_aros.database")
 
 
 def database_url(source: str | Path, noun: str = "database") -> URL:
-    """The URL of a database. A path is a SQLite file; `postgresql://` is opened with psycopg.
+    """Return the URL of a database. A path is a SQLite file; `postgresql://` is opened with psycopg.
 
     `noun` is the name of the database in errors. Raises `UsageError` for anything else.
 
@@ -58,8 +58,8 @@ def open_engine(
     missing: str | None = None,
     wait: float = 30.0,
 ) -> Engine:
-    """The SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits up to `wait` seconds for
-    its turn.
+    """Return the SQLAlchemy engine of a database. Several processes may use a SQLite file: each waits up to `wait`
+    seconds for its turn.
 
     With `missing`, the file must exist; `missing` is the part of the error message that says what to do if it does not.
     Otherwise it is created, readable by its owner only. `make_tables` is called with the engine. Raises `UsageError`,
@@ -99,7 +99,7 @@ def open_engine(
 
 
 def shown(url: URL | str) -> str:
-    """A URL without its password, safe to display.
+    """Return a URL without its password, safe to display.
 
     >>> shown("postgresql://me:hunter2@db.example.com/runs")
     'postgresql://me@db.example.com/runs'
@@ -110,13 +110,15 @@ def shown(url: URL | str) -> str:
 
 
 def cause(error: Exception) -> str:
-    """The message of a database error, on one line and masked."""
+    """Return the message of a database error, on one line and masked."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     return without_secrets(lines[0])
 
 
 def refusal(error: SQLAlchemyError, url: URL) -> str:
-    """A database error and what to do about it, as the end of a sentence that begins with the name of the database."""
+    """Return a database error and what to do about it, as the end of a sentence that begins with the name of the
+    database.
+    """
     said = cause(error)
     if "readonly" in said or "read-only" in said:
         return f"cannot be written ({said}): make the file and its folder writable, or name another"

@@ -55,7 +55,7 @@ class Suggestion:
     sure: bool = False
 
     def only_in(self, text: str) -> tuple[int, int] | None:
-        """The position of the wrong name in a text; None if it does not occur exactly once."""
+        """Return the position of the wrong name in a text; None if it does not occur exactly once."""
         found = list(re.finditer(rf"(?<![\w-]){re.escape(self.written)}(?![\w-])", text))
         return found[0].span() if len(found) == 1 else None
 
@@ -68,7 +68,7 @@ class Hint(str):
     suggestion: Suggestion | None
 
     def __new__(cls, words: str, suggestion: Suggestion | None = None) -> Self:
-        """The sentence and its suggestion."""
+        """Create a hint from a sentence and its suggestion."""
         made = super().__new__(cls, words)
         made.suggestion = suggestion
         return made

@@ -374,7 +374,7 @@ def observing(*observers: Observer) -> Generator[None]:
 
 
 def is_heard() -> bool:
-    """Whether there is an observer; data that only observers need is not computed otherwise."""
+    """Return whether there is an observer; data that only observers need is not computed otherwise."""
     return bool(_observers.get())
 
 
@@ -421,7 +421,7 @@ def span(started: Event) -> AbstractContextManager[Finish, None]:
 
 
 def _opened(around: Scope, started: Event) -> Scope:
-    """The scope of the operation that starts, nested in the current one."""
+    """Return the scope of the operation that starts, nested in the current one."""
     own = next(_ids)
     new: dict[str, Any] = {"id": own, "path": (*around.path, own), "began": time.perf_counter()}
     match started:

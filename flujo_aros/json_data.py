@@ -12,22 +12,22 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, cast
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a JSON value is an object."""
+    """Return whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether a JSON value is an array."""
+    """Return whether a JSON value is an array."""
     return isinstance(value, list)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number; True and False are not."""
+    """Return whether a value is a number; True and False are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer; True and False are not."""
+    """Return whether a value is an integer; True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -74,7 +74,9 @@ class References:
         self.root = root
 
     def resolve(self, ref: str) -> dict[str, Any] | None:
-        """The schema that a `$ref` such as `#/$defs/a` or `#anchor` points to; None if it is not in this document."""
+        """Return the schema that a `$ref` such as `#/$defs/a` or `#anchor` points to; None if it is not in this
+        document.
+        """
         if ref != "#" and not ref.startswith("#/"):
             return self._anchors.get(ref.removeprefix("#"))
         here: object = self.root
@@ -95,7 +97,7 @@ class References:
 
 
 def follow_refs(schema: object, root: object) -> dict[str, Any]:
-    """A schema with the `$ref` at its top resolved, repeatedly if needed; empty if the target does not exist.
+    """Return a schema with the `$ref` at its top resolved, repeatedly if needed; empty if the target does not exist.
 
     >>> follow_refs({"$ref": "#/$defs/a"}, {"$defs": {"a": {"type": "string"}}})
     {'type': 'string'}
@@ -112,7 +114,7 @@ def follow_refs(schema: object, root: object) -> dict[str, Any]:
 
 
 def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """A schema and every schema in it, each with its place.
+    """Yield a schema and every schema in it, each with its place.
 
     >>> [place for place, _ in schemas_in({"properties": {"name": {}}, "anyOf": [{}]})]
     [(), ('properties', 'name'), ('anyOf', 0)]
@@ -124,7 +126,7 @@ def schemas_in(schema: object, place: Place = ()) -> Iterator[tuple[Place, dict[
 
 
 def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[Place, object]]:
-    """The values directly inside a schema where JSON Schema expects a schema, each with its place."""
+    """Yield the values directly inside a schema where JSON Schema expects a schema, each with its place."""
     for word, inner in schema.items():
         if word in SCHEMAS_BY_NAME and is_dict(inner):
             yield from (((word, name), each) for name, each in inner.items())
@@ -135,7 +137,7 @@ def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[Place, object]]:
 
 
 def with_schemas_changed(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """The schema after `change`, which is then applied to each schema in it.
+    """Return the schema after `change`, which is then applied to each schema in it.
 
     >>> with_schemas_changed({"items": {"title": "A", "const": {"title": 1}}}, lambda node: node | {"title": "B"})
     {'items': {'title': 'B', 'const': {'title': 1}}, 'title': 'B'}
@@ -154,7 +156,7 @@ def with_schemas_changed(schema: Any, change: Callable[[dict[str, Any]], dict[st
 
 
 def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every object in a schema, itself first, each once."""
+    """Yield every object in a schema, itself first, each once."""
     waiting: list[object] = [schema]
     seen: set[int] = set()
     while waiting:
@@ -203,7 +205,8 @@ SUSPECT_ESCAPE: Final = re.compile("|".join(SUSPECTS))
 
 
 def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
-    """The positions of backslashes that are meant literally although they form a JSON escape; None means all of them.
+    """Return the positions of backslashes that are meant literally although they form a JSON escape; None means all of
+    them.
 
     `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
     backspace, and also either an escape that JSON does not define, or a schema that expects a string.
@@ -223,7 +226,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
 
 
 def may_mean_backslash(text: str, start: int, end: int) -> bool:
-    """Whether a string in this part of valid JSON may contain literal backslashes, or contains a lone surrogate.
+    """Return whether a string in this part of valid JSON may contain literal backslashes, or contains a lone surrogate.
 
     This is `literal_escapes` for many strings at once, regardless of what the schema expects of each.
     """
@@ -231,7 +234,7 @@ def may_mean_backslash(text: str, start: int, end: int) -> bool:
 
 
 def is_escaped(text: str, at: int) -> bool:
-    """Whether the character at a position is escaped: an odd number of backslashes precedes it."""
+    """Return whether the character at a position is escaped: an odd number of backslashes precedes it."""
     run = 0
     while at - run > 0 and text[at - run - 1] == "\\":
         run += 1
@@ -286,7 +289,7 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: 
 
 
 def _python_character(escape: str) -> str | None:
-    """The character of `xa0`, `U0001F600` or `N{BULLET}`, or None if it is not one of these."""
+    """Return the character of `xa0`, `U0001F600` or `N{BULLET}`, or None if it is not one of these."""
     try:
         return unicodedata.lookup(escape[2:-1]) if escape[0] == "N" else chr(int(escape[1:], 16))
     except (KeyError, ValueError):
@@ -302,7 +305,7 @@ _SHARED: Final[tuple[str, ...]] = ("$defs", "definitions")
 
 
 def place_of(path: str) -> Place | None:
-    """The parts of a path, or None for a string that is not a path.
+    """Return the parts of a path, or None for a string that is not a path.
 
     >>> place_of("$.items[2].price")
     ('items', 2, 'price')
@@ -324,7 +327,7 @@ def place_of(path: str) -> Place | None:
 
 
 def value_place(path: str) -> str:
-    """A path in a value without list indexes.
+    """Return a path in a value without list indexes.
 
     >>> value_place("$.items[2].qty")
     'items[].qty'
@@ -333,7 +336,9 @@ def value_place(path: str) -> str:
 
 
 def with_value(whole: Any, place: Place, value: Any) -> Any:
-    """A copy of a JSON value with the value at this path replaced, or the value itself if there is no such path."""
+    """Return a copy of a JSON value with the value at this path replaced, or the value itself if
+    there is no such path.
+    """
     if not place:
         return value
     made = copy.deepcopy(whole)
@@ -343,7 +348,7 @@ def with_value(whole: Any, place: Place, value: Any) -> Any:
 
 
 def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
-    """The value at a place, or `nowhere` if there is no such place."""
+    """Return the value at a place, or `nowhere` if there is no such place."""
     for part in place:
         if is_dict(whole) and part in whole:
             whole = whole[str(part)]
@@ -355,7 +360,7 @@ def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
 
 
 def can_hold(whole: Any, place: Place) -> bool:
-    """Whether a value can be set at this place: its container exists and has the right type."""
+    """Return whether a value can be set at this place: its container exists and has the right type."""
     if not place:
         return True
     holder = value_at(whole, place[:-1])
@@ -365,7 +370,7 @@ def can_hold(whole: Any, place: Place) -> bool:
 
 
 def parts(value: Any) -> Iterator[tuple[Place, Any]]:
-    """Every part of a JSON value with its path, in order: the value itself first."""
+    """Yield every part of a JSON value with its path, in order: the value itself first."""
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         place, here = waiting.pop()
@@ -375,12 +380,12 @@ def parts(value: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """The scalars of a JSON value with their paths; an empty list or object counts as one."""
+    """Return the scalars of a JSON value with their paths; an empty list or object counts as one."""
     return ((place, part) for place, part in parts(value) if not part or not isinstance(part, (dict, list)))
 
 
 def schema_at(schema: dict[str, Any], place: Place) -> dict[str, Any] | None:
-    """The self-contained schema of a place, or None if it is unknown."""
+    """Return the self-contained schema of a place, or None if it is unknown."""
     here = follow_refs(schema, schema)
     for part in place:
         if isinstance(part, int):
@@ -395,5 +400,5 @@ def schema_at(schema: dict[str, Any], place: Place) -> dict[str, Any] | None:
 
 
 def definitions_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Parts of a schema that other parts may refer to."""
+    """Return parts of a schema that other parts may refer to."""
     return {name: schema[name] for name in _SHARED if name in schema}

@@ -20,7 +20,8 @@ LazyNames: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]]]
 
 
 def lazy_names(package: str, init: str) -> LazyNames:
-    """The names that `__init__.pyi`, next to the `__init__.py` of a package, declares; they are declared nowhere else.
+    """Return the names that `__init__.pyi`, next to the `__init__.py` of a package, declares; they are declared nowhere
+    else.
 
     Type checkers read the same file. `init` is the `__file__` of the package. Its `__all__`, which a star import reads,
     are those of the names whose extra is installed.
@@ -63,7 +64,8 @@ def lazy_names(package: str, init: str) -> LazyNames:
 
 
 def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:
-    """The error that names the extra to install for `wanted`, which `module` defines, or None if no extra is missing.
+    """Return the error that names the extra to install for `wanted`, which `module` defines, or None if no extra is
+    missing.
 
     >>> print(missing_extra(ModuleNotFoundError(name="jinja2"), "flujo_aros.Runner", "flujo_aros.pipeline.runner"))
     flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'

@@ -409,21 +409,21 @@ class Degraded:
 
 
 def rejection_of(outcome: Outcome[Any] | None) -> Rejected | None:
-    """The reason why a rejected or degraded outcome has no value; None for any other."""
+    """Return the reason why a rejected or degraded outcome has no value; None for any other."""
     if isinstance(outcome, Degraded):
         return outcome.because
     return outcome if isinstance(outcome, Rejected) else None
 
 
 def reason_words(rejected: Rejected) -> str:
-    """The reason of a rejection and what it means, in one line that quotes nothing from the reply."""
+    """Return the reason of a rejection and what it means, in one line that quotes nothing from the reply."""
     contested = any(issue.code == "contested" for issue in rejected.issues)
     disagreement = "the readings do not agree, too few returned a value, or the input does not state it"
     return f"{rejected.reason.value}: {disagreement if contested else _REASON_WORDS[rejected.reason]}"
 
 
 def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """The stages that ran, each once, in order."""
+    """Return the stages that ran, each once, in order."""
     ran = (attempt.stage for attempt in attempts if attempt.outcome != "skipped" and attempt.stage != "first")
     return tuple(dict.fromkeys(ran))
 
@@ -458,7 +458,7 @@ _WHAT_TO_DO = {
 
 
 def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
-    """One line for each edited part of the text, in its order: one part may have several repairs."""
+    """Return one line for each edited part of the text, in its order: one part may have several repairs."""
     parts: dict[tuple[object, ...], list[Repair]] = {}
     for repair in sorted(repairs, key=attrgetter("span")):
         parts.setdefault((repair.path, repair.span, repair.before, repair.after), []).append(repair)

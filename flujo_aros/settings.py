@@ -115,7 +115,7 @@ def read_settings(folder: Path | None = None) -> Settings:
 
 
 def _known() -> list[str]:
-    """Every setting by its dotted name, and every group of settings."""
+    """Return every setting by its dotted name, and every group of settings."""
     groups = {name: getattr(field.annotation, "model_fields", {}) for name, field in Settings.model_fields.items()}
     return [*groups, *(f"{name}.{each}" for name, inside in groups.items() for each in inside)]
 
@@ -141,7 +141,7 @@ def current_settings() -> Settings:
 
 
 def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The settings in a TOML file; empty if there is no such file or table."""
+    """Return the settings in a TOML file; empty if there is no such file or table."""
     if not file.is_file():
         return {}
     try:
@@ -167,7 +167,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError, folder: Path) -> str:
-    """One sentence for each error: the setting, its value, and the expected kind of value."""
+    """Return one sentence for each error: the setting, its value, and the expected kind of value."""
     lines: list[str] = []
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])

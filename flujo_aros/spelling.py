@@ -16,7 +16,7 @@ _LONG: Final = 6
 
 
 def distance(one: str, two: str) -> int:
-    """The number of letters that were dropped, added, changed or swapped.
+    """Return the number of letters that were dropped, added, changed or swapped.
 
     >>> distance("inptu", "input"), distance("propertys", "properties")
     (1, 2)
@@ -35,7 +35,8 @@ def distance(one: str, two: str) -> int:
 
 
 def only_near(name: str, words: Iterable[str]) -> str | None:
-    """The only word that a misspelt name can mean; None if several are close, or none. A different digit is not a typo.
+    """Return the only word that a misspelt name can mean; None if several are close, or none. A different digit is not
+    a typo.
 
     >>> only_near("propertys", ["properties", "propertyNames"]), only_near("loop2", ["loop"])
     ('properties', None)
@@ -46,9 +47,9 @@ def only_near(name: str, words: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
-    """A hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many names,
-    only those of similar length are compared, and a very long name gets no suggestion. `closed` means that users cannot
-    add names, so a single close match is certainly the intended one.
+    """Return a hint for a wrong name: the nearest valid one, or else all names if they are few. If there are very many
+    names, only those of similar length are compared, and a very long name gets no suggestion. `closed` means that users
+    cannot add names, so a single close match is certainly the intended one.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"
@@ -63,7 +64,7 @@ def nearest(name: str, valid: Iterable[str], *, closed: bool = False) -> Hint:
 
 
 def short(text: str) -> str:
-    """A string in quotes, shortened for display.
+    """Return a string in quotes, shortened for display.
 
     >>> short("x" * 100) == repr("x" * 60 + "…")
     True
@@ -72,12 +73,12 @@ def short(text: str) -> str:
 
 
 def clip(text: str, most: int = _MAX_NAME) -> str:
-    """A string, shortened for display."""
+    """Return a string, shortened for display."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def brief(value: Any, most: int = _MAX_NAME) -> str:
-    """A JSON value, shortened for display."""
+    """Return a JSON value, shortened for display."""
     return clip(json.dumps(value, ensure_ascii=False, default=str), most)
 
 

@@ -53,7 +53,7 @@ class Usage:
 
 
 def usage_from(plain: Mapping[str, Any]) -> Usage:
-    """The usage that `to_dict` wrote, among anything else in the mapping."""
+    """Return the usage that `to_dict` wrote, among anything else in the mapping."""
     known: dict[str, Any] = {each.name: plain[each.name] for each in fields(Usage) if each.name in plain}
     known["cost"] = None if plain["cost"] is None else Decimal(str(plain["cost"]))
     return Usage(**known)

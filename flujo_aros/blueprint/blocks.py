@@ -246,7 +246,7 @@ class Kind:
         return made
 
     def members(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a block for the options that it does not yet declare."""
+        """Return the fields of a block for the options that it does not yet declare."""
         found: dict[str, Any] = {}
         for key, option in self.options.items():
             if option.option.form == "condition":
@@ -269,7 +269,7 @@ def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
 
 
 def condition_keys(name: str) -> tuple[str, str]:
-    """The keys of a condition: as an expression, and as a function."""
+    """Return the keys of a condition: as an expression, and as a function."""
     stem = name.removesuffix("condition")
     return f"{name}_expression", f"{stem}_condition" if stem else name
 
@@ -293,7 +293,7 @@ _FORMS: Final[Mapping[str, Any]] = {
 
 
 def _member(option: Declared) -> Any:
-    """An option as a field of a block."""
+    """Return an option as a field of a block."""
     written = _FORMS.get(option.option.form)
     if written is not None:
         return (written, ...) if option.required else (written | None, None)
@@ -509,7 +509,9 @@ KEYS: Final[Mapping[str, str]] = {
 
 @cache
 def _documented(module: str) -> Mapping[str, Mapping[str, str]]:
-    """The descriptions of the fields of a module's classes: the string below each in the source code, if available."""
+    """Return the descriptions of the fields of a module's classes: the string below each in the source code, if
+    available.
+    """
     found: dict[str, dict[str, str]] = {}
     try:
         source = inspect.getsource(sys.modules[module])
@@ -529,7 +531,7 @@ _FOREIGN: Final = ("builtins", "typing", "pydantic.main")
 
 
 def _descriptions() -> Mapping[str, str]:
-    """The descriptions of keys whose field has none: by key, and by model and key."""
+    """Return the descriptions of keys whose field has none: by key, and by model and key."""
     owners: list[tuple[str, type[Any], Mapping[str, str]]] = [
         (each.__name__, each, {}) for each in (*_all_blocks(Block), Processing, Coercion, OutputMapping)
     ]
@@ -554,7 +556,7 @@ FIRST_LINE: Final = f"yaml-language-server: $schema={SCHEMA_FILE}"
 
 
 def blueprint_schema() -> dict[str, Any]:
-    """The schema of blueprints, in draft 2020-12.
+    """Return the schema of blueprints, in draft 2020-12.
 
     >>> sorted(blueprint_schema()["properties"])[:3]
     ['agents', 'config', 'description']
@@ -599,7 +601,7 @@ def _describe(model: str, schema: Any, known: Mapping[str, str]) -> None:
 
 
 def _referring(schema: Any) -> Any:
-    """The schema with real references in place of the ones that pydantic must not follow."""
+    """Return the schema with real references in place of the ones that pydantic must not follow."""
     if isinstance(schema, dict):
         members = cast("dict[str, Any]", schema)
         return {
@@ -622,7 +624,7 @@ def _any_step() -> dict[str, Any]:
 
 
 def _body() -> dict[str, Any]:
-    """A list of steps, with or without a name, or a single step."""
+    """Return the schema of a body: a list of steps, with or without a name, or a single step."""
     steps = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Step"}}
     named = {
         "type": "object",
@@ -635,7 +637,7 @@ def _body() -> dict[str, Any]:
 
 
 def _operations() -> dict[str, Any]:
-    """Steps, or changes of the context, or one object that is the output."""
+    """Return the schema of operations: steps, changes of the context, or one object that is the output."""
     either = {"anyOf": [{"$ref": "#/$defs/Operation"}, {"$ref": "#/$defs/Step"}]}
     output = {"type": "object", "required": ["output"], "properties": {"output": {"type": ["object", "string"]}}}
     steps = {"type": "object", "required": ["steps"]}

@@ -43,7 +43,7 @@ OTHER_KINDS: Final[Mapping[str, Hint]] = {
 
 
 def _key(meant: str, more: str = "", *, sure: bool = True) -> Hint:
-    """A key that is called so here; not sure: it may have meant something else."""
+    """Return the hint that a key has this name here. If it is not `sure`, the key may have meant something else."""
     return Hint(f"; write `{meant}`{more}", Suggestion("", meant, sure))
 
 

@@ -83,7 +83,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
 
 
 def syntax_words(message: str, at: str = "", *, beside: bool = False, behind: bool = False) -> tuple[str, bool]:
-    """The plain meaning of a parser error, and whether it refers to the place where the construct begins.
+    """Return the plain meaning of a parser error, and whether it refers to the place where the construct begins.
 
     `at` is the text where the parser stopped. `beside` means that it stopped in the column of what it was reading,
     `behind` that it did not stop at the beginning of a line.
@@ -144,7 +144,7 @@ class Node:
         return self.value if isinstance(self.value, list) else []
 
     def plain(self) -> Any:
-        """The value as plain JSON."""
+        """Return the value as plain JSON."""
         value = self.value
         if isinstance(value, dict):
             made: dict[str, Any] = {}
@@ -154,7 +154,7 @@ class Node:
         return [node.plain() for node in value] if isinstance(value, list) else value
 
     def like(self, plain: Any) -> Node:
-        """Plain JSON as nodes that all have the position of this one; existing nodes are kept."""
+        """Return plain JSON as nodes that all have the position of this one; existing nodes are kept."""
         if isinstance(plain, Node):
             return plain
         if is_dict(plain):
@@ -171,8 +171,9 @@ class Node:
             waiting += [*node.members.values(), *node.elements]
 
     def ends(self) -> dict[tuple[int, int], Place]:
-        """The end of each key and value by its start. If a key and a mapping begin at the same place, the end of the
-        key."""
+        """Return the end of each key and value by its start. If a key and a mapping begin at the same place, the end of
+        the key.
+        """
         found: dict[tuple[int, int], Place] = {}
         for node in self.walk():
             found.setdefault((node.place.line, node.place.column), node.end)
@@ -212,7 +213,7 @@ class Node:
         return changed(self)
 
     def nearest(self, path: Sequence[str | int]) -> Node:
-        """The node at this path, or its nearest existing ancestor."""
+        """Return the node at this path, or its nearest existing ancestor."""
         here = self
         for part in path:
             if isinstance(part, str) and part in here.members:
@@ -222,11 +223,11 @@ class Node:
         return here
 
     def at(self, path: Sequence[str | int]) -> Place:
-        """The place of the node at this path, or of its nearest existing ancestor."""
+        """Return the place of the node at this path, or of its nearest existing ancestor."""
         return self.nearest(path).place
 
     def key_at(self, path: Sequence[str | int]) -> Place:
-        """The place of the key at the end of this path, or of its nearest existing ancestor."""
+        """Return the place of the key at the end of this path, or of its nearest existing ancestor."""
         here = self.nearest(path[:-1])
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
@@ -317,7 +318,7 @@ class _Reading:
         self.end = (1, 1)  # after the last token that was read
 
     def document(self) -> Node | None:
-        """The value of the only document, or None if there is none."""
+        """Return the value of the only document, or None if there is none."""
         self.next = _PARSER(self.text).get_event
         self.next()  # the stream begins
         if isinstance(self.next(), yaml.StreamEndEvent):
@@ -337,7 +338,7 @@ class _Reading:
             raise _StoppedError(place, TOO_MANY)
 
     def value(self, event: Any, path: str, depth: int) -> Node:
-        """The value that begins with this event."""
+        """Return the value that begins with this event."""
         kind = event.__class__
         mark = event.start_mark
         place = Place(mark.line + 1, mark.column + 1, path)
@@ -405,7 +406,7 @@ class _Reading:
         return members, keys, inner
 
     def key(self, event: Any, depth: int) -> str | None:
-        """The text of a key as written, or the merge key; None if it is not a string."""
+        """Return the text of a key as written, or the merge key; None if it is not a string."""
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
             return _MERGE if event.implicit[0] else event.value
         node = self.value(event, "", depth + 1)
@@ -414,7 +415,7 @@ class _Reading:
         return _MERGE if tagged else text if isinstance(text, str) else None
 
     def no_key(self, index: int, here: Place) -> tuple[Place, str]:
-        """The error for a key that is a list or a mapping, most often a template without quotes."""
+        """Return the error for a key that is a list or a mapping, most often a template without quotes."""
         outer = index - 1
         if outer >= 0 and self.text.startswith("{{", outer):
             end = self.text.find("\n", outer)
@@ -435,7 +436,7 @@ class _Reading:
                     members[name], keys[name] = value, each.keys[name]
 
     def alias(self, event: Any, place: Place, depth: int) -> Node:
-        """The value of an alias as if it were written here, with the position of the alias."""
+        """Return the value of an alias as if it were written here, with the position of the alias."""
         self.end = (event.end_mark.line + 1, event.end_mark.column + 1)
         node = self.anchors.get(event.anchor)
         if node is not None:
@@ -470,7 +471,7 @@ class _Reading:
         return Node(place, Place(*self.end, place.path), value, _NO_KEYS)
 
     def block_end(self, event: Any) -> tuple[int, int]:
-        """The position just after the last character of a block scalar, without the space below it."""
+        """Return the position just after the last character of a block scalar, without the space below it."""
         mark = event.end_mark
         index = mark.index
         while index > event.start_mark.index + 1 and self.text[index - 1].isspace():
@@ -479,7 +480,7 @@ class _Reading:
         return line, index - self.text.rfind("\n", 0, index)
 
     def read(self, event: Any, place: Place) -> Scalar:
-        """The value of a scalar."""
+        """Return the value of a scalar."""
         text: str = event.value
         tag: str | None = event.tag
         kind = _kind_of(text) if event.implicit[0] else "str" if tag is None else tag.removeprefix(_TAG)
@@ -498,7 +499,7 @@ class _Reading:
 
 
 def _kind_of(text: str) -> str:
-    """The kind of an unquoted scalar in YAML 1.2."""
+    """Return the kind of an unquoted scalar in YAML 1.2."""
     for kind, pattern in _BY_FIRST.get(text[0], ()) if text else ():
         if pattern.fullmatch(text):
             return kind
@@ -506,7 +507,7 @@ def _kind_of(text: str) -> str:
 
 
 def read_scalar(text: str) -> Scalar:
-    """The value of a string if it were an unquoted scalar.
+    """Return the value of a string if it were an unquoted scalar.
 
     >>> read_scalar("30"), read_scalar("0.5"), read_scalar("on")
     (30, 0.5, 'on')
@@ -562,7 +563,7 @@ def _place_of_offset(text: str, offset: int) -> Place:
 
 
 def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | None, str]:
-    """Errors for invalid YAML, in plain words."""
+    """Return errors for invalid YAML, in plain words."""
     message = ", ".join(part for part in (error.context, error.problem) if part)
     at, begin = error.problem_mark, error.context_mark
     if at is None:

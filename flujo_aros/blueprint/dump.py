@@ -49,7 +49,7 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
 
 
 def written_options(step: PipelineStep) -> Plain:
-    """The options of a step that differ from their defaults, in their blueprint form.
+    """Return the options of a step that differ from their defaults, in their blueprint form.
 
     Without its nested steps, its agent and its `processing`.
     """
@@ -73,7 +73,7 @@ def written_options(step: PipelineStep) -> Plain:
 
 
 def _document(pipeline: Pipeline) -> Plain:
-    """A pipeline with its own agents and imports, as in the file or where another imports it."""
+    """Return a pipeline with its own agents and imports, as in the file or where another imports it."""
     writing = _Writing()
     steps = [writing.step(step) for step in pipeline.steps]
     parts: Plain = {
@@ -97,7 +97,7 @@ class _Writing:
         self.imports: dict[str, Pipeline] = {}
 
     def step(self, step: PipelineStep) -> Plain:
-        """The mapping of one step."""
+        """Return the mapping of one step."""
         word = next((word for word, kind in KINDS.items() if kind.step is type(step)), None)
         if word is not None:
             written = self.options(KINDS[word], step, SPECIAL[word](self, step) if word in SPECIAL else {})
@@ -109,7 +109,7 @@ class _Writing:
         return {**kind, "name": step.name, **written, **self.options(COMMON, step, {}), **_common(step)}
 
     def options(self, kind: Kind, step: PipelineStep, outer: Plain) -> Plain:
-        """The options of a kind that differ from their defaults, in addition to those with a special form."""
+        """Return the options of a kind that differ from their defaults, in addition to those with a special form."""
         inner: Plain = outer.pop(kind.under, {}) if kind.under else outer
         for key, option in kind.options.items():
             value = getattr(step, option.name)
@@ -118,13 +118,13 @@ class _Writing:
         return {**outer, kind.under: inner} if kind.under and inner else outer
 
     def written(self, step: PipelineStep, key: str, option: Declared, value: Any) -> Plain:
-        """One option with its key."""
+        """Return one option with its key."""
         if option.option.form == "condition":
             return _condition(step, value, *condition_keys(key))
         return {key: self.option(step, option, value)}
 
     def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:
-        """One option, in its declared form."""
+        """Return one option, in its declared form."""
         match option.option.form:
             case "body" | "operations":
                 scope = option.option.scope
@@ -143,7 +143,7 @@ class _Writing:
                 return value
 
     def body(self, pipeline: Pipeline, name: str) -> Any:
-        """A branch or body: its steps, and its name unless it is the default one."""
+        """Return a branch or body: its steps, and its name unless it is the default one."""
         steps = [self.step(step) for step in pipeline.steps]
         if pipeline.name == name and not pipeline.description:
             return steps
@@ -151,13 +151,13 @@ class _Writing:
         return {"name": pipeline.name, **description, "steps": steps}
 
     def agent(self, step: Step) -> str:
-        """The name of a step's agent; equal agents share a name."""
+        """Return the name of a step's agent; equal agents share a name."""
         if not isinstance(step.agent, AgentSpec):
             step.refuse("an agent built in Python cannot be written to YAML; use an AgentSpec")
         return self.named(step.name, step.agent)
 
     def named(self, wanted: str, agent: AgentSpec) -> str:
-        """The name of an agent, the preferred one if it is free; equal agents share a name."""
+        """Return the name of an agent, the preferred one if it is free; equal agents share a name."""
         for name, spec in self.agents.items():
             if spec == agent:
                 return name
@@ -166,7 +166,7 @@ class _Writing:
         return name
 
     def imported(self, step: Import) -> str:
-        """The alias of an imported pipeline."""
+        """Return the alias of an imported pipeline."""
         if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
             step.refuse(f"an import needs its own alias; {step.alias!r} cannot be used as one")
         return step.alias
@@ -180,7 +180,7 @@ def _step(writing: _Writing, step: Step) -> Plain:
 
 
 def _asked(step: Step) -> Plain:
-    """How an agent is asked, and how its reply is read."""
+    """Return how an agent is asked, and how its reply is read."""
     plain = Plain()
     if step.model_settings:
         plain["model_settings"] = dict(step.model_settings)
@@ -206,7 +206,7 @@ def _call(writing: _Writing, step: Call) -> Plain:
 
 
 def _if_agent(writing: _Writing, step: Call) -> Plain:
-    """The options of a step that apply if its function is the name of an agent."""
+    """Return the options of a step that apply if its function is the name of an agent."""
     if not step.agent_options:
         return {}
     agent = Step(step.name, AgentSpec(model="local:any"), **step.agent_options)
@@ -214,7 +214,7 @@ def _if_agent(writing: _Writing, step: Call) -> Plain:
 
 
 def _shape(step: PipelineStep) -> Plain:
-    """The schema of a function's value, which is one of its checks."""
+    """Return the schema of a function's value, which is one of its checks."""
     schemas = [check for check in step.checks if isinstance(check, Shaped)]
     return {"output_schema": json.loads(schemas[0].schema)} if schemas else {}
 
@@ -273,7 +273,7 @@ SPECIAL: Final[Mapping[str, Callable[[_Writing, Any], Plain]]] = {
 
 
 def _common(step: PipelineStep) -> Plain:
-    """The options with a special form that every kind has."""
+    """Return the options with a special form that every kind has."""
     plain: Plain = {}
     if step.usage_limits is not None:
         found = dataclasses.asdict(step.usage_limits)

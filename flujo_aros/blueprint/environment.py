@@ -51,7 +51,7 @@ class Environment:
     values: dict[str, str]
 
     def filled(self, root: Node) -> Node:
-        """The document with each reference replaced; an unresolved reference is left as it is."""
+        """Return the document with each reference replaced; an unresolved reference is left as it is."""
         members = dict(root.members)
         for key in ("agents", "steps"):
             if key in members:
@@ -69,7 +69,7 @@ class Environment:
         return replace(node, value={key: read(key, each) for key, each in node.members.items()})
 
     def _filled(self, node: Node, key: str) -> Node:
-        """The value under a key of an agent, a step, or a part of one."""
+        """Return the value under a key of an agent, a step, or a part of one."""
         if isinstance(node.value, list):
             return replace(node, value=[self._filled(each, key) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -98,7 +98,9 @@ class Environment:
         return self._filled(node, key)
 
     def _operation(self, node: Node) -> Node:
-        """A step under `init` or `finalize`. A short form (`set: context.note`) has only templates and values."""
+        """Return a step under `init` or `finalize`. A short form (`set: context.note`) has only
+        templates and values.
+        """
         is_short = "name" not in node.members and not _SHORT.isdisjoint(node.members)
         return self._as_written(node) if is_short else self._filled(node, "")
 
@@ -110,7 +112,7 @@ class Environment:
         return self._setting(node)
 
     def _setting(self, node: Node) -> Node:
-        """A setting that may be a number: the value of a lone reference is parsed like YAML."""
+        """Return a setting that may be a number: the value of a lone reference is parsed like YAML."""
         found = self._kept(node)
         whole = isinstance(node.value, str) and _WHOLE.fullmatch(node.value)
         return replace(found, value=read_scalar(found.value)) if whole and isinstance(found.value, str) else found
@@ -122,7 +124,7 @@ class Environment:
         return filled
 
     def _text(self, node: Node) -> tuple[Node, bool]:
-        """The node with its references replaced, and whether there were any."""
+        """Return the node with its references replaced, and whether there were any."""
         text = node.value
         if not isinstance(text, str) or "${" not in text:
             return node, False
@@ -150,7 +152,7 @@ class Environment:
         return (node, False) if missing else (replace(node, value=filled), True)
 
     def _as_written(self, node: Node) -> Node:
-        """The node itself, with a warning if it looks like a reference."""
+        """Return the node itself, with a warning if it looks like a reference."""
         for each in (*node.members.values(), *node.elements):
             self._as_written(each)
         if isinstance(node.value, str) and _WHOLE.fullmatch(node.value):
@@ -181,7 +183,7 @@ _SHORT: Final = frozenset({"set", "append", "merge", "output", "output_template"
 
 
 def variables_in(text: str) -> list[str]:
-    """The environment variables to which a string refers.
+    """Return the environment variables to which a string refers.
 
     >>> variables_in("openai:${NAME:-qwen}@${URL}")
     ['NAME', 'URL']
@@ -190,7 +192,7 @@ def variables_in(text: str) -> list[str]:
 
 
 def referenced(written: Any, values: Mapping[str, str], *, setting: bool = False) -> Any:
-    """A part of a blueprint with references instead of their values, so that no value is written to a file.
+    """Return a part of a blueprint with references instead of their values, so that no value is written to a file.
 
     >>> referenced({"model": "local:x", "input": "local:x"}, {"local:x": "${MODEL}"})
     {'model': '${MODEL}', 'input': 'local:x'}
@@ -242,13 +244,13 @@ class Chosen:
 
     @classmethod
     def of(cls, models: ModelChoice, profile: str | None) -> Chosen:
-        """The choice made by the arguments of `load_blueprint`."""
+        """Return the choice made by the arguments of `load_blueprint`."""
         if models is None or isinstance(models, str):
             return cls(profile, models or None)
         return cls(profile, None, dict(models))
 
     def of_import(self) -> Chosen:
-        """The choice for an imported blueprint, which may lack the profile."""
+        """Return the choice for an imported blueprint, which may lack the profile."""
         return replace(self, optional=True)
 
     def check(self) -> None:
@@ -267,7 +269,7 @@ class Chosen:
                 raise UsageError(f"the blueprint has no agent or model called {name!r}{near}")
 
     def put_into(self, root: Node, note: Callable[[Place, str], None]) -> Node:
-        """The blueprint with the chosen models instead of its own."""
+        """Return the blueprint with the chosen models instead of its own."""
         profile = self._profile(root, note)
         if not (profile or self.every or self.instead):
             return root  # unchanged: an editor of the document refers to each node
@@ -281,7 +283,7 @@ class Chosen:
         return replace(root, value=members)
 
     def _profile(self, root: Node, note: Callable[[Place, str], None]) -> Mapping[str, str]:
-        """The models of the selected profile by the names of agents; `*` is the one for all others."""
+        """Return the models of the selected profile by the names of agents; `*` is the one for all others."""
         profiles = root.members.get("profiles")
         name = self.profile or os.environ.get(VARIABLE) or None
         if name is None or (profiles is None and self.profile is None):
@@ -314,7 +316,7 @@ class Chosen:
         return replace(node, value={**node.members, "model": replace(written, value=chosen)})
 
     def _inside(self, node: Node, profile: Mapping[str, str]) -> Node:
-        """A step, or a part of one, with the models of the agents inside it."""
+        """Return a step, or a part of one, with the models of the agents inside it."""
         if isinstance(node.value, list):
             return replace(node, value=[self._inside(each, profile) for each in node.elements])
         if not isinstance(node.value, dict):
@@ -333,13 +335,13 @@ _KEPT: Final = frozenset({"input", "params", "output_schema", "input_schema", "s
 
 
 def _names(variable: str, host: str) -> bool:
-    """Whether an environment variable, and not a default in the blueprint, contains this host."""
+    """Return whether an environment variable, and not a default in the blueprint, contains this host."""
     value = os.environ.get(variable, "")
     return host in (value, urlsplit(value[max(value.find("http"), 0) :]).netloc)
 
 
 def rejected_endpoint(name: str, written: str, allow: tuple[str, ...]) -> str | None:
-    """The reason why the address in a model name is not allowed; None if it is, or if there is no address.
+    """Return the reason why the address in a model name is not allowed; None if it is, or if there is no address.
 
     `written` is the name with its references to environment variables, if any.
     """

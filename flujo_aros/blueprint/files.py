@@ -17,12 +17,12 @@ SUFFIXES: Final = (".yaml", ".yml")
 
 
 def blueprints_in(folder: Path) -> list[Path]:
-    """The blueprints in a folder and its subfolders, recognized by their suffixes."""
+    """Return the blueprints in a folder and its subfolders, recognized by their suffixes."""
     return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
 
 
 def why_unread(file: Path) -> str | None:
-    """The reason why a file cannot be read, with a hint; None if it exists.
+    """Return the reason why a file cannot be read, with a hint; None if it exists.
 
     >>> why_unread(Path("no such folder/a.yaml"))
     "does not exist: there is no folder 'no such folder'"
@@ -38,7 +38,8 @@ def why_unread(file: Path) -> str | None:
 
 
 def not_utf8(data: bytes, at: int) -> Problem:
-    """The position where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the file.
+    """Return the position where the bytes stop being UTF-8, the likely cause and the remedy, to follow the name of the
+    file.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'

@@ -56,12 +56,12 @@ _WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": 
 
 
 def too_many_steps() -> str:
-    """The error for a file with too many steps."""
+    """Return the error for a file with too many steps."""
     return f"a blueprint has at most {MAX_STEPS} steps; move parts to other files (`imports`)"
 
 
 def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
-    """The steps that these nodes describe; None if there are errors, which are recorded."""
+    """Return the steps that these nodes describe; None if there are errors, which are recorded."""
     built: list[PipelineStep | None] = []
     before = where.before
     _reject_duplicate_names(loading, nodes)
@@ -96,7 +96,9 @@ def _reject_duplicate_names(loading: Loading, nodes: list[Node]) -> None:
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
-    """The step that this node describes, or None with its errors recorded. `around` is the name of its parent."""
+    """Return the step that this node describes, or None with its errors recorded. `around` is the
+    name of its parent.
+    """
     if not isinstance(node.value, dict):
         loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
         return None
@@ -143,7 +145,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
-    """A step that loads but cannot run, for the first reason recorded in the meantime."""
+    """Return a step that loads but cannot run, for the first reason recorded in the meantime."""
     doubt = loading.doubts[since]
     del loading.doubts[since:]
     loading.warn(doubt.place, Hint(f"step {name!r} cannot run: {doubt.message}", doubt.suggestion), doubt.code)
@@ -155,7 +157,7 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
 
 
 def _body(making: Making, node: Node | None, key: str, scope: str, name: str | None = None) -> Pipeline:
-    """The pipeline of a branch or body: a list of steps, `steps:` with a name, or a single step."""
+    """Return the pipeline of a branch or body: a list of steps, `steps:` with a name, or a single step."""
     if node is None or node.value is None:
         return _NOTHING
     where, nodes, keys = making.where.body(key, scope), node.elements, blocks.BodyKeys()
@@ -180,7 +182,7 @@ _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 
 
 def _common(making: Making, block: blocks.StepKeys | None) -> dict[str, Any]:
-    """The options that every kind has."""
+    """Return the options that every kind has."""
     given = options_of(making, blocks.COMMON, block) or {}
     checks = checks_of(making.loading, making.node)
     if block is None:
@@ -222,8 +224,9 @@ def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
 
 
 def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None) -> dict[str, Any] | None:
-    """The options that a step sets, or None if a required one is missing or wrong. Without a block, only the steps
-    inside it are built, so that their errors are recorded."""
+    """Return the options that a step sets, or None if a required one is missing or wrong. Without a block, only the
+    steps inside it are built, so that their errors are recorded.
+    """
     beside = making.node.members
     holder = beside.get(kind.under, making.node) if kind.under else making.node
     inside = beside if holder is making.node else holder.members
@@ -248,7 +251,7 @@ def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys | None)
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
-    """The Python value of an option, or None if it is not set or has errors, which are recorded."""
+    """Return the Python value of an option, or None if it is not set or has errors, which are recorded."""
     full = f"{kind.under}.{key}" if key in kind.keys_under else key
     option = kind.options[key]
     scope = option.option.scope
@@ -279,7 +282,7 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
 
 
 def _condition(making: Making, name: str, holder: Node, key: str, option: Declared) -> str | None:
-    """A condition: an expression, or a function."""
+    """Return a condition: an expression, or a function."""
     expression, function = blocks.condition_keys(key)
     given = sum(each in holder.members and holder.members[each].value is not None for each in (expression, function))
     if option.required and given != 1:
@@ -293,7 +296,7 @@ def _condition(making: Making, name: str, holder: Node, key: str, option: Declar
 
 
 def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
-    """The bodies by name; those for true and false may have any YAML spelling."""
+    """Return the bodies by name; those for true and false may have any YAML spelling."""
     found = making.member("branches")
     spelt = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
     names = spelt if kind.word == "conditional" else {}
@@ -304,7 +307,9 @@ def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
 
 
 def _loop(making: Making, keys: Any) -> dict[str, Any]:
-    """The short forms of a loop: the changes after each iteration, the input of the next one, and the output."""
+    """Return the options that short forms of a loop set: the changes after each iteration, its next
+    input, the output.
+    """
     inner = making.member("loop") or making.node
     return {
         **({} if keys.max_iterations is None else {"max_loops": keys.max_iterations}),
@@ -315,7 +320,7 @@ def _loop(making: Making, keys: Any) -> dict[str, Any]:
 
 
 def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
-    """The steps before or after a body: steps, or changes to the context in the short form."""
+    """Return the steps before or after a body: steps, or changes to the context in the short form."""
     if node is None or node.value is None:
         return None
     steps = _operation_nodes(making, node)
@@ -325,7 +330,7 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
 
 
 def _agree(making: Making, block: Any) -> dict[str, Any] | None:
-    """The models to ask, and the agent and schema that describe the reading in place of a step."""
+    """Return the models to ask, and the agent and schema that describe the reading in place of a step."""
     described = making.member("uses") or making.member("agent")
     schema = making.member("output_schema")
     if schema is not None and not making.loading.schema(schema):
@@ -351,7 +356,7 @@ def _agree(making: Making, block: Any) -> dict[str, Any] | None:
 
 
 def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
-    """The cast with its agents, its log, and the messages of the user."""
+    """Return the cast with its agents, its log, and the messages of the user."""
     if "retries" in making.node.members:
         why = "an agent that fails loses its turn, and the others continue"
         making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")
@@ -380,8 +385,9 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
 
 
 def _profiles(making: Making, block: Any, used: Sequence[str]) -> dict[str, AgentSpec] | None:
-    """The agents by profile: as `profiles` names them, and otherwise those of the same names, or the only agent. None
-    if there is an error, which is recorded."""
+    """Return the agents by profile: as `profiles` names them, and otherwise those of the same names, or the only agent.
+    None if there is an error, which is recorded.
+    """
     agents = making.loading.agents
     wanted: dict[str, str] = dict(block.profiles)
     profiles: dict[str, AgentSpec] = {}
@@ -413,7 +419,7 @@ def _doubt_kinds(making: Making, what: str, kinds: Sequence[str], node: Node, ca
 
 
 def _manifest(making: Making, node: Node) -> Manifest | None:
-    """The manifest at this node, or in the file that it names."""
+    """Return the manifest at this node, or in the file that it names."""
     given: Any = node.plain()
     if is_dict(given):
         return making.loading.block(Manifest, node)
@@ -433,7 +439,9 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
 
 
 def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
-    """The step of an agent, a callable or an imported blueprint. Without a block, only its errors are recorded."""
+    """Return the step of an agent, a callable or an imported blueprint. Without a block, only its
+    errors are recorded.
+    """
     loading, node = making.loading, making.node
     name = member(node, "name") if block is None else None
     who = f"step {name.plain()!r}" if name else "this step" if block is None else f"step {block.name!r}"
@@ -464,7 +472,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
 
 
 def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
-    """How an agent is asked, and how its reply is read: the options of `Step` with a special form."""
+    """Return the options of `Step` with a special form: how an agent is asked, and how its reply is read."""
     written = making.member("model_settings")
     sound = {} if written is None else making.loading.settings(written)
     stages = None if block.processing is None else making.member("processing", "stages")
@@ -489,7 +497,7 @@ def _asked(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
 
 
 def _contract(making: Making) -> WrittenContract | None:
-    """Where the payload is: a string such as `tagged:result`, or `{tagged: result, strict: false}`."""
+    """Return where the payload is: a string such as `tagged:result`, or `{tagged: result, strict: false}`."""
     node = making.member("contract")
     if node is None or not isinstance(node.value, (str, dict)):
         wanted = "contract must be a string such as tagged:result, or a mapping"
@@ -521,7 +529,9 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
 
 
 def _if_agent(making: Making, block: blocks.StepBlock) -> dict[str, Any]:
-    """The options of `Step` that a step with `uses: package.module:name` sets, in case the name is that of an agent."""
+    """Return the options of `Step` that a step with `uses: package.module:name` sets, in case the name is that of an
+    agent.
+    """
     if making.loading.lenient:
         return {}
     given = {**_asked(making, block), **(options_of(making, blocks.KINDS["step"], block) or {})}
@@ -560,14 +570,14 @@ def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep
 
 
 def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> PipelineStep:
-    """A step of one of the kinds that share the word `step`."""
+    """Return a step of one of the kinds that share the word `step`."""
     kind = blocks.KINDS[word]
     given = options_of(making, kind, block) or {}
     return kind.step(**{"name": block.name, **special, **given}, **making.common)
 
 
 def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
-    """The outputs of an imported blueprint: `{child: parent}`, or a list of such pairs."""
+    """Return the outputs of an imported blueprint: `{child: parent}`, or a list of such pairs."""
     node = making.member("config", "outputs")
     if node is None or node.value is None:
         return None
@@ -633,7 +643,7 @@ _NEXT_INPUT: Final = "auto"
 
 
 def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
-    """A step with the keys that flujo accepts under `meta` moved into the step itself."""
+    """Return a step with the keys that flujo accepts under `meta` moved into the step itself."""
     meta = node.members["meta"]
     for key in META_KEYS if kind == "step" else META_KEYS[1:]:
         value = meta.members.get(key)
@@ -648,7 +658,7 @@ def _with_meta(loading: Loading, node: Node, kind: str) -> Node:
 
 
 def _prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
-    """The mapping of a step, with old names of keys replaced by current ones."""
+    """Return the mapping of a step, with old names of keys replaced by current ones."""
     plain: dict[str, Any] = node.plain()
     if "step" in plain and "name" not in plain:
         plain["name"] = plain.pop("step")
@@ -675,7 +685,7 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
 
 
 def _no_such_kind(kind: str) -> Hint:
-    """The error for an unknown kind of step, with what to write instead; "" is a key without a value."""
+    """Return the error for an unknown kind of step, with what to write instead; "" is a key without a value."""
     if not kind:
         known = ", ".join(sorted(blocks.BLOCKS))
         return Hint(f"`kind` is empty; write one of {known}, or leave it out for a plain step")
@@ -687,7 +697,7 @@ def _no_such_kind(kind: str) -> Hint:
 
 
 def _operation_nodes(making: Making, node: Node) -> Node:
-    """The steps under `init:` or `finalize:`, including those that a short form expands to.
+    """Return the steps under `init:` or `finalize:`, including those that a short form expands to.
 
     `- set: context.note` with a `value` is a step that writes the value there; `output: …` is a step with that value.
     """
@@ -705,7 +715,7 @@ def _operation_nodes(making: Making, node: Node) -> Node:
 
 
 def _short(making: Making, node: Node, number: int) -> list[Node] | None:
-    """The steps that a short form expands to; None for anything else."""
+    """Return the steps that a short form expands to; None for anything else."""
     output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
     if output is not None:
         return [_added(node, "output", output)]
@@ -715,7 +725,7 @@ def _short(making: Making, node: Node, number: int) -> list[Node] | None:
 
 
 def _state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
-    """The changes to the context after each iteration: `state: {set: […], append: […], merge: […]}`."""
+    """Return the changes to the context after each iteration: `state: {set: […], append: […], merge: […]}`."""
     if node is None or node.value is None:
         return ()
     updates: list[StateUpdate] = []
@@ -734,7 +744,7 @@ def _state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]
 
 
 def _output_of(making: Making, node: Node) -> InputLike | None:
-    """The output of a loop: `output: {…}` or `output_template: …`."""
+    """Return the output of a loop: `output: {…}` or `output_template: …`."""
     template, output = node.members.get("output_template"), node.members.get("output")
     if template is not None and isinstance(template.value, str):
         return template.value
@@ -751,7 +761,7 @@ def _output_of(making: Making, node: Node) -> InputLike | None:
 
 
 def _without_words(making: Making, node: Node, output: Any) -> Any:
-    """The content of `text` or `fields`, with flujo's names for values translated into templates."""
+    """Return the content of `text` or `fields`, with flujo's names for values translated into templates."""
     if isinstance(output, dict):
         members = cast("dict[str, Any]", output).items()
         return {key: _without_words(making, node, value) for key, value in members}
@@ -762,8 +772,9 @@ def _without_words(making: Making, node: Node, output: Any) -> Any:
 
 
 def _next_input_of(making: Making, node: Node | None) -> str:
-    """The input of the next iteration of a loop: `propagation: {next_input: auto | previous_output | context |
-    TEMPLATE}`."""
+    """Return the input of the next iteration of a loop: `propagation: {next_input: auto | previous_output | context |
+    TEMPLATE}`.
+    """
     found = node if node is None or isinstance(node.value, str) else node.members.get("next_input")
     if node is None or node.value is None:
         return _NEXT_INPUT
@@ -777,7 +788,7 @@ def _next_input_of(making: Making, node: Node | None) -> str:
 
 
 def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
-    """One step for each path that an operation changes."""
+    """Yield one step for each path that an operation changes."""
     operation = making.loading.block(blocks.Operation, node)
     if operation is None:
         return

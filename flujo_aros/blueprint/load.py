@@ -102,7 +102,7 @@ class Inspected:
     text: str = ""
 
     def loaded(self, source: str) -> Pipeline:
-        """The pipeline. Raises `BlueprintError` with the findings if there is none."""
+        """Return the pipeline. Raises `BlueprintError` with the findings if there is none."""
         if self.pipeline is None or self.unset:
             ends = self.root.ends()
             findings = [
@@ -164,7 +164,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
 
 
 def _sorted(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems in the order of the file, each once."""
+    """Return the problems in the order of the file, each once."""
     return sorted(set(problems), key=attrgetter("sort_key"))
 
 
@@ -173,13 +173,14 @@ _ROUNDS: Final = 3
 
 
 def _filled(root: Node, loading: Loading) -> Node:
-    """The document with its references to the environment replaced."""
+    """Return the document with its references to the environment replaced."""
     kept = loading.environment
     return Environment(os.environ, loading.note, loading.warn, loading.lacks, kept).filled(root)
 
 
 def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Problem]:
-    """The errors that appear once each misspelt name is corrected, such as those of a step whose kind is misspelt.
+    """Return the errors that appear once each misspelt name is corrected, such as those of a step whose kind is
+    misspelt.
 
     An imported blueprint shows them when it is loaded on its own.
     """
@@ -203,7 +204,7 @@ def _behind(root: Node, loading: Loading, files: tuple[Path, ...]) -> list[Probl
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
-    """The pipeline of a document; None if it has errors, which are recorded."""
+    """Return the pipeline of a document; None if it has errors, which are recorded."""
     if not isinstance(root.value, dict):
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
@@ -243,8 +244,9 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
 
 
 def _outline(node: Node, key: str) -> Any:
-    """A part of a blueprint as plain JSON; of agents, imports and steps, which are checked one by one, only the kind of
-    each."""
+    """Return a part of a blueprint as plain JSON; of agents, imports and steps, which are checked one by one, only the
+    kind of each.
+    """
     if key not in ("agents", "imports", "steps"):
         return node.plain()
     if isinstance(node.value, list):
@@ -263,7 +265,7 @@ def _check_profiles(loading: Loading, profiles: Node) -> None:
 
 
 def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:
-    """The pipeline of another blueprint, with its own agents and folder."""
+    """Return the pipeline of another blueprint, with its own agents and folder."""
     if isinstance(node.value, dict):
         chosen = loading.chosen.of_import()
         inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=chosen)
@@ -309,7 +311,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
 def _caused(
     place: Place, file: str, cause: Problem, code: Code | None, where: str = "in the imported blueprint"
 ) -> Problem:
-    """The problem of an import whose file has a problem."""
+    """Return the problem of an import whose file has a problem."""
     message = f"{where} {BlueprintError(file, [cause])}"
     return replace(problem(place, message, code), file=file, cause=cause)
 

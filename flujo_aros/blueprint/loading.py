@@ -42,7 +42,7 @@ UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def kept_short(message: str) -> str:
-    """A sentence with very long names or strings shortened.
+    """Return a sentence with very long names or strings shortened.
 
     >>> kept_short("there is no agent " + "x" * 1000) == "there is no agent " + "x" * 60 + "…"
     True
@@ -54,7 +54,7 @@ def kept_short(message: str) -> str:
 
 
 def code_at(place: Place | None) -> Code:
-    """The kind of an error by its place in the blueprint, if its code is not more specific."""
+    """Return the kind of an error by its place in the blueprint, if its code is not more specific."""
     path = place.path if place is not None else ""
     return next((code for pattern, code in _CODES if pattern.search(path)), Code.INVALID)
 
@@ -70,13 +70,13 @@ _LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
 def why_ignored(kind: type[Any], path: Sequence[str | int]) -> str | None:
-    """The reason why the key at this path has no effect here, or None if it is unknown."""
+    """Return the reason why the key at this path has no effect here, or None if it is unknown."""
     owner = owner_of(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
 def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
-    """The error for an unknown key."""
+    """Return the error for an unknown key."""
     key = str(path[-1])
     owner = owner_of(kind, path)
     start = f"unknown key {key!r}"
@@ -101,7 +101,7 @@ def unknown_key(kind: type[Any], path: Sequence[str | int]) -> Hint:
 
 
 def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Whether a key is only missing because it is misspelt or has another name, which is already reported."""
+    """Return whether a key is only missing because it is misspelt or has another name, which is already reported."""
     if missing["type"] != "missing":
         return False
     *around, name = missing["loc"]
@@ -111,14 +111,14 @@ def is_misspelt(kind: type[Any], missing: ErrorDetails, details: Sequence[ErrorD
 
 
 def may_be_left_out(kind: type[Any], path: tuple[str | int, ...]) -> bool:
-    """Whether the key at this path is known and optional."""
+    """Return whether the key at this path is known and optional."""
     owner = owner_of(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None
     return found is not None and not found.is_required()
 
 
 def _elsewhere(key: str) -> Hint | None:
-    """The kind of step to which a misplaced key belongs."""
+    """Return the kind of step to which a misplaced key belongs."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds:
         return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
@@ -141,7 +141,7 @@ _WHOLE: Final = ("int_type", "int_from_float", "int_parsing")
 
 
 def meant(detail: ErrorDetails) -> int | float | bool | None:
-    """The number or boolean that a value of the wrong type clearly means, or None.
+    """Return the number or boolean that a value of the wrong type clearly means, or None.
 
     >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
     3
@@ -183,7 +183,7 @@ def drop(data: Any, path: tuple[str | int, ...]) -> bool:
 
 
 def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
-    """The mapping or list that contains this path; None if the path does not exist."""
+    """Return the mapping or list that contains this path; None if the path does not exist."""
     holder: Any = None
     here: Any = data
     for part in path:
@@ -199,7 +199,7 @@ _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
 
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
-    """A schema and every schema in it, each with the path of the value that it describes."""
+    """Yield a schema and every schema in it, each with the path of the value that it describes."""
     yield path, schema
     for word, node in schema.members.items():
         if word in SCHEMAS_BY_NAME:
@@ -213,14 +213,14 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
 
 
 def _misspelt(schema: Node) -> Iterator[tuple[Place, ContractError]]:
-    """The misspelt words of a schema, each with its place: that of a key, or of a value."""
+    """Yield the misspelt words of a schema, each with its place: that of a key, or of a value."""
     for error in misspelt_in(schema.plain()):
         is_key = error.suggestion is not None and error.path[-1] == error.suggestion.written
         yield (schema.key_at if is_key else schema.at)(error.path), error
 
 
 def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
-    """An error for a schema without any keyword that constrains a value."""
+    """Yield an error for a schema without any keyword that constrains a value."""
     members = schema.members
     if not CONSTRAINING & members.keys():
         said = f"it has only {', '.join(map(short, members))}" if members else "it is empty"
@@ -232,7 +232,7 @@ def _accepts_every_value(schema: Node) -> Iterator[tuple[Place, str]]:
 
 
 def _invalid_parts(schema: Node) -> Iterator[tuple[Place, ContractError]]:
-    """Each part of a schema that does not compile, with its place: the next is found once it is left out."""
+    """Yield each part of a schema that does not compile, with its place: the next is found once it is left out."""
     plain = schema.plain()
     for number in range(MAX_FINDINGS):
         try:
@@ -335,7 +335,7 @@ class Loading:
         self.doubts.append(problem(place, what, code))
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
-        """The mapping at this node as a block, with its errors recorded; None if it cannot be built.
+        """Return the mapping at this node as a block, with its errors recorded; None if it cannot be built.
 
         If the invalid parts can be left out, the block is built without them, so that errors beside them are also
         recorded.
@@ -359,14 +359,16 @@ class Loading:
         return None
 
     def _left_out(self, kind: type[Any], data: Any, detail: ErrorDetails) -> bool:
-        """Whether an invalid value or an unknown key could be left out. A key that may be misspelt sets something."""
+        """Return whether an invalid value or an unknown key could be left out. A key that may be misspelt sets
+        something.
+        """
         path = detail["loc"]
         if detail["type"] in UNKNOWN:
             return unknown_key(kind, path).suggestion is None and drop(data, path)
         return detail["type"] not in _NO_VALUE and may_be_left_out(kind, path) and drop(data, path)
 
     def _corrected(self, kind: type[Any], node: Node, data: Any, detail: ErrorDetails) -> bool:
-        """Whether the errors could be corrected in the plain data; each correction is a warning."""
+        """Return whether the errors could be corrected in the plain data; each correction is a warning."""
         path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
             return drop(data, path)
@@ -393,7 +395,7 @@ class Loading:
             self.doubts.clear()
 
     def agent(self, node: Node, name: str = "") -> AgentSpec | None:
-        """The agent at this node."""
+        """Return the agent at this node."""
         node = self.with_schema_files(node)
         plain, members = node.plain(), node.members
         if isinstance(plain, dict):
@@ -416,7 +418,7 @@ class Loading:
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name, "model_settings": settings})
 
     def settings(self, node: Node) -> dict[str, Any]:
-        """The valid model settings at this node. Unknown or mistyped ones are recorded as errors and omitted."""
+        """Return the valid model settings at this node. Unknown or mistyped ones are recorded as errors and omitted."""
         sound: dict[str, Any] = {}
         for name, value in node.members.items():
             plain = value.plain()
@@ -451,7 +453,7 @@ class Loading:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 
     def schema(self, node: Node | None, *, typed: bool = False) -> bool:
-        """Whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.
+        """Return whether the JSON Schema at this node, if there is one, compiles; if not, an error is recorded.
 
         With `typed` it may be `{from: package.module:Type}`.
         """
@@ -466,7 +468,7 @@ class Loading:
         return not wrong
 
     def _type(self, node: Node, *, alone: bool, typed: bool) -> bool:
-        """Whether the Python type that a schema names may be imported."""
+        """Return whether the Python type that a schema names may be imported."""
         found = REFERENCE.fullmatch(node.value) if isinstance(node.value, str) else None
         if not typed:
             self.note(node.place, "{from: …} is for the output_schema of an agent; write a JSON Schema")
@@ -479,7 +481,7 @@ class Loading:
         return False
 
     def with_schema_files(self, node: Node) -> Node:
-        """An agent or a step in which each schema written as `{from_file: NAME}` is read from its file.
+        """Return an agent or a step in which each schema written as `{from_file: NAME}` is read from its file.
 
         Everything in such a schema has the position of the file name, and errors in it are reported there.
         """
@@ -497,7 +499,9 @@ class Loading:
         return replace(node, value={**written, **read}) if read else node
 
     def _schema_file(self, node: Node) -> Node:
-        """The schema in the file that this node names; on an error, which is recorded, a schema for any object."""
+        """Return the schema in the file that this node names; on an error, which is recorded, a
+        schema for any object.
+        """
         place, name = node.members["from_file"].place, node.members["from_file"].value
         nothing = node.like({"type": "object"})
         if len(node.members) > 1 or not isinstance(name, str):
@@ -519,7 +523,7 @@ class Loading:
         return nothing
 
     def _named_file(self, place: Place, name: str, what: str) -> str | None:
-        """The text of a prompt or a schema in the folder of the blueprint; None with its error recorded."""
+        """Return the text of a prompt or a schema in the folder of the blueprint; None with its error recorded."""
         file = self.inside(name)
         if file is None:
             self.note(place, self._not_inside(name, what))
@@ -552,20 +556,24 @@ class Loading:
         self.note(place, f"{what} would import {module}, which is not allowed; {cure}")
 
     def _file_of(self, module: str) -> str | None:
-        """The file next to the blueprint that a module name must refer to, since no other module has that name."""
+        """Return the file next to the blueprint that a module name must refer to, since no other
+        module has that name.
+        """
         file = self.inside(f"{module}{SUFFIX}")
         if file is None or "." in module or not file.is_file() or module_file(module) is not None:
             return None
         return os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
-        """The file with this name if it is inside the folder of the blueprint after resolving links; otherwise None."""
+        """Return the file with this name if it is inside the folder of the blueprint after resolving links; otherwise
+        None.
+        """
         folder = self.folder.resolve() if self.folder and "\0" not in name else None
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None
 
     def _not_inside(self, name: str, what: str) -> str:
-        """The reason why the file with this name is not read, and the remedy."""
+        """Return the reason why the file with this name is not read, and the remedy."""
         if "\0" in name:
             return f"{name!r} is not the name of a file: it contains a NUL character"
         if self.folder is None:
@@ -612,7 +620,7 @@ class Loading:
             self.warn(node.place, f"{what}; {cure}")
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
-        """A prompt with its variables, which are plain values, inserted once."""
+        """Return a prompt with its variables, which are plain values, inserted once."""
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:
                 cure = "put values that change into the step's `input`"
@@ -621,7 +629,9 @@ class Loading:
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
 
     def _passes_over(self, kind: type[Any], node: Node, detail: ErrorDetails) -> bool:
-        """Whether an unknown key only causes a warning: one of flujo without effect here, or any in lenient mode."""
+        """Return whether an unknown key only causes a warning: one of flujo without effect here, or any in lenient
+        mode.
+        """
         if detail["type"] not in UNKNOWN:
             return False
         path = detail["loc"]
@@ -645,14 +655,16 @@ class Loading:
 
 
 def problem(place: Place | None, what: str | UsageError, code: Code | None = None) -> Problem:
-    """A problem of a blueprint, from a message or an exception; without a code, its place determines its kind."""
+    """Return a problem of a blueprint, from a message or an exception; without a code, its place
+    determines its kind.
+    """
     known: Code | None = code or getattr(what, "code", None)
     message = what if isinstance(what, str) else str(what)
     return Problem(kept_short(message), place, known or code_at(place), getattr(what, "suggestion", None))
 
 
 def read_text(file: Path) -> str:
-    """The text of a file. Raises `BlueprintError` if it cannot be read or is too large."""
+    """Return the text of a file. Raises `BlueprintError` if it cannot be read or is too large."""
     try:
         with open(file, "rb") as opened:  # noqa: PTH123 - a third of the calls of `Path.open`, for each file
             data = opened.read(4 * MAX_CHARS + 1)
@@ -668,7 +680,7 @@ def read_text(file: Path) -> str:
 
 
 def member(node: Node, *keys: str) -> Node | None:
-    """The value under these nested keys, or None if one is missing."""
+    """Return the value under these nested keys, or None if one is missing."""
     here: Node | None = node
     for key in keys:
         value = here.value if here is not None else None

@@ -30,7 +30,7 @@ _MOST_UNDECLARED: Final = 50
 
 
 def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
-    """The misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
+    """Yield the misspelt words of a schema, which validators ignore, each with its path: keywords such as `propertys`,
     formats, and names in `required`, where a misspelt one requires a second property, of any type.
 
     >>> [str(error) for error in misspelt_in({"type": "object", "propertys": {}})]
@@ -56,7 +56,7 @@ def misspelt_in(schema: JsonSchema) -> Iterator[ContractError]:
 
 
 def _undeclared(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Place, str, set[str]]]:
-    """Names in `required` that no part of the schema declares, each with the optional properties beside it."""
+    """Yield names in `required` that no part of the schema declares, each with the optional properties beside it."""
     with_names = [(path, part) for path, part in parts if is_dict(part.get("properties"))]
     declared = {name for _, part in with_names for name in part["properties"]}
     for path, part in with_names:

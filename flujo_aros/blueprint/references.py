@@ -44,7 +44,7 @@ class Imported:
         return self.reference.partition(":")[2]
 
     def __call__(self, *arguments: Any) -> Any:
-        """The result of the function."""
+        """Return the result of the function."""
         return resolved(self.reference, step=self.__name__)(*arguments)
 
 
@@ -58,11 +58,11 @@ class Shaped:
 
     @classmethod
     def by(cls, schema: Mapping[str, Any]) -> Shaped:
-        """The check for this schema."""
+        """Return the check for this schema."""
         return cls(json.dumps(schema))
 
     def __call__(self, value: Any) -> Any:
-        """The message of the first issue, or None."""
+        """Return the message of the first issue, or None."""
         verdict = compile_contract(json.loads(self.schema)).validate(as_plain(value))
         return verdict.issues[0] if isinstance(verdict, Invalid) else None
 
@@ -104,7 +104,9 @@ class Target:
 
 
 def target_of(loading: Loading, node: Node, who: str) -> Target | None:
-    """The target that `uses` or `agent` of a step names; None if it has an error or cannot run, which is recorded."""
+    """Return the target that `uses` or `agent` of a step names; None if it has an error or cannot run, which is
+    recorded.
+    """
     members = node.members
     uses, agent = members.get("uses"), members.get("agent")
     if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
@@ -124,7 +126,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
 
 
 def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
-    """The target that a string names; its errors are recorded at this node."""
+    """Return the target that a string names; its errors are recorded at this node."""
     table, dot, alias = name.partition(".")
     tables: Mapping[str, Collection[str]] = {"agent": loading.agents, "import": loading.imports}
     if dot and alias in tables.get(table, ()):
@@ -141,7 +143,7 @@ def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
 
 
 def builtin_name(function: object) -> str | None:
-    """The name of a built-in, from its function or its import path; None for any other function."""
+    """Return the name of a built-in, from its function or its import path; None for any other function."""
     for name, builtin in BUILTINS.items():
         found = builtin.function
         if found is not None and function in (found, f"{found.__module__}:{name}"):
@@ -164,7 +166,7 @@ def _builtin(loading: Loading, node: Node, name: str) -> Target | None:
 
 
 def function_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """A function for a condition, a mapper or a reducer: a built-in, or an importable one."""
+    """Return a function for a condition, a mapper or a reducer: a built-in, or an importable one."""
     name = node.value
     if not isinstance(name, str) or not name.startswith(BUILTIN_PREFIXES):
         return callable_reference(loading, node, who)
@@ -184,7 +186,7 @@ _EXPRESSIONS: Final = {"condition": "condition_expression", "exit_condition": "e
 
 
 def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
-    """The `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
+    """Return the `package.module:name` at this node if it may be imported; otherwise None, with the error recorded."""
     text = node.value
     path = _FILE.fullmatch(text) if isinstance(text, str) else None
     found = _DOTTED.fullmatch(text) if isinstance(text, str) and path is None else None
@@ -210,7 +212,7 @@ def _surely(written: str, meant: str) -> Hint:
 
 
 def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
-    """The checks of a step: expressions over `output`, and functions."""
+    """Return the checks of a step: expressions over `output`, and functions."""
     made: list[Check] = []
     members = node.members
     for key in ("checks", "validators"):
@@ -245,7 +247,7 @@ def _import(loading: Loading, node: Node, alias: str) -> Target | None:
 
 
 def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:
-    """An inline agent, named after its step, or `{id, params}` or `{path, params}`."""
+    """Return an inline agent, named after its step, or `{id, params}` or `{path, params}`."""
     named_by = next((key for key in ("id", "path") if key in node.members), None)
     if named_by is None or "model" in node.members:
         name = step.value if step is not None and isinstance(step.value, str) else ""
@@ -285,11 +287,11 @@ class Where:
     """Whether an enclosing loop continues the conversation of its agents."""
 
     def at(self, path: str, name: str | None = None) -> Where:
-        """Another position with the same names before it."""
+        """Return another position with the same names before it."""
         return Where(path, self.name if name is None else name, self.before, self.conversation)
 
     def body(self, key: str, scope: str = "") -> Where:
-        """The position of a body under this key, whose steps are named after this scope."""
+        """Return the position of a body under this key, whose steps are named after this scope."""
         return self.at(f"{self.path}.{key}", f"{self.name}/{scope}" if scope else self.name)
 
 
@@ -303,18 +305,20 @@ class Making:
     common: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def member(self, *keys: str) -> Node | None:
-        """The node under these nested keys."""
+        """Return the node under these nested keys."""
         value = self.node.value
         return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
-        """The function that this key names, if it may be imported. None without the key, or with the error recorded."""
+        """Return the function that this key names, if it may be imported. None without the key, or with the error
+        recorded.
+        """
         if node is None or node.value is None:
             return None
         return function_reference(self.loading, node, f"`{key}`")
 
     def expression(self, node: Node | None, key: str) -> str | None:
-        """The expression under this key. None without the key, or with the error recorded."""
+        """Return the expression under this key. None without the key, or with the error recorded."""
         if node is None or node.value is None:
             return None
         if isinstance(node.value, bool):
@@ -340,7 +344,7 @@ def name_of(node: Node, index: int) -> str:
 
 
 def place_of(node: Node, key: str, suggestion: Suggestion | None = None) -> Place:
-    """The place of an error about this key: its value, the name of the step, or the step itself; for a misspelt
+    """Return the place of an error about this key: its value, the name of the step, or the step itself; for a misspelt
     parameter, the parameter.
 
     A key with dots, such as `input.lines.0`, refers to something inside the value.
@@ -365,22 +369,22 @@ _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 
 
 def limits(block: blocks.Limits) -> StepLimits:
-    """The limits of a step, in either spelling."""
+    """Return the limits of a step, in either spelling."""
     cost = block.total_cost_usd_limit if block.max_cost is None else block.max_cost
     tokens = block.total_tokens_limit if block.max_tokens is None else block.max_tokens
     return StepLimits(block.max_requests, tokens, None if cost is None else Decimal(str(cost)))
 
 
 def said(block: blocks.Block, *keys: str) -> dict[str, Any]:
-    """The values of a block under these keys, if they are set."""
+    """Return the values of a block under these keys, if they are set."""
     return {key: value for key in keys if (value := getattr(block, key)) is not None}
 
 
 def as_template(value: Any) -> Any:
-    """A plain value as an input: numbers, booleans and null are put into a template."""
+    """Return a plain value as an input: numbers, booleans and null are put into a template."""
     return cast("Any", value) if isinstance(value, (str, dict, list)) else f"{{{{ {template_literal(value)} }}}}"
 
 
 def template_literal(value: Any) -> str:
-    """A plain value as it is written in a template."""
+    """Return a plain value as it is written in a template."""
     return "none" if value is None else json.dumps(value)

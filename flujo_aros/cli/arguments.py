@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def chosen_models(options: Models) -> dict[str, Any]:
-    """The models that --model and --profile select, as arguments for `load_blueprint`.
+    """Return the models that --model and --profile select, as arguments for `load_blueprint`.
 
     Raises `typer.BadParameter` for two models for all agents.
     """
@@ -56,12 +56,12 @@ def chosen_models(options: Models) -> dict[str, Any]:
 
 
 def _is_pair(model: str) -> bool:
-    """Whether it is OLD=NEW: a URL may contain `=`, too."""
+    """Return whether it is OLD=NEW: a URL may contain `=`, too."""
     return "=" in model.partition("@http")[0]
 
 
 def per_minute(options: Limits) -> dict[str, PerMinute]:
-    """The limits of each provider. Raises `UsageError` for an invalid one."""
+    """Return the limits of each provider. Raises `UsageError` for an invalid one."""
     from flujo_aros.host import PerMinute  # imported here: only runs need the model host
 
     return dict(PerMinute.parse(each) for each in options.limits)
@@ -83,7 +83,7 @@ def open_cache(wanted: bool) -> Generator[ReplyCache | None]:
 
 
 def open_to_read() -> Journal:
-    """The existing journal. Raises `UsageError` if it is off or empty."""
+    """Return the existing journal. Raises `UsageError` if it is off or empty."""
     from flujo_aros.telemetry.journal import open_journal  # imported here: `aros --help` needs no database
 
     journal = open_journal(read_settings().journal, create=False)
@@ -93,7 +93,7 @@ def open_to_read() -> Journal:
 
 
 def recorded(run: str) -> Story:
-    """The run with this id or prefix, or `last`, from the journal. Raises `UsageError` if there is none."""
+    """Return the run with this id or prefix, or `last`, from the journal. Raises `UsageError` if there is none."""
     with open_to_read() as journal:
         return journal.story(run)
 
@@ -104,7 +104,7 @@ def given_input(source: str, option: str = "--input") -> str:
 
 
 def given_content(sources: Sequence[str]) -> Any:
-    """The value of `--input`: text or content, or a list if the option was given several times.
+    """Return the value of `--input`: text or content, or a list if the option was given several times.
 
     Raises `UsageError` for several values that are all text, since it is unclear how to join them.
     """
@@ -147,7 +147,7 @@ _MAX_FILE_NAME: Final = 255
 
 
 def given_text(source: str, option: str = "--input") -> str:
-    """The string for `TEXT`, `@FILE` or `-` (stdin); `@@…` is a string that begins with `@`.
+    """Return the string for `TEXT`, `@FILE` or `-` (stdin); `@@…` is a string that begins with `@`.
 
     A byte order mark is kept. Raises `UsageError` if a file cannot be read or is not UTF-8.
     """
@@ -168,7 +168,7 @@ def given_text(source: str, option: str = "--input") -> str:
 
 
 def file_text(name: str, option: str, hint: str = "") -> str:
-    """The text of a file. Raises `UsageError` naming the option that asked for it."""
+    """Return the text of a file. Raises `UsageError` naming the option that asked for it."""
     try:
         data = Path(name).read_bytes()
     except OSError as error:
@@ -177,7 +177,8 @@ def file_text(name: str, option: str, hint: str = "") -> str:
 
 
 def ladder_in(name: str, option: str) -> Any:
-    """The YAML or JSON document in a file as plain values; for a ladder its members, also if only stages are listed.
+    """Return the YAML or JSON document in a file as plain values; for a ladder its members, also if only stages are
+    listed.
 
     Raises `UsageError` for a file that cannot be read, `BlueprintError` for one that is neither.
     """
@@ -218,7 +219,7 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
 
 
 def _json_or_text(value: str, what: str) -> Any:
-    """A value as JSON, or else as a string. Raises `UsageError` for invalid text that looks like JSON."""
+    """Return a value as JSON, or else as a string. Raises `UsageError` for invalid text that looks like JSON."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
@@ -231,7 +232,7 @@ def _json_or_text(value: str, what: str) -> Any:
 
 
 def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
-    """The contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place of its payload
+    """Return the contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place of its payload
     (`tagged:result`). Modules that are not installed may be in `folders`.
 
     Raises `UsageError` if either cannot be loaded, `ContractError` if it cannot be compiled.
@@ -252,7 +253,7 @@ def given_contract(schema: str | None, where: str | None = None, folders: Sequen
 
 
 def given_deps(options: Deps) -> Any:
-    """The value of `--deps`: an object in a module, or the result of calling a function or class.
+    """Return the value of `--deps`: an object in a module, or the result of calling a function or class.
 
     Raises `UsageError` if `--allow` does not name the module, or if it has no such object or function without
     arguments.
@@ -271,7 +272,7 @@ def given_deps(options: Deps) -> Any:
 
 
 def _made(found: Any, reference: str) -> Any:
-    """The deps themselves, or the result of the function or class that creates them."""
+    """Return the deps themselves, or the result of the function or class that creates them."""
     if not (inspect.isclass(found) or inspect.isroutine(found)):
         return found
     if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
@@ -290,7 +291,7 @@ def _is_reference(module: str, name: str) -> bool:
 
 
 def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
-    """The JSON Schema in a file, or a type, whose module is imported."""
+    """Return the JSON Schema in a file, or a type, whose module is imported."""
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) works like a file
         return _schema_file(schema)
@@ -326,7 +327,7 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
 
 
 def _imported(option: str, module: str, name: str, folders: Sequence[Path]) -> Any:
-    """A value of an installed module, of the module in a file, or of a module in a given folder."""
+    """Return a value of an installed module, of the module in a file, or of a module in a given folder."""
     for folder in folders:
         use_folder(folder)
     if module.endswith(SUFFIX):

@@ -236,7 +236,7 @@ class _Batch:
         self.ended, self.used, self.began = 0, Usage(), time.monotonic()
 
     def is_right(self, status: str) -> bool:
-        """Whether a row with this status counts as completed."""
+        """Return whether a row with this status counts as completed."""
         return status == "completed" or (self.options.allow_degraded and status == "degraded")
 
     def _bad(self) -> int:
@@ -275,7 +275,9 @@ class _Batch:
             await run_all(rows, partial(self._one, runner), self._take, concurrency=concurrency, stop=self.stop)
 
     async def _one(self, runner: Runner, row: Case) -> _Result:
-        """The result of one row. Errors in the blueprint itself are raised, since they would affect every row."""
+        """Run one row and return its result. Errors in the blueprint itself are raised, since they would affect every
+        row.
+        """
         from flujo_aros.evals.replies import PaidCalls
         from flujo_aros.host import recorded_by
 
@@ -294,7 +296,7 @@ class _Batch:
         return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
     def _refused(self, message: str) -> _Result:
-        """The result of a row that cannot be run."""
+        """Return the result of a row that cannot be run."""
         error = {"step": None, "reason": None, "message": message}
         ended = {"run_id": None, "blueprint": self.pipeline.name, "status": "failed", "trust": None, "output": None}
         return _Result({**ended, "steps": [], "usage": Usage().to_dict(), "error": error})
@@ -360,7 +362,7 @@ class _Batch:
 
 
 def run_id_of(row: Case) -> str:
-    """A new id for a run of this row. It begins with the row's own id, so that lists of runs show it."""
+    """Return a new id for a run of this row. It begins with the row's own id, so that lists of runs show it."""
     name = re.sub(r"[^\w.]+", "-", str(row.id))[:_NAMED].strip("-.")
     return "-".join(each for each in (name, uuid4().hex) if each)
 

@@ -50,12 +50,12 @@ def _scored(corpus: Corpus) -> dict[str, Any]:
 
 
 def corpus_title(corpus: Mapping[str, Any]) -> str:
-    """The content of a corpus in one line, followed by an empty one."""
+    """Return the content of a corpus in one line, followed by an empty one."""
     return f"{corpus['corpus']}: {', '.join(f'{n:,} {TITLES[name]}' for name, n in corpus['totals'].items())}\n"
 
 
 def categories_table(categories: Mapping[str, Mapping[str, int]], columns: Sequence[str]) -> Table:
-    """The verdicts of one reader, one row for each category."""
+    """Return the verdicts of one reader, one row for each category."""
     table = figures_table("category", ["n", *columns])
     for name, count in categories.items():
         table.add_row(name or "-", *(figure(column, count[column]) for column in ("n", *columns)))
@@ -63,7 +63,7 @@ def categories_table(categories: Mapping[str, Mapping[str, int]], columns: Seque
 
 
 def figures_table(first: str, columns: Sequence[str]) -> Table:
-    """A table without lines, with a wide first column and narrow columns for figures."""
+    """Return a table without lines, with a wide first column and narrow columns for figures."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(first, no_wrap=True)
     for name in columns:
@@ -74,7 +74,7 @@ def figures_table(first: str, columns: Sequence[str]) -> Table:
 
 
 def figure(column: str, value: int) -> Text:
-    """A count in its colour: red if it should be zero."""
+    """Return a count in its colour: red if it should be zero."""
     return Text(str(value), style="red" if column in BAD and value else "dim" if not value else "")
 
 
@@ -162,7 +162,7 @@ class Corpus:
     columns: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without the cases."""
+        """Return plain JSON, without the cases."""
         return {"corpus": self.source, "kind": self.kind, "columns": list(self.columns), "totals": dict(self.totals)}
 
 
@@ -188,7 +188,7 @@ class Tally:
                 self.ids.setdefault(verdict, []).append(case.id)
 
     def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Plain JSON: the total, each category, and the ids."""
+        """Return plain JSON: the total, each category, and the ids."""
         return {
             "total": _figures(self.total, columns),
             "categories": {name: _figures(count, columns) for name, count in sorted(self.counts.items())},
@@ -201,7 +201,7 @@ def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
 
 
 def load_corpus(name: str) -> Corpus:
-    """The cases of a JSON Lines file.
+    """Return the cases of a JSON Lines file.
 
     Rows are `{id, input, schema, expected, must_fail, may_fail, accept}`. Raises `UsageError` that names the first
     invalid line.
@@ -215,7 +215,7 @@ def load_corpus(name: str) -> Corpus:
 
 
 def rows_of(name: str) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file, each with its line. Raises `UsageError` for anything else."""
+    """Return the objects of a JSON Lines file, each with its line. Raises `UsageError` for anything else."""
     lines = [(n, line) for n, line in enumerate(args.file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
     if not lines:
         raise UsageError(f"{name} has no cases: it should have one JSON object on each line")
@@ -234,7 +234,7 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
 
 
 def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
-    """The case of a row. Raises `UsageError` that names the line of an invalid row."""
+    """Return the case of a row. Raises `UsageError` that names the line of an invalid row."""
     try:
         case = kind.model_validate(row)
         _ = case.contract  # so that an invalid schema is reported with its line
@@ -248,8 +248,9 @@ def case_of(kind: type[C], name: str, number: int, row: dict[str, Any]) -> C:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two JSON values are equal; `True` is not 1, 1.0 is 1, a difference in the last bit of a float is
-    ignored."""
+    """Return whether two JSON values are equal; `True` is not 1, 1.0 is 1, a difference in the last bit of a float is
+    ignored.
+    """
     if is_dict(one) and is_dict(two):
         return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
     if is_list(one) and is_list(two):

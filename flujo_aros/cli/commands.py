@@ -39,7 +39,7 @@ several: Final = partial(option, default=())
 
 
 def argument(placeholder: str, words: str, default: Any = ..., **more: Any) -> Any:
-    """An argument, which is required unless it has a default."""
+    """Declare an argument, which is required unless it has a default."""
     return typer.Argument(default, metavar=placeholder, help=words, **more)
 
 
@@ -52,7 +52,7 @@ class Options:
 
 
 def parameters(kind: type[Options]) -> Iterator[Parameter]:
-    """The declared options: first those of the class itself, then those of its bases, most general first."""
+    """Yield the declared options: first those of the class itself, then those of its bases, most general first."""
     types, order = get_type_hints(kind), (kind, *reversed(kind.__mro__[1:]))
     for name in dict.fromkeys(name for each in order for name in vars(each).get("__annotations__", ())):
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=types[name])
@@ -69,12 +69,12 @@ class Command(Options):
 
     @classmethod
     def summary(cls) -> str:
-        """Its line in `aros --help`."""
+        """Return its line in `aros --help`."""
         return (cls.__doc__ or "").partition("\n")[0]
 
     @classmethod
     def function(cls) -> Callable[..., None]:
-        """A function for typer, with one parameter for each option, that imports the command and runs it."""
+        """Return a function for typer, with one parameter for each option, that imports the command and runs it."""
 
         def run(**given: Any) -> None:
             module = import_module(f"{__package__}.{cls.module}")
@@ -86,7 +86,7 @@ class Command(Options):
 
     @classmethod
     def loaded(cls, kind: type[TyperCommand], **options: Any) -> Any:
-        """The command for typer. Without arguments it shows its help if it requires one."""
+        """Return the command for typer. Without arguments it shows its help if it requires one."""
         required = any(each.default.default is ... for each in parameters(cls))
         app = typer.Typer(add_completion=False, **options)
         app.command(cls.__name__.lower(), cls=kind, short_help=cls.summary(), no_args_is_help=required)(cls.function())

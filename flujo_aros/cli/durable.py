@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # imported when a command runs: loading the engine takes a se
 
 
 def open_engine(db: str, *, create: bool = False) -> Durable:
-    """The engine of a database. Raises `UsageError` if the extra is not installed or the URL cannot be used."""
+    """Return the engine of a database. Raises `UsageError` if the extra is not installed or the URL cannot be used."""
     from flujo_aros.durable import Durable
 
     engine = Durable(db, live=True, create=create)
@@ -57,32 +57,32 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
 
 
 def known_db() -> str | None:
-    """The database of AROS_DB, or the default one if it exists."""
+    """Return the database of AROS_DB, or the default one if it exists."""
     own = os.environ.get("AROS_DB")
     return own or (DEFAULT_DB if Path(DEFAULT_DB.removeprefix("sqlite:///")).exists() else None)
 
 
 def _named(db: str) -> str:
-    """The option that names a database in a command line; empty for the default one."""
+    """Return the option that names a database in a command line; empty for the default one."""
     from flujo_aros.database import database_url, shown
 
     return "" if db in (DEFAULT_DB, os.environ.get("AROS_DB")) else f" --db {shlex.quote(shown(database_url(db)))}"
 
 
 def resume_hint(run_id: str, db: str) -> str:
-    """The command that answers a run."""
+    """Return the command that answers a run."""
     return f"aros resume {run_id} --answer TEXT{_named(db)}"
 
 
 def question_of(result: RunResult, db: str, allowed: str = "") -> str:
-    """The question of a paused run and how to answer it; empty if it has ended. `allowed`: see `keep_paused`."""
+    """Return the question of a paused run and how to answer it; empty if it has ended. `allowed`: see `keep_paused`."""
     if result.paused is None:
         return ""
     return question_with(result.paused, f"{resume_hint(result.run_id, db)}{allowed}")
 
 
 def document_of(options: Blueprint) -> dict[str, Any]:
-    """The stored form of a blueprint, from which any worker can load it."""
+    """Return the stored form of a blueprint, from which any worker can load it."""
     chosen = {key: value for key, value in args.chosen_models(options).items() if value is not None}
     return {"source": str(options.blueprint.resolve()), "text": read_text(options.blueprint), **chosen}
 
@@ -171,7 +171,7 @@ def _input_of(row: Case) -> Any:
 
 
 def loaded_document(document: Mapping[str, Any], modules: Modules) -> Any:
-    """The pipeline of a stored blueprint, which may import only what the caller allows. Raises `ArosError`."""
+    """Return the pipeline of a stored blueprint, which may import only what the caller allows. Raises `ArosError`."""
     for folder in modules.folders:
         use_folder(folder)
     source = str(document["source"])
@@ -262,7 +262,7 @@ def _advice(engine: Durable, row: RunRow) -> str | None:
 
 
 def _needed(engine: Durable, row: RunRow) -> str:
-    """The options that allow the modules of a stored blueprint, for a command line."""
+    """Return the options that allow the modules of a stored blueprint, for a command line."""
     document = engine.store.document(row.version)
     if document is None:
         return ""
@@ -274,7 +274,7 @@ def _needed(engine: Durable, row: RunRow) -> str:
 
 
 def _asks(row: RunRow) -> str | None:
-    """The question of a paused run."""
+    """Return the question of a paused run."""
     if row.status != "paused" or row.paused is None or row.note:
         return None
     return f"asks: {' '.join(str(row.paused.get('message')).split())}"
@@ -292,7 +292,7 @@ def _run_dict(engine: Durable, row: RunRow) -> dict[str, Any]:
 
 
 def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
-    """The document of `aros run --json`; for a run in progress, with the steps that have ended."""
+    """Return the document of `aros run --json`; for a run in progress, with the steps that have ended."""
     from flujo_aros.durable.handle import result_of
 
     if row.result is not None and row.status not in ("queued", "running", "parked", "cancelling"):
@@ -303,7 +303,7 @@ def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
 
 
 def _table(engine: Durable, rows: Sequence[RunRow], width: int) -> Group:
-    """The runs with their notes: beside them, or below the table if it would be too wide."""
+    """Return the runs with their notes: beside them, or below the table if it would be too wide."""
     notes = {row.run_id: (_asks(row) or _advice(engine, row) or "").partition("\n")[0] for row in rows}
     cells = [
         {

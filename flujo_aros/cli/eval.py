@@ -88,7 +88,7 @@ def _judge(options: Eval) -> Pipeline | None:
 
 
 def _other(file: Path, pipeline: Pipeline, options: Eval) -> Pipeline:
-    """The pipeline of another blueprint with the same models, or this one with the ladder of a file."""
+    """Return the pipeline of another blueprint with the same models, or this one with the ladder of a file."""
     written = args.ladder_in(str(file), "--against")
     if is_dict(written) and "steps" not in written:
         if "stages" in written:
@@ -149,7 +149,7 @@ async def _all(
 
 
 def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
-    """The reasons why the exit code is not 0."""
+    """Return the reasons why the exit code is not 0."""
     missed: list[str] = []
     unjudged = [each for each in found.results if each.verdict == "unjudged" and each.labelled]
     if unjudged and (min_right is not None or max_wrong is not None):

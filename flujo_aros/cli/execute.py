@@ -188,7 +188,7 @@ def _write_private(file: Path, text: str) -> None:
 
 
 def allowing(options: Modules, *, models: bool = True) -> str:
-    """The options that repeat the same permissions, models and deps, for a command line."""
+    """Return the options that repeat the same permissions, models and deps, for a command line."""
     given: list[tuple[str, Any]] = [("--allow", each) for each in options.allow]
     given += [("--path", each) for each in options.folders]
     if models and isinstance(options, Models):
@@ -212,7 +212,7 @@ def keep_paused(
 
 
 def question_with(paused: PausedRun, command: str) -> str:
-    """The question of a paused run, the command that answers it, and an example of an answer if one is known."""
+    """Return the question of a paused run, the command that answers it, and an example of an answer if one is known."""
     example = example_answer(paused.input_schema or {})
     known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
     return "\n".join([*asked(paused), "", f"continue with:   {command}", *known])
@@ -288,7 +288,7 @@ class PlainProgress:
 
 
 def event_line(event: events.StepNoted) -> Text:
-    """An event of an ensemble as one line."""
+    """Return an event of an ensemble as one line."""
     logged = LogEvent(**event.data)
     line = without_secrets(stage_line(logged))
     who, colon, what = line.partition(": ") if line.startswith(f"{logged.actor}: ") else ("", "", line)
@@ -359,7 +359,7 @@ class Board:
 
 
 def _tail(row: _Row, width: int) -> str:
-    """The activity of a step: the stage of its recovery, or the end of the text so far."""
+    """Return the activity of a step: the stage of its recovery, or the end of the text so far."""
     text = " ".join(without_secrets(row.text).split())
     room = max(width - _NAMES, _LEAST)
     return row.doing or (text if len(text) <= room else f"…{text[-room:]}") or "running"

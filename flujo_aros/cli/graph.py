@@ -42,7 +42,7 @@ def graph_command(options: Graph) -> None:
 
 
 def mermaid(plan: Plan) -> str:
-    """A plan as a Mermaid flowchart.
+    """Return a plan as a Mermaid flowchart.
 
     >>> print(mermaid({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}, {"name": "b", "kind": "step"}]}))
     flowchart TD
@@ -77,12 +77,12 @@ def _flow(steps: Sequence[Plan], indent: str, names: Iterator[str]) -> Iterator[
 
 
 def _quoted(text: str) -> str:
-    """A string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
+    """Return a string escaped for Mermaid's quotation marks, so that nothing in it is markup or a link."""
     return "".join(each if each.isalnum() or each in " _-.,:?/…→" else f"#{ord(each)};" for each in text)
 
 
 def svg(plan: Plan) -> str:
-    """A plan as a self-contained SVG drawing: no script, no font, no link; it follows the viewer's light or dark
+    """Return a plan as a self-contained SVG drawing: no script, no font, no link; it follows the viewer's light or dark
     scheme.
 
     >>> svg({"blueprint": "b", "steps": [{"name": "a", "kind": "step"}]}).startswith("<svg ")
@@ -105,7 +105,7 @@ class _Box(NamedTuple):
 
 
 def _column(steps: Sequence[Plan], least: int = 0) -> _Box:
-    """Steps that follow each other, from top to bottom, each in the middle."""
+    """Draw steps that follow each other from top to bottom, each centred."""
     boxes = [_step(each) for each in steps]
     width = max(least, *(box.width for box in boxes), 0)
 
@@ -122,7 +122,7 @@ def _column(steps: Sequence[Plan], least: int = 0) -> _Box:
 
 
 def _step(step: Plan) -> _Box:
-    """A step; one with steps inside is a frame around them, with its bodies side by side."""
+    """Draw a step; one with steps inside is a frame around them, with its bodies side by side."""
     name, detail = _words(step)
     bodies = [(visible_line(scope), inner) for scope, inner in step.get("bodies", {}).items()]
     columns = [(scope, _column(inner, _text_width(scope))) for scope, inner in bodies]
@@ -149,12 +149,14 @@ def _step(step: Plan) -> _Box:
 
 
 def _words(step: Plan) -> tuple[str, str]:
-    """The lines in the box of a step: its name, and its agent or function."""
+    """Return the lines in the box of a step: its name, and its agent or function."""
     return _clipped(step["name"]), _clipped(_detail(step))
 
 
 def _detail(step: Plan) -> str:
-    """The agent or function of a step on one line: its model and the expected answer, its function, or its kind."""
+    """Return the agent or function of a step on one line: its model and the expected answer, its
+    function, or its kind.
+    """
     if "agent" in step:
         contract: Plan | None = step["contract"]
         names = () if contract is None else tuple(contract["schema"].get("properties", ()))
@@ -173,7 +175,7 @@ def _clipped(text: str) -> str:
 
 
 def _text_width(text: str, *, bold: bool = False) -> int:
-    """The approximate width of a string, in pixels. Wide characters count twice."""
+    """Return the approximate width of a string, in pixels. Wide characters count twice."""
     return sum(1 if ord(each) < _WIDE else 2 for each in text) * (8 if bold else 7)
 
 

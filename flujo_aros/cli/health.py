@@ -48,7 +48,7 @@ def health_command(options: commands.Health) -> None:
 
 
 def given_limits(pairs: list[str]) -> dict[str, float]:
-    """The thresholds of `--fail-over`.
+    """Return the thresholds of `--fail-over`.
 
     >>> given_limits(["fallback=0.1", "failed=5%"])
     {'fallback': 0.1, 'failed': 0.05}
@@ -64,7 +64,7 @@ def given_limits(pairs: list[str]) -> dict[str, float]:
 
 
 def health_dict(found: Health) -> dict[str, Any]:
-    """The health of a journal as plain JSON."""
+    """Return the health of a journal as plain JSON."""
     return {
         "since": _iso(found.since),
         "until": _iso(found.until),
@@ -86,7 +86,7 @@ def health_dict(found: Health) -> dict[str, Any]:
 
 
 def _plain(record: Any, *shares: str) -> dict[str, Any]:
-    """The fields of a record, and these shares that it computes from them."""
+    """Return the fields of a record, and these shares that it computes from them."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     plain = {name: value.to_dict() if isinstance(value, Usage) else value for name, value in values.items()}
     return plain | {name: round(getattr(record, name), 4) for name in shares}
@@ -121,7 +121,7 @@ def _print(found: Health, console: Console, since: str) -> None:
 
 
 def health_totals(found: Health, since: str) -> Iterator[Text]:
-    """A summary in sentences: runs, steps, replies, calls."""
+    """Yield a summary in sentences: runs, steps, replies, calls."""
     runs = sum(found.runs.values())
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
@@ -148,7 +148,7 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...]]
 
 
 def health_sections(found: Health) -> Iterator[Section]:
-    """A summary in tables: a title, rows, and the columns that a narrow screen drops first."""
+    """Yield a summary in tables: a title, rows, and the columns that a narrow screen drops first."""
     yield "Worst steps", [_step_row(step) for step in found.worst_steps if step.trouble], ("cost", "calls", "time")
     yield "Models", [_model_row(model) for model in found.models], ("cost", "faults", "wrapped", "repaired")
     yield "Most frequent repairs", [_repair_row(each) for each in found.repairs[:_SHOWN_REPAIRS]], ("step", "risk")

@@ -65,8 +65,8 @@ def _codes(given: list[str]) -> tuple[str, ...]:
 
 
 def _blueprints(files: list[Path]) -> list[Path]:
-    """The given files; for a folder, every YAML file below it. They are relative to the working folder where they are
-    below it, so that a patch and a SARIF log can name them.
+    """Return the given files; for a folder, every YAML file below it. They are relative to the working folder where
+    they are below it, so that a patch and a SARIF log can name them.
     """
     found: list[Path] = []
     for given in files:

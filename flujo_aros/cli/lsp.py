@@ -43,7 +43,7 @@ _IDLE: Final = 0.3
 
 
 def server() -> LanguageServer:
-    """A language server with everything connected, not yet started."""
+    """Return a language server with everything connected, not yet started."""
     made = LanguageServer("aros", version("flujo_aros"))
     blueprints = _Blueprints(made)
     # pygls sets attributes on registered functions, which a bound method does not allow: hence partial
@@ -84,7 +84,7 @@ class _Blueprints:
         self._show(params.text_document.uri, [])
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The fixes of the findings in these lines, and all safe ones, for a fix on save."""
+        """Return the fixes of the findings in these lines, and all safe ones, for a fix on save."""
         document = self._document(params.text_document.uri)
         wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
         wants_fixes = wanted is None or types.CodeActionKind.QuickFix in wanted
@@ -116,7 +116,7 @@ class _Blueprints:
         return found
 
     def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """The rule of a finding under the cursor, or the meaning of a key."""
+        """Return the rule of a finding under the cursor, or the meaning of a key."""
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
@@ -133,7 +133,7 @@ class _Blueprints:
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(shown)))
 
     def complete(self, params: types.CompletionParams) -> types.CompletionList:
-        """The keys that may be typed at the cursor, or the values of its key."""
+        """Return the keys that may be typed at the cursor, or the values of its key."""
         document = self._document(params.text_document.uri)
         at = document.position_codec.position_from_client_units(document.lines, params.position)
         kinds = {"key": types.CompletionItemKind.Property, "value": types.CompletionItemKind.Value}
@@ -170,7 +170,7 @@ class Completion:
 
 
 def completions(text: str, line: int, character: int) -> list[Completion]:
-    """The completions at a position of a blueprint, counted from 0: missing keys, or values.
+    """Return the completions at a position of a blueprint, counted from 0: missing keys, or values.
 
     >>> [each.label for each in completions("steps:\\n  - kind: par", 1, 13)][:3]
     ['step', 'parallel', 'conditional']
@@ -194,7 +194,8 @@ _STEP_NAME: Final = re.compile(r"^\s*-?.*?\bname:\s*[\"']?([A-Za-z_]\w*)")
 
 
 def _in_template(before: str, lines: Sequence[str]) -> list[str]:
-    """The completions in a template after `before`: the variables and the values of earlier steps, or the filters.
+    """Return the completions in a template after `before`: the variables and the values of earlier steps, or the
+    filters.
 
     `lines` are those of the document up to the cursor. The last name in them is that of the step itself.
     """
@@ -243,7 +244,7 @@ class Cursor:
 
     @classmethod
     def at(cls, text: str, line: int, character: int) -> Cursor:
-        """The place of a line, counted from 0. On an empty line the column says how deep it is."""
+        """Return the place of a line, counted from 0. On an empty line the column says how deep it is."""
         top = _Node(None, -1, None)
         found = cls(top, None)
         for row, written in enumerate(text.split("\n")):
@@ -265,14 +266,14 @@ class Cursor:
 
 
 def _owner(node: _Node, indent: int, *, of_item: bool = False) -> _Node:
-    """The node that contains text at this column. A list may have the indentation of its own key."""
+    """Return the node that contains text at this column. A list may have the indentation of its own key."""
     while node.parent is not None and (node.indent > indent or (node.indent == indent and not (of_item and node.key))):
         node = node.parent
     return node
 
 
 def _properties(cursor: Cursor) -> dict[str, Mapping[str, Any]]:
-    """The keys that the mapping around the cursor may have, each with its schema."""
+    """Return the keys that the mapping around the cursor may have, each with its schema."""
     found: dict[str, Mapping[str, Any]] = {}
     for schema in _schemas(cursor):
         found.update(cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {})))
@@ -280,7 +281,7 @@ def _properties(cursor: Cursor) -> dict[str, Mapping[str, Any]]:
 
 
 def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
-    """The schemas that apply to the mapping around the cursor."""
+    """Return the schemas that apply to the mapping around the cursor."""
     whole = _whole_schema()
     root, *inner = cursor.path
     here = list(_flat(whole, whole, root.members))
@@ -296,7 +297,7 @@ def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
 
 @cache
 def _whole_schema() -> Mapping[str, Any]:
-    """The schema of blueprints, cached because generating it takes longer than a keystroke."""
+    """Return the schema of blueprints, cached because generating it takes longer than a keystroke."""
     return blueprint_schema()
 
 
@@ -308,7 +309,7 @@ def _member(schema: Mapping[str, Any], key: str) -> Any:
 def _flat(
     schema: Mapping[str, Any], whole: Mapping[str, Any], members: Mapping[str, _Node]
 ) -> Iterator[Mapping[str, Any]]:
-    """A schema and everything that it refers to, if it applies to a mapping with these members."""
+    """Yield a schema and everything that it refers to, if it applies to a mapping with these members."""
     yield schema
     if "$ref" in schema:
         yield from _flat(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, members)
@@ -320,7 +321,9 @@ def _flat(
 
 
 def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
-    """Whether the condition of a schema is true. The conditions here concern the existence and values of members."""
+    """Return whether the condition of a schema is true. The conditions here concern the existence and values of
+    members.
+    """
     if "not" in condition:
         return not _holds(condition["not"], members)
     constants = {name: each["const"] for name, each in condition.get("properties", {}).items() if "const" in each}
@@ -329,7 +332,7 @@ def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
 
 
 def _values(cursor: Cursor) -> list[str]:
-    """The possible values of the key at the cursor, if they can be listed."""
+    """Return the possible values of the key at the cursor, if they can be listed."""
     if cursor.key == "uses":
         agents = cursor.path[0].members.get("agents")
         return [*(f"agents.{name}" for name in (agents.members if agents else ())), *BUILTINS]
@@ -355,7 +358,7 @@ def _key_documentation(text: str, line: int) -> str | None:
 
 
 def _about(schema: Mapping[str, Any]) -> str:
-    """The meaning, the possible values and the default of a key."""
+    """Return the meaning, the possible values and the default of a key."""
     words = [str(schema["description"])] if "description" in schema else []
     if len(values := list(dict.fromkeys(_listed(schema)))) > 1:
         words.append("One of " + ", ".join(f"`{each}`" for each in values) + ".")

@@ -70,7 +70,7 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called. Fails for any other, with the nearest one."""
+        """Return the command that is called. For an unknown one, fail with the nearest name."""
         name = args[0]
         if name not in COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             near = get_close_matches(name, COMMANDS, 1)
@@ -188,7 +188,7 @@ def _complain(message: str) -> None:
 
 
 def _words_of(error: ArosError) -> str:
-    """The error; for a blueprint, with the affected lines."""
+    """Return the error; for a blueprint, with the affected lines."""
     if not isinstance(error, BlueprintError):
         return str(error)
     from flujo_aros.lint.formats import write_error  # here: only needed for an error
@@ -197,7 +197,7 @@ def _words_of(error: ArosError) -> str:
 
 
 def exit_code_of(error: ArosError) -> int:
-    """The exit code for an error of this package."""
+    """Return the exit code for an error of this package."""
     if isinstance(error, BlueprintError):
         return INVALID_BLUEPRINT
     return USAGE if isinstance(error, UsageError) and not isinstance(error, LocalModelError) else FAILED

@@ -58,7 +58,7 @@ class Loaded:
 
 
 def load(options: Blueprint) -> Loaded:
-    """The pipeline of a blueprint file. Its modules are installed, or are in the given files and folders.
+    """Return the pipeline of a blueprint file. Its modules are installed, or are in the given files and folders.
 
     Raises `UsageError` if a module exists both in a given place and as an installed module.
     """
@@ -80,7 +80,7 @@ def load(options: Blueprint) -> Loaded:
 
 
 def load_to_run(options: Blueprint) -> Pipeline:
-    """The pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
+    """Return the pipeline of a blueprint file whose modules can be imported, as `load` and `check_modules` have it."""
     loaded = load(options)
     check_modules(options.blueprint, loaded)
     return loaded.pipeline
@@ -96,7 +96,7 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
 
 
 def _unnamed(blueprint: Path, module: str) -> str | None:
-    """How to name a module next to the blueprint or in the working folder; None if there is none."""
+    """Return how to name a module next to the blueprint or in the working folder; None if there is none."""
     found = find_beside(module, [blueprint.parent, Path()])
     if found is None:
         return None
@@ -182,7 +182,7 @@ def with_positions(blueprint: Path, *, steps_only: bool = False) -> Generator[No
 
 
 def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Place:
-    """The place of a step, or of the type that its schema names and that the error is about."""
+    """Return the place of a step, or of the type that its schema names and that the error is about."""
     step = located.step
     named = step.facts.type_name if step is not None and is_agent_step(step) else None
     places = (node.place for node in inspected.root.walk() if node.value == named) if error.key == TYPE else ()
@@ -190,7 +190,7 @@ def _place_of(error: UsageError, inspected: Inspected, located: Located) -> Plac
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
-    """One error for each file that names unknown local models. A program may serve them, but `aros` cannot."""
+    """Return one error for each file that names unknown local models. A program may serve them, but `aros` cannot."""
     from flujo_aros.host import local_name_error
 
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
@@ -231,7 +231,7 @@ def print_plan(
 
 
 def plan_of(pipeline: Pipeline) -> dict[str, Any]:
-    """The plan as plain JSON: what `aros plan --json` prints."""
+    """Return the plan as plain JSON: what `aros plan --json` prints."""
     return {
         "blueprint": pipeline.name,
         "description": pipeline.description,
@@ -372,7 +372,7 @@ def _print_step(
 
 
 def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
-    """The details of a step, one labelled line each."""
+    """Return the details of a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
     if function := step.get("function", ""):
         name = function.partition(":")[2]
@@ -407,7 +407,7 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _member_words(manifest: dict[str, Any]) -> str:
-    """An agent of an ensemble: its persona, the kinds that it hears and may emit, and its memory."""
+    """Return an agent of an ensemble: its persona, the kinds that it hears and may emit, and its memory."""
     said: list[str] = []
     for key, value in manifest.items():
         if key in ("name", "role", "persona"):

@@ -52,14 +52,15 @@ _FORMATS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def asked(paused: PausedRun) -> list[str]:
-    """The question of a paused run, line by line: the question itself, errors in the last answer, and the expected
-    answer."""
+    """Return the question of a paused run, line by line: the question itself, errors in the last answer, and the
+    expected answer.
+    """
     words = answer_words(paused.input_schema) if paused.input_schema else []
     return [f"{paused.step} asks:", paused.message, *words]
 
 
 def answer_words(schema: Mapping[str, Any]) -> list[str]:
-    """The expected answer in words, one line for each field, without any JSON Schema.
+    """Return the expected answer in words, one line for each field, without any JSON Schema.
 
     >>> print(*answer_words({"enum": ["yes", "no"]}))
     answer with yes or no
@@ -80,7 +81,7 @@ def answer_words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def example_answer(schema: Mapping[str, Any]) -> str | None:
-    """An answer that would be accepted, as typed; None if none is known, or if any string would be.
+    """Return an answer that would be accepted, as typed; None if none is known, or if any string would be.
 
     >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
     '{"n": 3}'
@@ -110,7 +111,7 @@ class _Field:
     words: str
 
     def read(self, line: str) -> Any:
-        """The typed value; None for an empty line, `_UNFIT` if it does not fit."""
+        """Return the typed value; None for an empty line, `_UNFIT` if it does not fit."""
         if not line.strip() and not self.required:
             return None
         value: Any = line
@@ -129,7 +130,7 @@ class _Asked:
         self._references = References(dict(root))
 
     def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
-        """The fields of an object, or of the objects in a list; those of inner objects are indented below."""
+        """Yield the fields of an object, or of the objects in a list; those of inner objects are indented below."""
         known = self._with_fields(schema)
         required = cast("list[str]", known.get("required", []))
         for name, each in _mapping(known.get("properties")).items():
@@ -146,7 +147,7 @@ class _Asked:
                 yield from self.fields(inner, depth + 1)
 
     def plain_fields(self, schema: Mapping[str, Any]) -> dict[str, _Field]:
-        """The fields of an object that has only plain ones; empty for any other."""
+        """Return the fields of an object that has only plain ones; empty for any other."""
         known = self._simple(schema)
         required = cast("list[str]", known.get("required", []))
         found: dict[str, _Field] = {}
@@ -160,7 +161,7 @@ class _Asked:
         return found if known.get("type") == "object" and set(required) <= found.keys() else {}
 
     def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema of the object, of the elements of the list, or of the only possible alternative."""
+        """Return the schema of the object, of the elements of the list, or of the only possible alternative."""
         known = self._simple(schema)
         if known.get("type") == "array":
             return self._simple(_mapping(known.get("items")))
@@ -169,7 +170,7 @@ class _Asked:
         return objects[0] if len(objects) == 1 else known
 
     def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
-        """The type and its limits in a few words; `quoted` if a string has to be written as JSON."""
+        """Return the type and its limits in a few words; `quoted` if a string has to be written as JSON."""
         if depth > _DEEPEST:
             return "any JSON value"
         known = self._simple(schema)
@@ -191,7 +192,7 @@ class _Asked:
         return ", ".join(parts)
 
     def example(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """A value that the schema probably accepts; only `validate` can tell."""
+        """Return a value that the schema probably accepts; only `validate` can tell."""
         known = self._simple(schema if depth <= _DEEPEST_EXAMPLE else {"type": "null"})
         for key in ("const", "default"):
             if known.get(key) is not None:
@@ -220,7 +221,7 @@ class _Asked:
         return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
 
     def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema itself behind a `$ref`, or the only one that it consists of."""
+        """Return the schema itself behind a `$ref`, or the only one that it consists of."""
         known = schema
         for _ in range(_DEEPEST):
             whole = cast("list[Any]", known.get("allOf", []))
@@ -261,7 +262,7 @@ def _number(known: Mapping[str, Any]) -> Any:
 
 
 def at_a_terminal() -> bool:
-    """Whether there is a terminal at which a person can be asked."""
+    """Return whether there is a terminal at which a person can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
 
 
@@ -296,7 +297,7 @@ def ask(paused: PausedRun) -> str | None:
 
 
 def _line(name: str, *, needed: bool) -> str | None:
-    """A typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
+    """Return a typed line; None at the end of the input (Ctrl-D). It may be empty only if the field is optional."""
     while True:
         stderr_console().print(without_secrets(f"{name}> "), end="")  # stdout is for the result
         line = sys.stdin.readline()

@@ -70,7 +70,7 @@ def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
 
 
 def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
-    """Advice for a rejected reply."""
+    """Return advice for a rejected reply."""
     if rejected.reason is Reason.TRUNCATED and truncated is None:
         return f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
     return next_words(rejected.reason, rejected.issues)

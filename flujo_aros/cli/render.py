@@ -56,7 +56,9 @@ class _Row:
 
 
 def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
-    """The rows of the text around its marks, none wider than `width` cells; stretches without marks are left out."""
+    """Yield the rows of the text around its marks, none wider than `width` cells; stretches without
+    marks are left out.
+    """
     rows = list(_rows(text, max(20, width - 8)))
     shown = _near(rows, marks)
     last = -1
@@ -82,7 +84,7 @@ def _rows(text: str, width: int) -> Iterator[_Row]:
 
 
 def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
-    """The line cut into pieces of at most `width` cells, with their offsets; an empty line is one empty piece."""
+    """Yield the line cut into pieces of at most `width` cells, with their offsets; an empty line is one empty piece."""
     at, used = 0, 0
     for index, char in enumerate(line):
         cells = cell_len(visible_line(char))
@@ -104,7 +106,7 @@ def _near(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
 
 
 def _edges(mark: Mark, rows: Sequence[_Row]) -> tuple[int, int]:
-    """The first and the last row of a mark: the rows between them need not be shown."""
+    """Return the first and the last row of a mark: the rows between them need not be shown."""
     touched = [index for index, row in enumerate(rows) if _touches(mark, row)]
     return (touched[0], touched[-1]) if touched else (-1, -1)
 
@@ -114,7 +116,7 @@ def _touches(mark: Mark, row: _Row) -> bool:
 
 
 def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
-    """The row of carets, and below it as many rows as the labels need without touching each other."""
+    """Yield the row of carets, and below it as many rows as the labels need without touching each other."""
     here = [(mark, *_columns(mark, row)) for mark in marks if _touches(mark, row)]
     if not here:
         return
@@ -138,7 +140,7 @@ def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
 
 
 def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
-    """The extent of the mark on the row, in cells; at least one cell wide."""
+    """Return the extent of the mark on the row, in cells; at least one cell wide."""
     first = max(0, mark.start - row.start)
     last = min(len(row.text), max(mark.start, mark.end) - row.start)
     start = cell_len(visible_line(row.text[:first]))
@@ -171,7 +173,9 @@ def _place(path: str) -> str:
 
 
 def repair_rows(edits: Iterable[tuple[str, Edit]], width: int) -> RenderableType:
-    """One row for each repair: label, risk, path, what was done; sentences instead of columns on a narrow screen."""
+    """Return one row for each repair: label, risk, path, what was done; sentences instead of columns on a narrow
+    screen.
+    """
     if width < _COLUMNS_FROM:
         return Text("\n").join(
             Text.assemble(f"{label} {edit.repair.path} ", _what(edit), ", ", worded(edit.risk)) for label, edit in edits
@@ -196,7 +200,7 @@ def fitted_table(
     folded: Mapping[str, int] | None = None,
     total: Mapping[str, Text] | None = None,
 ) -> Table:
-    """A table of these rows, whose keys are its headers.
+    """Return a table of these rows, whose keys are its headers.
 
     If the terminal is too narrow, columns of `dropped_first` are dropped, in this order; `folded` columns may be
     narrowed to that many cells. `total` is the row below several.
@@ -225,18 +229,18 @@ def fitted_table(
 
 
 def fits(rows: Sequence[Mapping[str, Text]], width: int) -> bool:
-    """Whether a table of these rows needs no folded or dropped column."""
+    """Return whether a table of these rows needs no folded or dropped column."""
     return _width(rows, list(rows[0]), {}) <= width
 
 
 def figure(value: str | int, style: str = "") -> Text:
-    """A number, aligned to the right; a dash for none."""
+    """Return a number, aligned to the right; a dash for none."""
     word = value if isinstance(value, str) else f"{value:,}" if value else "-"
     return Text(word, style="dim" if word == "-" else style, justify="right")
 
 
 def used(usage: Usage) -> dict[str, Text]:
-    """The cells for calls, tokens and cost."""
+    """Return the cells for calls, tokens and cost."""
     return {
         "calls": figure(usage.requests),
         "tokens in + out": figure(token_words(usage)),
@@ -298,7 +302,7 @@ def _summed(
     repairs: int,
     ended: StepResult[object] | RunResult,
 ) -> dict[str, Text]:
-    """The row of a step, or of the whole run."""
+    """Return the row of a step, or of the whole run."""
     return {
         "step": Text(name),
         "status": status,
@@ -311,7 +315,9 @@ def _summed(
 
 
 def _repairs(result: RunResult) -> Iterator[tuple[StepResult[object], Sequence[Repair]]]:
-    """The steps with their repairs, each once: a step with steps inside it may have the outcome of the last one."""
+    """Yield the steps with their repairs, each once: a step with steps inside it may have the
+    outcome of the last one.
+    """
     groups = {step.name.rpartition("/")[0] for step in result.steps}
     for step in result.steps:
         yield step, step.outcome.repairs if isinstance(step.outcome, Accepted) and step.name not in groups else ()
@@ -342,7 +348,9 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
 
 
 def _recovered(step: StepResult[object]) -> Iterator[Text]:
-    """The stages that ran, and the fallback, with the reasons, since their values look like any other in the table."""
+    """Yield the stages that ran, and the fallback, with the reasons, since their values look like any other in the
+    table.
+    """
     for stage in step.stages:
         why = f" ({stage.reason})" if stage.reason else ""
         calls = f"{step.name}: {stage.stage}, {counted(stage.calls, 'call')}, "
@@ -352,13 +360,13 @@ def _recovered(step: StepResult[object]) -> Iterator[Text]:
 
 
 def _excused_line(step: StepResult[object]) -> Text:
-    """A step that did not succeed, and the step that excuses it."""
+    """Return a line about a step that did not succeed, and the step that excuses it."""
     why = f": {step.error}" if step.error else ""
     return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} continues{why}"))
 
 
 def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
-    """The reason why a step returned no value, and advice."""
+    """Yield the reason why a step returned no value, and advice."""
     if (rejected := rejection_of(step.outcome)) is not None:
         yield Text(f"{rejected.kind}, {reason_words(rejected)}")
         yield from reply_parts(ShownReply.of_outcome(rejected).masked(without_secrets), width, with_text=False)

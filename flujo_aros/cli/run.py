@@ -114,7 +114,7 @@ def show_figures(value: Any) -> None:
 def with_options(
     pipeline: Pipeline, blueprint: Path, *, turns: int | None, log: str | None, reflection: bool
 ) -> Pipeline:
-    """The pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
+    """Return the pipeline, with these options for its ensembles. Raises `UsageError` if it has none."""
 
     class Ended(EnsembleStep):
         """An ensemble whose log contains a finished run, so that its models need not be installed."""
@@ -192,7 +192,7 @@ def resume_command(options: Resume) -> None:
 
 
 def _state_of(run: str) -> Path | None:
-    """The file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
+    """Return the file of a paused run in this folder. Raises `UsageError` if several runs match the id."""
     beginning = "" if run == "last" else run
     files = [file for file in PAUSED.glob("*.json") if file.name.startswith(beginning)]
     if len(files) > 1 and run != "last":
@@ -285,7 +285,7 @@ def _write_row(row: dict[str, Any], result: RunResult) -> None:
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
-    """The blueprint and the state saved by `save_paused`. Raises `UsageError` for any other file."""
+    """Return the blueprint and the state saved by `save_paused`. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(args.file_text(str(state), "STATE"))
     except ValueError as error:

@@ -72,7 +72,7 @@ def runs_command(options: Runs) -> None:
 
 
 def given_time(given: str, option: str) -> timedelta:
-    """A duration as people write it.
+    """Parse a duration as people write it.
 
     >>> given_time("36h", "--since").total_seconds()
     129600.0
@@ -84,7 +84,7 @@ def given_time(given: str, option: str) -> timedelta:
 
 
 def run_dict(run: JournalRun) -> dict[str, Any]:
-    """A run as plain JSON."""
+    """Return a run as plain JSON."""
     return {
         "run_id": run.run_id,
         "pipeline": run.pipeline,
@@ -109,7 +109,7 @@ RUN_DETAILS: Final = ("tokens in + out", "cost", "steps", "repairs", "calls")
 
 
 def run_row(run: JournalRun, size: int) -> dict[str, Text]:
-    """A run as a row of a table, with this many characters of its id."""
+    """Return a run as a row of a table, with this many characters of its id."""
     return {
         "run": Text(run.run_id[:size]),
         "pipeline": Text(run.pipeline),
@@ -123,7 +123,9 @@ def run_row(run: JournalRun, size: int) -> dict[str, Text]:
 
 
 def distinct_length(ids: list[str]) -> int:
-    """The number of characters that distinguish each id from the others: at least eight, and the full id of a row."""
+    """Return the number of characters that distinguish each id from the others: at least eight, and the full id of a
+    row.
+    """
     size = max([8, *(len(each) - 28 for each in ids if _OF_A_ROW.search(each))])
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):
         size += 2
@@ -158,7 +160,7 @@ def show_command(options: Show) -> None:
 
 
 def story_dict(story: Story) -> dict[str, Any]:
-    """A run with all its steps as plain JSON."""
+    """Return a run with all its steps as plain JSON."""
     from flujo_aros.telemetry.records import to_plain  # here: `aros --help` need not load a database
 
     steps = [
@@ -170,7 +172,7 @@ def story_dict(story: Story) -> dict[str, Any]:
 
 
 def _troubles(story: Story) -> Iterator[Text]:
-    """The reasons why steps have no value, and the question of a paused one: the first few, each on one line."""
+    """Yield the reasons why steps have no value, and the question of a paused one: the first few, each on one line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
     errors = [(step.name, step.error) for step in steps]  # a step may repeat the error of one inside
     steps = [
@@ -217,7 +219,7 @@ class _Timeline:
         return cls(story.run.started, story.seconds, cells, block, gap)
 
     def row(self, depth: int, what: Text | str, ended: Text, timed: Any = None, style: str = "") -> dict[str, Text]:
-        """The row of an operation, with its bar in this style if it is `timed`."""
+        """Return the row of an operation, with its bar in this style if it is `timed`."""
         bar, time = (Text(), "") if timed is None else (self._bar(timed, style), time_words(timed.seconds))
         return {
             "": Text("  " * depth) + what,
@@ -227,11 +229,11 @@ class _Timeline:
         }
 
     def text(self, depth: int, what: str, words: str) -> dict[str, Text]:
-        """The row of a value, a prompt or a reply."""
+        """Return the row of a value, a prompt or a reply."""
         return self.row(depth, what, Text(clipped(words, _SHOWN), style="dim"))
 
     def _bar(self, timed: Any, style: str) -> Text:
-        """The end of an operation; without one, the end of the run."""
+        """Return the bar of an operation. Without an end, it extends to the end of the run."""
         since = timed.started - self.start
         first = min(self.cells - 1, max(0, int(since / self.seconds * self.cells)))
         lasted = self.seconds - since if timed.seconds is None else timed.seconds
@@ -303,8 +305,8 @@ def explain_command(options: Explain) -> None:
 
 
 def chosen(story: Story, step: str | None) -> list[Chapter]:
-    """The steps to explain: this one and those inside it, or all. The last part of a name is enough if only one step
-    has it. Raises `UsageError` if there is no such step, or more than one.
+    """Return the steps to explain: this one and those inside it, or all. The last part of a name is enough if only one
+    step has it. Raises `UsageError` if there is no such step, or more than one.
     """
     names = list(dict.fromkeys(chapter.name for chapter in story.chapters if chapter.name))
     if step is None:
@@ -350,7 +352,7 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
 
 
 def _is_last_issue(step: JournalStep, chapter: Chapter) -> bool:
-    """Whether the error of the step repeats the issues of its last reply, which were just printed."""
+    """Return whether the error of the step repeats the issues of its last reply, which were just printed."""
     issues = chapter.readings[-1].issues if chapter.readings else ()
     said = step.error or ""
     return bool(issues) and said.startswith(f"{step.reason}: ") and said.endswith(issues[-1].message or issues[-1].code)
@@ -371,7 +373,7 @@ def _title(chapter: Chapter, story: Story) -> Text:
 
 
 def _part(part: Part, turn: str, width: int) -> Iterator[RenderableType]:
-    """The lines of a part of a step; `turn` is the agent of an ensemble that was called, and its turn."""
+    """Yield the lines of a part of a step; `turn` is the agent of an ensemble that was called, and its turn."""
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk):
@@ -531,7 +533,7 @@ def _ladder(name: str | None) -> Ladder | None:
 
 
 def replayed_dict(each: Replayed) -> dict[str, Any]:
-    """The new reading of one reply, as plain JSON."""
+    """Return the new reading of one reply, as plain JSON."""
     missing = each.missing
     return {
         "step": each.step,
@@ -585,7 +587,7 @@ def _print(found: list[Replayed]) -> None:
 
 
 def _cure(checks: Sequence[str]) -> str:
-    """Advice for functions that a blueprint names."""
+    """Return advice for functions that a blueprint names."""
 
     module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
     return "" if module is None else f"; if you trust it, pass --allow {module}"

@@ -59,15 +59,15 @@ class Text(rich_text.Text):
 
     @classmethod
     def assemble(cls, *parts: str | rich_text.Text | tuple[str, Any], **options: Any) -> Self:
-        """A text from several parts: strings, strings with a style, or texts."""
+        """Return a text from several parts: strings, strings with a style, or texts."""
         return cast("Self", super().assemble(*parts, **options))
 
     def __add__(self, other: object) -> Self:
-        """The two texts joined."""
+        """Return the two texts joined."""
         return cast("Self", super().__add__(visible(other) if isinstance(other, str) else other))
 
     def join(self, lines: Iterable[rich_text.Text]) -> Self:
-        """The lines with this text between them."""
+        """Return the lines with this text between them."""
         return cast("Self", super().join(lines))
 
 
@@ -79,26 +79,26 @@ class Screen(Console):
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The pieces of anything that is printed; control codes are those of the console itself."""
+        """Yield the pieces of anything that is printed; control codes are those of the console itself."""
         for segment in super().render(renderable, options):
             shown = segment.text if segment.control else visible(segment.text)
             yield segment if shown == segment.text else Segment(shown, segment.style)
 
 
 def stderr_console() -> Console:
-    """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
+    """Return a console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
     piped = not sys.stderr.isatty() and "COLUMNS" not in os.environ
     width = _UNWRAPPED if piped else None  # a log is searched by line, so sentences are not wrapped there
     return _console("stderr", width)
 
 
 def stdout_console() -> Console:
-    """A console on stdout, for output that people read there (plans and explanations)."""
+    """Return a console on stdout, for output that people read there (plans and explanations)."""
     return _console("stdout")
 
 
 def _console(stream: str, width: int | None = None) -> Console:
-    """A console on the current stream; without a terminal, trailing spaces are removed."""
+    """Return a console on the current stream; without a terminal, trailing spaces are removed."""
     found: TextIO | None = getattr(sys, stream)
     file = cast("IO[str]", _Trimmed(found)) if found is not None and not found.isatty() else None
     return Screen(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
@@ -119,7 +119,7 @@ class _Trimmed:
 
 
 def worded(word: str | None) -> Text:
-    """A word of status, trust or risk in its colour; a dash for None."""
+    """Return a word of status, trust or risk in its colour; a dash for None."""
     return Text(word, style=STYLES.get(word, "")) if word else Text("-", style="dim")
 
 

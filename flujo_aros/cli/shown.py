@@ -40,12 +40,14 @@ def without_secrets(text: str) -> str:
 
 
 def in_github() -> bool:
-    """Whether the output is the log of a GitHub job, which interprets lines like `::set-output …` as commands."""
+    """Return whether the output is the log of a GitHub job, which interprets lines like
+    `::set-output …` as commands.
+    """
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def without_commands(text: str) -> str:
-    """Lines for a person, none of which is a command to the GitHub job whose log they are in."""
+    """Return lines for a person, none of which is a command to the GitHub job whose log they are in."""
     return _COMMAND.sub(_apart, text) if in_github() else text
 
 
@@ -67,13 +69,14 @@ def want_tracebacks(value: bool) -> None:
 
 
 def tracebacks_wanted() -> bool:
-    """Whether `--debug` was given."""
+    """Return whether `--debug` was given."""
     return _wanted.get()
 
 
 def place_of(trace: TracebackType | None) -> str:
-    """The innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; empty if there is
-    none."""
+    """Return the innermost line of the user's own code in a traceback, such as " (steps.py, line 4)"; empty if there is
+    none.
+    """
     try:
         here = Path.cwd()
     except OSError:  # the folder is gone

@@ -54,8 +54,8 @@ def ui_command(options: Ui) -> None:
 
 
 def serve(host: str, port: int | None, *, public: bool = False) -> Server:
-    """A listening server, which serves once `serve_forever` is called. Without a port, it uses the default or a free
-    one.
+    """Return a listening server, which serves once `serve_forever` is called. Without a port, it uses the default or a
+    free one.
 
     Raises `UsageError` for an address that cannot be bound, and without `public` for one that other machines can reach.
     """
@@ -100,8 +100,9 @@ class Server(ThreadingHTTPServer):
         return f"aros-{self.server_port}"
 
     def allows(self, host: str) -> bool:
-        """Whether a `Host` header names this server. This prevents DNS rebinding, by which other sites could read its
-        pages."""
+        """Return whether a `Host` header names this server. This prevents DNS rebinding, by which other sites could
+        read its pages.
+        """
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host.lower()):

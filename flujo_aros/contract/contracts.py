@@ -80,7 +80,7 @@ class Event(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """A further key, as the model wrote it."""
+            """Return a further key, as the model wrote it."""
 
     @model_serializer(mode="wrap")
     def _without_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
@@ -142,7 +142,7 @@ WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (di
 
 
 def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
-    """The model of a strict event: its kind is one of these, and its text and all further fields are strings.
+    """Return the model of a strict event: its kind is one of these, and its text and all further fields are strings.
 
     Its schema has the verdict fields only if they are in `fields`, because an LLM fills in every field that it sees.
     """
@@ -558,7 +558,7 @@ def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def _fields(names: Iterable[str]) -> tuple[str, ...]:
-    """The fields of an event in addition to its kind and text."""
+    """Return the fields of an event in addition to its kind and text."""
     further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
     for name in further:
         if name.startswith("_"):
@@ -652,7 +652,7 @@ def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
 
 
 def _content_key(like: Any) -> object | None:
-    """A key that identifies a contract, or None for an unhashable type, which is compiled each time."""
+    """Return a key that identifies a contract, or None for an unhashable type, which is compiled each time."""
     if isinstance(like, (dict, bool)):
         try:
             return json.dumps(like, sort_keys=True)
@@ -709,7 +709,7 @@ class WrittenContract:
 
 
 def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
-    """An event. With a `cast`, its winner and scores are checked against it."""
+    """Return the contract of an event. With a `cast`, its winner and scores are checked against it."""
     known, required = options.get("cast"), options.get("required")
     cast = None if known is None else _names(known, "cast")
     checks = () if cast is None else (winner_in(cast), scores_of(cast))

@@ -50,7 +50,7 @@ class Pattern:
         self.source = source
 
     def matches(self, key: str) -> bool:
-        """Whether the key contains a match, as JSON Schema defines it."""
+        """Return whether the key contains a match, as JSON Schema defines it."""
         whole = key.encode(errors="replace").decode()  # the engine cannot read half of a surrogate pair
         return self._validator is not None and self._validator.is_valid(whole)
 
@@ -285,7 +285,7 @@ class Shape:
         return [*inner, *(part for part in (self.items, self.additional) if isinstance(part, Shape))]
 
     def _under(self, key: str) -> Iterator[Shape]:
-        """The shapes that the schema and its alternatives define for keys that match a pattern."""
+        """Yield the shapes that the schema and its alternatives define for keys that match a pattern."""
         yield from (shape for pattern, shape in self.patterns if pattern.matches(key))
         for branch in self.branches:
             yield from branch._under(key)
@@ -326,7 +326,7 @@ _MOST_NAMES: Final = 200
 
 
 def kind_of(value: object) -> str:
-    """The JSON type of a Python value."""
+    """Return the JSON type of a Python value."""
     if value is None:
         return "null"
     for kind, types in _KINDS:
@@ -375,7 +375,7 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
 
 
 def _may_mix(shape: Shape) -> bool:
-    """Whether a list here, or an undescribed one below, may contain lists as well as other items."""
+    """Return whether a list here, or an undescribed one below, may contain lists as well as other items."""
     undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
     if undeclared or shape.additional is True or ANY in shape.parts:
         return True
@@ -420,7 +420,7 @@ class _Compiler:
         self._depth = 0
 
     def compile(self) -> Shape:
-        """The shape of the whole schema."""
+        """Return the shape of the whole schema."""
         root = self.shape(self.root)
         while self._pending:
             self._fill_whole(*self._pending.popitem()[1])
@@ -428,7 +428,7 @@ class _Compiler:
         return root
 
     def shape(self, schema: object) -> Shape:
-        """The shape of a part of the schema, filled in before the end."""
+        """Return the shape of a part of the schema, filled in before the end."""
         if not isinstance(schema, Mapping) or not schema:
             return ANY
         node = cast("Mapping[str, Any]", schema)
@@ -441,7 +441,7 @@ class _Compiler:
         return known
 
     def _filled(self, schema: object) -> Shape:
-        """The shape of another part of the schema for the same place, as far as it is known."""
+        """Return the shape of another part of the schema for the same place, as far as it is known."""
         shape = self.shape(schema)
         if self._depth < _DEEPEST and id(shape) in self._pending:
             self._depth += 1
@@ -458,7 +458,7 @@ class _Compiler:
             _merge(shape, self._filled(part))
 
     def follow(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The target of a `$ref`, followed further if that is only another `$ref`."""
+        """Return the target of a `$ref`, followed further if that is only another `$ref`."""
         here, seen = node, set[int]()
         while id(here) not in seen:
             seen.add(id(here))
@@ -554,7 +554,7 @@ def _check_hints(hints: dict[str, Any], choices: tuple[Any, ...] | None) -> None
 
 
 def spellings(choice: object) -> tuple[str, str]:
-    """The keys that name a choice in a hint, where keys must be strings: the choice as a string, and as JSON.
+    """Return the keys that name a choice in a hint, where keys must be strings: the choice as a string, and as JSON.
 
     >>> spellings("HIGH"), spellings(True)
     (('HIGH', '"HIGH"'), ('True', 'true'))

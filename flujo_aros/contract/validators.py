@@ -178,7 +178,7 @@ def _all_finite(value: Any) -> bool:
 
 
 def _overflows(value: Any, data: str | bytes) -> bool:
-    """Whether an integer was too large for a float and has become infinity."""
+    """Return whether an integer was too large for a float and has become infinity."""
     # Such a long run of digits contains one of these parts as a whole.
     if not any(data[start : start + _PART].isdigit() for start in range(0, len(data) - _PART, _PART)):
         return False
@@ -189,7 +189,7 @@ def _overflows(value: Any, data: str | bytes) -> bool:
 
 
 def _is_misdated(value: object, shape: Shape) -> bool:
-    """Whether pydantic would read some text in it as a date, time or duration that it does not state."""
+    """Return whether pydantic would read some text in it as a date, time or duration that it does not state."""
     return any(
         isinstance(here, str) and any(is_misread(here, form) for form in known.time_forms)
         for here, known in shape.walk(value)
@@ -248,7 +248,7 @@ def _children(here: object, shapes: list[tuple[Shape, int]]) -> list[tuple[Any, 
 
 
 def _merged(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
-    """The number of times each shape is tried at one place."""
+    """Return the number of times each shape is tried at one place."""
     counts: dict[int, tuple[Shape, int]] = {}
     for shape, count in found:
         if shape is not None:
@@ -272,7 +272,7 @@ def _element(shape: Shape, index: int) -> Shape | None:
 
 
 def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]]:
-    """The shapes and all their alternatives, down to a depth that hand-written unions do not reach."""
+    """Return the shapes and all their alternatives, down to a depth that hand-written unions do not reach."""
     out: dict[int, tuple[Shape, int]] = {}
     layer = given
     for _ in range(_DEEPEST_UNION):
@@ -285,7 +285,7 @@ def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]
 
 
 def _loops(root: Shape) -> bool:
-    """Whether a shape contains itself and has alternatives."""
+    """Return whether a shape contains itself and has alternatives."""
     inside: dict[int, list[int]] = {}
     unions, pending = False, [root]
     while pending:
@@ -340,7 +340,7 @@ def reject_exponential(schema: dict[str, Any]) -> None:
 
 
 def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[int]) -> list[int]:
-    """The nodes that reach no cycle through `links`, each after those it links to."""
+    """Return the nodes that reach no cycle through `links`, each after those it links to."""
     left = {at: sum(part in nodes for part in links[at]) for at in nodes}
     found = [at for at, count in left.items() if not count]
     for at in found:
@@ -353,7 +353,7 @@ def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[in
 
 
 def _same_place(node: dict[str, Any], references: References) -> Iterator[dict[str, Any]]:
-    """The subschemas that apply to the same value as this one."""
+    """Yield the subschemas that apply to the same value as this one."""
     parts: list[object] = [node.get(key) for key in _PARTS]
     for key in _LISTS:
         if isinstance(node.get(key), list):
@@ -506,20 +506,20 @@ class _Guide(GenerateJsonSchema):
     """
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """The schema with its default, even if a factory creates it for each value."""
+        """Return the schema with its default, even if a factory creates it for each value."""
         out = super().default_schema(schema)
         factory = schema.get("default_factory")
         return {**out, "default": [] if factory is list else {}} if factory is list or factory is dict else out
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
-        """The alternatives for a number and a string; the number has a format."""
+        """Return the alternatives for a number and a string; the number has a format."""
         out = super().decimal_schema(schema)
         parts = out.get("anyOf", [out])
         marked = [{**part, "format": DECIMAL} if part.get("type") == "number" else part for part in parts]
         return {**out, "anyOf": marked} if "anyOf" in out else marked[0]
 
     def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
-        """The choices, and the names that a reply may use for them."""
+        """Return the choices, and the names that a reply may use for them."""
         out = super().enum_schema(schema)
         members = {str(to_jsonable_python(member.value)): member for member in schema["members"]}
         aliases = {
@@ -532,14 +532,14 @@ class _Guide(GenerateJsonSchema):
 
 
 def _guide(adapter: TypeAdapter[Any], schema: JsonSchema) -> JsonSchema:
-    """The schema for the reader, which is not shown to a model."""
+    """Return the schema for the reader, which is not shown to a model."""
     if not any("enum" in node or _takes_number_or_string(node) or _has_factory(node) for node in objects_in(schema)):
         return schema
     return adapter.json_schema(schema_generator=_Guide)
 
 
 def _has_factory(node: dict[str, Any]) -> bool:
-    """Whether a field may be omitted without a default in the schema."""
+    """Return whether a field may be omitted without a default in the schema."""
     parts, required = node.get("properties"), node.get("required", ())
     return is_dict(parts) and any(
         is_dict(part) and "default" not in part and key not in required for key, part in parts.items()
@@ -547,7 +547,7 @@ def _has_factory(node: dict[str, Any]) -> bool:
 
 
 def _takes_number_or_string(node: dict[str, Any]) -> bool:
-    """Whether a schema has the alternatives of a `Decimal`."""
+    """Return whether a schema has the alternatives of a `Decimal`."""
     parts = node.get("anyOf")
     kinds = {part.get("type") for part in parts if is_dict(part)} if is_list(parts) else set[Any]()
     return {"number", "string"} <= kinds
@@ -574,7 +574,9 @@ def _from_pydantic(error: ValidationError, value: object) -> list[Issue]:
 
 
 def _place_in(value: object, detail: ErrorDetails) -> tuple[str | int, ...]:
-    """The keys and indexes of an error, without the names of the union members and validators that pydantic adds."""
+    """Return the keys and indexes of an error, without the names of the union members and validators that pydantic
+    adds.
+    """
     place: list[str | int] = []
     here = value
     for step in detail["loc"]:
@@ -690,7 +692,7 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
 
 
 def _broken_ref(schema: JsonSchema) -> tuple[Steps, Hint] | None:
-    """The place of the first `$ref` within the document that points to nothing, and the error."""
+    """Return the place of the first `$ref` within the document that points to nothing, and the error."""
     references = References(schema)
     for path, here in parts(schema):
         ref = here.get("$ref") if is_dict(here) else None
@@ -710,7 +712,7 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
 
 
 def _schema_words(error: jsonschema_rs.ValidationError) -> str:
-    """The message about a value; for times, with the expected format."""
+    """Return the message about a value; for times, with the expected format."""
     form, found = getattr(error.kind, "format", None), error.instance
     if form in TIMES and isinstance(found, str):
         return not_a_time(form, found)
@@ -725,7 +727,7 @@ _IGNORED: Final = "extra_forbidden"
 
 
 def lost_keys(data: Any, value: Any) -> list[Issue] | None:
-    """An issue for each key of the JSON value `data` that the validated `value` lacks, or None if unknown."""
+    """Return an issue for each key of the JSON value `data` that the validated `value` lacks, or None if unknown."""
     lost: list[Issue] = []
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:
@@ -746,7 +748,7 @@ def lost_keys(data: Any, value: Any) -> list[Issue] | None:
 
 
 def _lost(here: dict[str, Any], made: Any, key: str, path: Steps) -> Issue:
-    """The issue for a key that is ignored, or that is another spelling of a field, with another value."""
+    """Return the issue for a key that is ignored, or that is another spelling of a field, with another value."""
     names = (_names_of(type(made)) if isinstance(made, BaseModel) else None) or {}
     field = names.get(key)
     for other in here if field is not None else ():
@@ -765,7 +767,7 @@ def _is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 
 def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:
-    """The values of an object's members after validation, by key, or None if unknown."""
+    """Return the values of an object's members after validation, by key, or None if unknown."""
     if isinstance(made, BaseModel):
         return _members_of_model(here, made)
     if is_dict(made):
@@ -794,7 +796,7 @@ def _members_of_model(here: dict[str, Any], made: BaseModel) -> dict[str, Any] |
 
 @lru_cache(maxsize=1_024)
 def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
-    """The fields of a model by the keys they are read from, or None if a field is taken from deeper down."""
+    """Return the fields of a model by the keys they are read from, or None if a field is taken from deeper down."""
     config = model.model_config
     by_name = bool(config.get("populate_by_name") or config.get("validate_by_name"))
     by_alias = config.get("validate_by_alias") is not False
@@ -843,7 +845,7 @@ def count_keys(value: Any) -> int:
 
 
 def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
-    """A counter for one model, which skips plain fields."""
+    """Return a counter for one model, which skips plain fields."""
     decorators = model.__pydantic_decorators__
     if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
         return _unknown
@@ -863,7 +865,7 @@ def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
 
 
 def _counter_for(annotation: Any) -> Callable[[Any], int]:
-    """The counter for a field. A list of one model goes straight to the counter of that model."""
+    """Return the counter for a field. A list of one model goes straight to the counter of that model."""
     parts = typing.get_args(annotation) if typing.get_origin(annotation) is list else ()
     if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
         return count_keys

@@ -11,7 +11,7 @@ from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """The laws that the rows of a run violate, one sentence each; empty if there are no violations."""
+    """Return the laws that the rows of a run violate, one sentence each; empty if there are no violations."""
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]
@@ -19,7 +19,7 @@ def violations(store: Store, run_id: str) -> list[str]:
 
 
 def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
-    """The same for rows already loaded: the run, its steps, the offsets of its texts, the keys of its calls.
+    """Like `violations`, for rows already loaded: the run, its steps, the offsets of its texts, the keys of its calls.
 
     Every step that started has settled once, a completed run has no unsuccessful step, every nested step is inside a
     step that started, no two events have the same offset, and every recorded call belongs to a step.

@@ -42,7 +42,7 @@ class EngineRows(Protocol):
 
 
 def rows_of(dbos: DBOS) -> EngineRows:
-    """The engine's own rows. Raises `UsageError` if this release stores steps in an unknown format."""
+    """Return the engine's own rows. Raises `UsageError` if this release stores steps in an unknown format."""
     rows = dbos._sys_db  # pyright: ignore[reportPrivateUsage]
     record = getattr(rows, "_record_operation_result_txn", None)
     known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS

@@ -67,7 +67,7 @@ logging.getLogger("dbos").addHandler(logging.NullHandler())
 
 @DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)
 async def _aros_run(run_id: str, segment: int) -> str:
-    """One run, or the part of it after a pause. Its return value is ignored: our own rows record how a run ended."""
+    """Execute a run, or the part of it after a pause. The return value is ignored: our own rows record how it ended."""
     if _open is None:
         raise AssertionError("a workflow is running without an engine")
     return await _open.perform(run_id, segment)
@@ -251,7 +251,7 @@ class Durable:
         raise UsageError(f"the durable database {self.store.shown} cannot be reached: its lock could not be acquired")
 
     def _may_dequeue(self) -> bool:
-        """Whether this process may take runs from queues: it has some, is not draining, and holds its lock."""
+        """Return whether this process may take runs from queues: it has some, is not draining, and holds its lock."""
         return bool(self._queues) and not self._draining and self.locks.hold()
 
     @property
@@ -335,7 +335,7 @@ class Durable:
         return version
 
     def _found(self, task: RunTask, version: str) -> RunRow | None:
-        """The row of this run if it was started before."""
+        """Return the row of this run if it was started before."""
         if not task.named:
             found = self.store.interrupted(version, _request_of(task))
             return next((row for row in found if self._is_interrupted(row)), None)
@@ -345,7 +345,7 @@ class Durable:
         return row
 
     def _is_interrupted(self, row: RunRow) -> bool:
-        """Whether the process that executed the run is gone, or no worker could execute it."""
+        """Return whether the process that executed the run is gone, or no worker could execute it."""
         if row.status == "parked":
             return True
         had = row.executor is not None and row.status in ("running", "queued")
@@ -634,7 +634,7 @@ class Durable:
             self.store.mark(row, "failed", why)
 
     def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
-        """The runner that executes a run here; None for a run that is parked for others, which is recorded."""
+        """Return the runner that executes a run here; None for a run that is parked for others, which is recorded."""
         if row.takeovers > _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
             return None
@@ -649,7 +649,7 @@ class Durable:
         return None
 
     def _suited(self, row: RunRow) -> Runner | str:
-        """The runner that executes a run here, or the reason why this process cannot execute it."""
+        """Return the runner that executes a run here, or the reason why this process cannot execute it."""
         runner = self.runners.get(row.version) or self._loaded(row)
         if isinstance(runner, str):
             return runner
@@ -658,7 +658,7 @@ class Durable:
         return runner if without is None else no_deps(without)
 
     def _loaded(self, row: RunRow) -> Runner | str:
-        """A runner from the blueprint of a run, or the reason why there is none."""
+        """Return a runner from the blueprint of a run, or the reason why there is none."""
         document = None if self.load is None else self.store.document(row.version)
         if document is None or self.load is None:
             return f"{_other_version(row)}; no worker here knows that version"
@@ -765,7 +765,7 @@ class Durable:
             self._forgotten = forgotten
 
     def _has(self, run_id: str) -> bool:
-        """Whether this process executes a run, or is about to."""
+        """Return whether this process executes a run, or is about to."""
         return run_id in self._local or run_id in self._performed
 
     def _unpark(self) -> None:
@@ -793,19 +793,21 @@ def _outside_of_loops(function: Callable[P, object], *given: P.args, **options: 
 
 
 def version_of(pipeline: Pipeline) -> str:
-    """A hash of everything that determines what a run does: its steps with their contracts, and their ladders."""
+    """Return a hash of everything that determines what a run does: its steps with their contracts,
+    and their ladders.
+    """
     ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 
 def not_waiting(run_id: str, status: str) -> UsageError:
-    """The error for an answer to a run that is not paused."""
+    """Return the error for an answer to a run that is not paused."""
     ended = {"completed": "has completed", "failed": "has failed", "cancelled": "was cancelled"}
     return UsageError(f"run {run_id} {ended.get(status, f'is {status}')} and is not waiting for an answer")
 
 
 def no_deps(step: str) -> str:
-    """The message for a run that a process cannot execute because it has no `deps`."""
+    """Return the message for a run that a process cannot execute because it has no `deps`."""
     return (
         f"the agent of step {step!r} needs deps, which are not stored with a run; "
         "pass them to the process that executes it:  engine.register(runner, deps=...), or aros worker --deps"
@@ -813,7 +815,7 @@ def no_deps(step: str) -> str:
 
 
 def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, deps: Any = None) -> RunTask:
-    """The task of a run, from its row and from `local` and `deps`, which only this process has."""
+    """Return the task of a run, from its row and from `local` and `deps`, which only this process has."""
     value: Any = as_given(row.context or {})
     given: Any = as_given(row.input)
     channel = None
@@ -836,7 +838,7 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None, d
 
 
 def _again(row: RunRow) -> RunTask:
-    """The task of a run that starts again, with the same input and context."""
+    """Return the task of a run that starts again, with the same input and context."""
     return RunTask(row.run_id, as_given(row.input), SharedContext.of(as_given(row.context or {})))
 
 
@@ -845,7 +847,7 @@ def _context_of(task: RunTask) -> Any:
 
 
 def _request_of(task: RunTask) -> str:
-    """A hash of the input and context of a run: equal hashes are the same request."""
+    """Return a hash of the input and context of a run: equal hashes are the same request."""
     given = [as_saved(task.given, "the input"), _context_of(task)]
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
@@ -859,7 +861,7 @@ def _reject_other_request(row: RunRow, task: RunTask, version: str) -> None:
 
 
 def another_request(run_id: str) -> str:
-    """The message for a `run_id` that belongs to another request."""
+    """Return the message for a `run_id` that belongs to another request."""
     return f"run {run_id!r} was started with a different input or context; use a different run_id"
 
 

@@ -124,7 +124,7 @@ class DurableHandle:
 
 
 def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> Iterator[tuple[int, StreamEvent]]:
-    """The events of a run in the order of their offsets."""
+    """Yield the events of a run in the order of their offsets."""
     if row.epoch == 0:
         return
     found: list[tuple[int, StreamEvent]] = [
@@ -146,7 +146,7 @@ def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> 
 def result_of(
     row: RunRow, steps: Sequence[StepRow], pipeline: Pipeline | None, *, unfinished: bool = False
 ) -> RunResult:
-    """The result of a run, from its rows. Without the pipeline its values are plain JSON.
+    """Return the result of a run, from its rows. Without the pipeline its values are plain JSON.
 
     The result of an `unfinished` run has the steps that have settled, and the status failed.
     """

@@ -93,7 +93,7 @@ class SharedLimits:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
     def _now(self, connection: sa.Connection) -> float:
-        """The clock of the database, which is the same for all."""
+        """Return the time of the database's clock, which is the same for all."""
         if self._clock is not None:
             return self._clock()
         if self._store.is_sqlite:

@@ -68,14 +68,14 @@ class FileLocks:
             return True
 
     def _is_ours(self, file: IO[bytes]) -> bool:
-        """Whether the file under our name is the one that we have opened."""
+        """Return whether the file under our name is the one that we have opened."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), self._own.stat())
         except OSError:
             return False
 
     def is_alive(self, executor: str) -> bool:
-        """Whether the process holds its lock; the file of one that is gone is removed."""
+        """Return whether the process holds its lock; the file of one that is gone is removed."""
         if executor == self._own.name:
             return True
         try:
@@ -140,7 +140,7 @@ class SessionLocks:
         return True
 
     def is_alive(self, executor: str) -> bool:
-        """Whether a session holds the lock of that process."""
+        """Return whether a session holds the lock of that process."""
         if executor == self._executor:
             return True
         with self._engine.connect() as connection:  # the lock of a transaction: gone with it
@@ -159,7 +159,7 @@ _TRY_FOR_NOW: Final = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
 
 
 def _key(executor: str) -> int:
-    """The number of a lock: 63 bits of a hash, so that two processes practically never have the same one."""
+    """Return the number of a lock: 63 bits of a hash, so that two processes practically never have the same one."""
     return int.from_bytes(hashlib.sha256(f"aros worker {executor}".encode()).digest()[:8]) >> 1
 
 
@@ -205,7 +205,7 @@ Liveness: TypeAlias = FileLocks | SessionLocks
 
 
 def liveness(engine: sa.Engine, executor: str) -> Liveness:
-    """The kind of locks for a database."""
+    """Return the kind of locks for a database."""
     if engine.dialect.name == "sqlite":
         return FileLocks(Path(str(engine.url.database)).resolve(), executor)
     return SessionLocks(engine, executor)

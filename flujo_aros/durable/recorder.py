@@ -192,7 +192,9 @@ class RunRecording:
             yield
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
-        """The settlement with a value that survives storage. Raises `UsageError` for a value that is not plain data."""
+        """Return the settlement with a value that survives storage. Raises `UsageError` for a value that is not plain
+        data.
+        """
         outcome = settlement.outcome
         if not isinstance(outcome, Accepted) or isinstance(outcome.value, _PLAIN):
             return settlement
@@ -300,7 +302,7 @@ class RunRecording:
             await self._write(self._store.write, texts=rows)
 
     async def call(self, step: str, call: PendingCall) -> Record:
-        """The record of a call: an existing record, or the record of the call made now, within the limits."""
+        """Return the record of a call: an existing record, or the record of the call made now, within the limits."""
         label = f"{step}#{call.kind}"
         self._ordinals[label] += 1
         key = f"aros:{label}#{self._ordinals[label]}"
@@ -351,7 +353,7 @@ class _Shown:
             self._seen[row.step] = kept + row.text
 
     def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
-        """The piece to show for an event; None if all of it was shown."""
+        """Return the piece to show for an event; None if all of it was shown."""
         if isinstance(event, TextReplaced):
             known = self._seen.pop(step, None)
             self._again.pop(step, None)
@@ -369,7 +371,7 @@ class _Shown:
 
 
 def _state(result: StepResult[Any]) -> tuple[str, str | None]:
-    """The parts of a recorded step that may change."""
+    """Return the parts of a recorded step that may change."""
     return result.status.value, result.excused_by
 
 
@@ -397,7 +399,7 @@ async def _to_the_end(write: Callable[[], T]) -> T:
 
 
 def _abandoned(name: str, by: str) -> RecordedStep:
-    """The record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
+    """Return the record of a step that a crash or a cancellation interrupted, and that the run did not reach again."""
     error = "it was interrupted, and the run took a different path after that"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 

@@ -36,17 +36,17 @@ class JsonSerializer(Serializer):
     """
 
     def name(self) -> str:
-        """The value of the `serialization` column."""
+        """Return the value of the `serialization` column."""
         return NAME
 
     def serialize(self, data: Any) -> str:
-        """A value as JSON. Raises `TypeError` for anything that is not plain data."""
+        """Return a value as JSON. Raises `TypeError` for anything that is not plain data."""
         if isinstance(data, BaseException):
             data = {"": "exception", "type": type(data).__name__, "message": str(data)}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def deserialize(self, serialized_data: str) -> Any:
-        """The value of a row. Raises `RejectedRow` for anything but JSON."""
+        """Return the value of a row. Raises `RejectedRow` for anything but JSON."""
         value = decoded(serialized_data)
         if is_dict(value) and value.get("") == "exception":
             return EngineError(f"{value.get('type')}: {value.get('message')}")
@@ -54,7 +54,7 @@ class JsonSerializer(Serializer):
 
 
 def decoded(column: str) -> Any:
-    """The JSON of a column. Raises `RejectedRow` for anything else."""
+    """Return the JSON of a column. Raises `RejectedRow` for anything else."""
     try:
         return json.loads(column)
     except (TypeError, ValueError) as error:
@@ -65,7 +65,7 @@ def decoded(column: str) -> Any:
 
 
 def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
-    """The JSON of a column that says how it is serialized. Raises `RejectedRow` unless the format is ours."""
+    """Return the JSON of a column that says how it is serialized. Raises `RejectedRow` unless the format is ours."""
     if serialization != NAME:
         raise RejectedRow(
             f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "

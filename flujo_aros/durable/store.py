@@ -82,7 +82,7 @@ class RunRow:
 
 
 def workflow_of(run_id: str, segment: int) -> str:
-    """The id of a workflow: a run has one, and another each time it continues after a pause.
+    """Return the id of a workflow: a run has one, and another each time it continues after a pause.
 
     >>> workflow_of("a", 1), workflow_of("a", 2), workflow_of("a/2", 1)
     ('a', 'a/2', 'a/2/1')
@@ -106,7 +106,7 @@ class Ending:
     carrier: Mapping[str, str] | None = None
 
     def gated(self, unsettled: Sequence[str]) -> Ending:
-        """The ending, unless steps started and never settled: the completion gate."""
+        """Return the ending, unless steps started and never settled: the completion gate."""
         if not unsettled or self.status in ("cancelled", "paused"):
             return self
         note = f"{len(unsettled)} steps never settled: {', '.join(unsettled[:5])}"
@@ -114,7 +114,7 @@ class Ending:
         return replace(self, status="failed", note=note, result={**self.result, "status": "failed", "error": error})
 
     def columns(self, now: float) -> dict[str, Any]:
-        """The columns of the run's row that change."""
+        """Return the columns of the run's row that change."""
         return {**_values(self), "answer": None, "ended": None if self.status in OPEN else now}
 
 
@@ -198,7 +198,9 @@ _TYPES: Final[Mapping[Any, Any]] = {str: sa.Text, int: sa.BigInteger, float: sa.
 
 
 def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None, plain: Any = Json) -> sa.Table:
-    """A table with one column for each field of the dataclass of its rows; its first `keys` fields are the key."""
+    """Return a table with one column for each field of the dataclass of its rows; its first `keys`
+    fields are the key.
+    """
     hints = get_type_hints(row)
     columns: list[sa.Column[Any]] = []
     for at, each in enumerate(fields(row)):
@@ -292,7 +294,7 @@ class Store:
             yield connection
 
     def refused(self, error: SQLAlchemyError) -> DatabaseError:
-        """An error of the database, as one sentence."""
+        """Return an error of the database, as one sentence."""
         said = refusal(error, self.engine.url)
         later = "; runs continue when it is back" if said.startswith("cannot be reached") else ""
         return DatabaseError(f"the durable database {self.shown} {said}{later}")
@@ -310,7 +312,7 @@ class Store:
         return found.first() is not None
 
     def run(self, run_id: str) -> RunRow:
-        """The run with this id, or whose id begins with it; `last` is the newest.
+        """Return the run with this id, or whose id begins with it; `last` is the newest.
 
         Raises `UsageError` if there is none, or several, and `RejectedRow` if its row cannot be decoded.
         """
@@ -326,22 +328,24 @@ class Store:
         return _intact(found[0])
 
     def row(self, connection: sa.Connection, run_id: str) -> RunRow:
-        """The run of exactly this id, as this transaction sees it."""
+        """Return the run of exactly this id, as this transaction sees it."""
         return _intact(self._rows(connection, RUNS.c.run_id == run_id)[0])
 
     def find(self, run_id: str) -> RunRow | None:
-        """The run of exactly this id."""
+        """Return the run of exactly this id."""
         with self.connection() as connection:
             found = self._rows(connection, RUNS.c.run_id == run_id)
         return _intact(found[0]) if found else None
 
     def runs(self, *, statuses: Sequence[str] | None = None, limit: int = 100) -> list[RunRow]:
-        """The runs, newest first. One whose row cannot be decoded is `DAMAGED`, and its note says why."""
+        """Return the runs, newest first. One whose row cannot be decoded is `DAMAGED`, and its note says why."""
         with self.connection() as connection:
             return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
 
     def interrupted(self, version: str, request: str) -> list[RunRow]:
-        """The unfinished runs of this pipeline on this input that a process started itself, and the parked runs."""
+        """Return the unfinished runs of this pipeline on this input that a process started itself,
+        and the parked runs.
+        """
         with self.connection() as connection:
             return self._rows(
                 connection,
@@ -390,13 +394,13 @@ class Store:
             return self.change(connection, run, status=status, note=note, ended=ended, epoch=run.epoch + 1)
 
     def cancelling(self, executor: str) -> list[str]:
-        """The runs of this executor that are to be cancelled."""
+        """Return the runs of this executor that are to be cancelled."""
         query = sa.select(RUNS.c.run_id).where(RUNS.c.status == "cancelling", RUNS.c.executor == executor)
         with self.connection() as connection:
             return list(connection.execute(query).scalars())
 
     def executors(self) -> list[str]:
-        """The executors that have runs in progress, or have dequeued some."""
+        """Return the executors that have runs in progress, or have dequeued some."""
         workflows = self._workflows.c
         ours = sa.select(RUNS.c.executor).where(RUNS.c.status.in_(_STARTED))
         theirs = sa.select(workflows.executor_id).where(workflows.status == "PENDING")
@@ -404,7 +408,7 @@ class Store:
             return sorted(each for each in connection.execute(sa.union(ours, theirs)).scalars() if each)
 
     def lost(self, executor: str) -> list[tuple[RunRow, bool]]:
-        """The runs that no other process can be executing, as far as the engine knows.
+        """Return the runs that no other process can be executing, as far as the engine knows.
 
         Their workflow has ended, was never written, or (then True) was dequeued by this executor: only it knows whether
         it executes them. Also those that are to be cancelled: their process may be gone.
@@ -483,13 +487,13 @@ class Store:
         return list(connection.execute(query.order_by(STEPS.c.seq)).scalars())
 
     def steps(self, run_id: str) -> list[StepRow]:
-        """The steps of a run that started, in the order of their starts."""
+        """Return the steps of a run that started, in the order of their starts."""
         query = sa.select(STEPS).where(STEPS.c.run_id == run_id).order_by(STEPS.c.seq)
         with self.connection() as connection:
             return [StepRow(**row) for row in connection.execute(query).mappings()]
 
     def progress(self, run_id: str, after: int) -> tuple[RunRow, list[StepRow], list[TextRow]]:
-        """A run, the steps that have started or settled after an offset, and the chunks of replies after it.
+        """Return a run, the steps that have started or settled after an offset, and the chunks of replies after it.
 
         All are read at the same moment: otherwise a later event could be among them while an earlier one is not.
         """
@@ -514,7 +518,7 @@ class Store:
     # -- the engine's rows -------------------------------------------------------------------------------------
 
     def calls(self, workflow_ids: Sequence[str]) -> tuple[dict[str, Any], int]:
-        """The records of the calls of these workflows, by key, and the highest step id of the last workflow.
+        """Return the records of the calls of these workflows, by key, and the highest step id of the last workflow.
 
         Raises `RejectedRow` for a row that is not ours.
         """
@@ -533,7 +537,7 @@ class Store:
     # -- texts and documents -----------------------------------------------------------------------------------
 
     def texts(self, run_id: str) -> list[TextRow]:
-        """The chunks of replies."""
+        """Return the chunks of replies."""
         query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id).order_by(TEXTS.c.seq)
         with self.connection() as connection:
             return [TextRow(**row) for row in connection.execute(query).mappings()]
@@ -543,7 +547,7 @@ class Store:
         self._added(connection, DOCUMENTS, {"version": version, "document": dict(document)})
 
     def document(self, version: str) -> dict[str, Any] | None:
-        """The blueprint of a version; None if a program made the pipeline."""
+        """Return the blueprint of a version; None if a program made the pipeline."""
         with self.connection() as connection:
             return connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
 
@@ -571,7 +575,7 @@ _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
 def _run_of(columns: Iterable[Any]) -> RunRow:
-    """The run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
+    """Return the run of a row. Where columns cannot be decoded they are empty, and the run is `DAMAGED`."""
     row: dict[str, Any] = dict(zip(RUNS.c.keys(), columns, strict=True))
     refused = {name: error for name, error in row.items() if isinstance(error, RejectedRow)}
     if not refused:
@@ -583,12 +587,12 @@ def _run_of(columns: Iterable[Any]) -> RunRow:
 
 
 def _intact(run: RunRow) -> RunRow:
-    """The run. Raises `RejectedRow` if it is damaged."""
+    """Return the run. Raises `RejectedRow` if it is damaged."""
     if run.status == DAMAGED:
         raise RejectedRow(run.note)
     return run
 
 
 def _values(row: RunRow | StepRow | Ending) -> dict[str, Any]:
-    """The columns of a row. Not `asdict`, which would copy nested values."""
+    """Return the columns of a row. Not `asdict`, which would copy nested values."""
     return {each.name: getattr(row, each.name) for each in fields(row)}

@@ -153,7 +153,7 @@ class _ArosRun:
 
     @workflow.query
     def journal(self) -> dict[str, Any]:
-        """The run, its steps and the keys of its calls, as plain JSON."""
+        """Return the run, its steps and the keys of its calls, as plain JSON."""
         if self._rows is None:
             return {"run": None, "steps": [], "calls": []}
         steps = [asdict(step) for step in self._rows.steps.values()]
@@ -405,7 +405,7 @@ class Temporal:
 
 
 def _not_here(message: str) -> ApplicationError:
-    """The error for a call that this process did not make. It is expected, so Temporal logs no traceback."""
+    """Return the error for a call that this process did not make. It is expected, so Temporal logs no traceback."""
     return ApplicationError(message, type=_NOT_HERE, category=ApplicationErrorCategory.BENIGN)
 
 
@@ -426,13 +426,13 @@ async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
 
 
 def _is_lost(failed: ActivityError) -> bool:
-    """Whether the worker is lost, so that the outcome of the call is unknown."""
+    """Return whether the worker is lost, so that the outcome of the call is unknown."""
     cause = failed.cause
     return isinstance(cause, WorkerLost) or (isinstance(cause, ApplicationError) and cause.type == _NOT_HERE)
 
 
 def _rebuilt(failed: ActivityError) -> Exception:
-    """The error of a function, rebuilt from its type and its message if possible."""
+    """Return the error of a function, rebuilt from its type and its message if possible."""
     cause = failed.cause
     if not isinstance(cause, ApplicationError):
         return failed
@@ -447,7 +447,7 @@ class FunctionFailed(ArosError):
 
 
 def _as_activity(step: PipelineStep) -> PipelineStep | None:
-    """A step that calls a function, with the function as an activity; None for other steps."""
+    """Return a step that calls a function, with the function as an activity; None for other steps."""
     if not isinstance(step, Call):
         return None
 
@@ -481,7 +481,7 @@ class TemporalHandle:
         return (await self._engine.client()).get_workflow_handle(self._run_id)
 
     async def _journal(self) -> Journal:
-        """The state of the run. Raises `UsageError` if the server, or every worker, is unreachable."""
+        """Return the state of the run. Raises `UsageError` if the server, or every worker, is unreachable."""
         try:
             journal: Journal = await (await self._workflow()).query("journal")
         except TemporalError as error:
@@ -536,7 +536,7 @@ class TemporalHandle:
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:
-        """The laws that the run violates, as `aros check` reports them."""
+        """Return the laws that the run violates, as `aros check` reports them."""
         journal = await self._journal()
         steps = [StepRow(**step) for step in journal["steps"]]
         return broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []

@@ -146,7 +146,7 @@ class Projection(Protocol[S_co]):
 
     # `Any`, so that the result of `fold` may be used where a wider type is wanted: `"".join(fold(log, lines))`.
     def __call__(self, sofar: Any, event: LogEvent, /) -> S_co:
-        """The state after one more event."""
+        """Return the state after one more event."""
         ...
 
 
@@ -194,7 +194,7 @@ def fold(log: Iterable[LogEvent], projection: Callable[[Any, LogEvent], Any], st
 
 
 def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:
-    """The event as it would be read back from a database."""
+    """Return the event as it would be read back from a database."""
     for name, value in (("kind", kind), ("actor", actor)):
         if len(value) > _LONGEST_NAME:
             raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")

@@ -20,7 +20,7 @@ _MOST_LOOKED_AT: Final = 2_000
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
-    """The share of a line that its speaker has said in an earlier line, or repeats within this line.
+    """Return the share of a line that its speaker has said in an earlier line, or repeats within this line.
 
     >>> repetition("The bell rings again.", ["The bell rings again!"]), repetition("A lamp.", ["The bell rings."])
     (1.0, 0.0)
@@ -30,7 +30,7 @@ def repetition(text: str, past: Iterable[str]) -> float:
 
 
 def stutter(text: str) -> float:
-    """The share of a line that repeats its own words: 0 for ordinary speech, near 1 for a model that is stuck.
+    """Return the share of a line that repeats its own words: 0 for ordinary speech, near 1 for a model that is stuck.
 
     >>> stutter("The owl counts, and the owl hoards."), stutter("ha " * 40) > 0.9, stutter("h" + "m" * 80) > 0.9
     (0.0, True, True)
@@ -44,7 +44,7 @@ def stutter(text: str) -> float:
 
 
 def drift(text: str, own: str) -> float:
-    """The distance of a line's words from its speaker's persona and first lines; 1 means nothing in common.
+    """Return the distance of a line's words from its speaker's persona and first lines; 1 means nothing in common.
 
     >>> drift("The owl counts coins.", "An owl who counts everything.") < 0.6 < drift("Buy now!", "An owl.")
     True

@@ -37,7 +37,7 @@ class ReflectionTracker:
         self._reached = 0 if threshold is None else seen // threshold
 
     def observe(self, seen: int | Sequence[object]) -> bool:
-        """Whether to reflect, given how many events have been seen so far, or the events themselves."""
+        """Return whether to reflect, given how many events have been seen so far, or the events themselves."""
         if self.threshold is None:
             return False
         count = seen if isinstance(seen, int) else len(seen)
@@ -109,14 +109,14 @@ class Beliefs:
         return dict(self._held)
 
     def to_forget(self, text: str) -> tuple[str, ...]:
-        """The belief to retire for a new one: the oldest whose removal does not shrink memory too much."""
+        """Return the belief to retire for a new one: the oldest whose removal does not shrink memory too much."""
         if len(self._held) < MOST_BELIEFS:
             return ()
         fits = (key for key in self._held if self.problem([Retire(id=key), Add(id="new", text=text)]) is None)
         return tuple(islice(fits, 1))
 
     def problem(self, deltas: Iterable[Delta]) -> str | None:
-        """The reason why these deltas cannot be applied; None if they can."""
+        """Return the reason why these deltas cannot be applied; None if they can."""
         after, problem = self._after(deltas)
         if problem is not None:
             return problem
@@ -150,7 +150,7 @@ class Beliefs:
 
 
 def read_deltas(plain: Any) -> tuple[Delta, ...]:
-    """The deltas of a payload; empty if it has none that are valid."""
+    """Return the deltas of a payload; empty if it has none that are valid."""
     try:
         return _DELTAS.validate_python(plain or ())
     except ValidationError:
@@ -173,7 +173,7 @@ class EpisodicMemory:
         self._recent: deque[LogEvent] = deque(maxlen=max(4 * manifest.memory.window, SEEN_BY_REFLECTION))
 
     def sees(self, event: LogEvent) -> bool:
-        """Whether this agent sees the event. All agents see beliefs."""
+        """Return whether this agent sees the event. All agents see beliefs."""
         name = self.manifest.name
         return event.kind == REFLECTED or event.actor == name or event.kind in self.manifest.subscribes_to
 
@@ -205,12 +205,12 @@ class EpisodicMemory:
         return _SALIENT.get(event.kind, 0.0) + (2.0 if named else 0.0)
 
     def format_for_prompt(self, events: Iterable[LogEvent] | None = None) -> str:
-        """The window, or these events, as lines for a prompt."""
+        """Return the window, or these events, as lines for a prompt."""
         return "\n".join(line_of(event) for event in (self.window if events is None else events)) or "(nothing yet)"
 
 
 def line_of(event: LogEvent) -> str:
-    """An event as one line of a prompt: only its text, without reasoning and measures."""
+    """Return an event as one line of a prompt: only its text, without reasoning and measures."""
     if event.kind == REFLECTED:
         return f"{event.actor} believes: {event.text}"
     more = [f"{key}: {value}" for key, value in event.payload.items() if key in ("winner", "scores") and value]

@@ -172,14 +172,14 @@ class Ensemble(TakesInput):
             _ = self.step_of(manifest)
 
     def _stop_kinds(self) -> Iterator[str]:
-        """The kinds of events in `stop`, which from then on is a function, or None."""
+        """Yield the kinds of events in `stop`, which from then on is a function, or None."""
         if self.stop is None or callable(self.stop) or _is_reference(self.stop):
             return
         yield from [self.stop] if isinstance(self.stop, str) else self.stop
         put(self, stop=None)
 
     def _named_profiles(self) -> Iterator[tuple[str, AgentSpec | str]]:
-        """The profiles, and those that are the name of a model."""
+        """Yield the profiles, and those that are the name of a model."""
         yield from self.profiles.items()
         for name in sorted({manifest.model_profile for manifest in self.manifests} - self.profiles.keys()):
             if name == DEFAULT_PROFILE:
@@ -188,7 +188,7 @@ class Ensemble(TakesInput):
                 yield name, name
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        """Each problem, after the option that has it."""
+        """Yield each problem, after the option that has it."""
         names = [manifest.name for manifest in self.manifests]
         if not names:
             yield "cast", "an ensemble needs a cast"
@@ -358,7 +358,7 @@ class Spoken(EventContract):
 
     @classmethod
     def of(cls, contract: EventContract) -> Spoken:
-        """The same contract with bounded strings in its schema."""
+        """Return the same contract with bounded strings in its schema."""
         return cls(**{each.name: getattr(contract, each.name) for each in fields(contract)})
 
 
@@ -506,7 +506,9 @@ class _Run:
         self._append([result], turn=turn)
 
     def _due(self, turn: int) -> _Member | None:
-        """The agent whose turn it is. If none is due any more, the one that just had nothing to say is asked again."""
+        """Return the agent whose turn it is. If none is due any more, the one that just had nothing to say is asked
+        again.
+        """
         if self._paused is not None:
             return next(member for member in self.members if member.name == self._paused.agent)
         due = [member for member in self.members if member.is_due(turn)]
@@ -515,7 +517,7 @@ class _Run:
         return min(due, key=lambda each: each.acted, default=None)
 
     def _may_go_on(self, turn: int) -> bool:
-        """Whether an agent will be due in a later turn although none speaks in this one."""
+        """Return whether an agent will be due in a later turn although none speaks in this one."""
         ticks = any(member.manifest.schedule.tick_every is not None for member in self.members)
         return ticks or any(each > turn for each in self.ensemble.inject)
 
@@ -553,7 +555,7 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
-        """The reason why a line does not count; None if it does. A verdict counts in any wording."""
+        """Return the reason why a line does not count; None if it does. A verdict counts in any wording."""
         limit = self.ensemble.repetition
         if event.says_nothing and event.winner is None:
             return "it has nothing to say"
@@ -564,7 +566,7 @@ class _Run:
         return "it repeats others" if self._repeats_another(member, event.text) else None
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
-        """The instruction for an agent whose line must be reworded; None if the line is fine."""
+        """Return the instruction for an agent whose line must be reworded; None if the line is fine."""
         if turn.said is None:
             return None
         text, limits = turn.said.value.text, self.ensemble
@@ -579,7 +581,7 @@ class _Run:
         return None
 
     def _repeats_another(self, member: _Member, text: str) -> bool:
-        """Whether a line repeats one that its speaker has just heard from another agent."""
+        """Return whether a line repeats one that its speaker has just heard from another agent."""
         limit = self.ensemble.repetition
         heard = (each.text for each in member.memory.window if each.actor != member.name)
         return limit is not None and repetition(text, heard) >= limit
@@ -737,8 +739,8 @@ class _Run:
 
 
 def _with_ellipsis(text: str) -> str:
-    """The text. If its maximum length cut it in the middle of a sentence, it ends after its last whole word, with an
-    ellipsis.
+    """Return the text. If its maximum length cut it in the middle of a sentence, it ends after its last whole word,
+    with an ellipsis.
     """
     if len(text) < _MOST_SAID or text.rstrip()[-1:] in ".!?…\"'”’»)*":
         return text
@@ -771,7 +773,7 @@ class _CallsOfTurn:
 
 
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:
-    """The deltas of a reflection: a new belief that replaces none, one or several."""
+    """Return the deltas of a reflection: a new belief that replaces none, one or several."""
     held = member.beliefs.items
     old = [each for each in dict.fromkeys(_BELIEF_ID.findall(replaces)) if each in held]
     new, said = f"b{member.beliefs.made + 1}", text or "…"

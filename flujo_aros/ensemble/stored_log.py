@@ -40,13 +40,13 @@ class StoredLog:
         self._engine = open_engine(url, "event log", _make_table)
 
     def newest(self) -> int:
-        """The id of the last event; 0 without any."""
+        """Return the id of the last event; 0 without any."""
         query = select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self._run_id)
         with self._connected("read") as connection:
             return connection.execute(query).scalar() or 0
 
     def read(self, after: int) -> Iterator[dict[str, Any]]:
-        """The events whose id is larger than `after`, in order, a page at a time."""
+        """Yield the events whose id is larger than `after`, in order, a page at a time."""
         while True:
             page = self._page(after)
             yield from page

@@ -11,7 +11,7 @@ from flujo_aros.ensemble.memory import REFLECTED, REFUSED
 
 
 def stage_line(event: LogEvent) -> str:
-    """An event as one readable line.
+    """Return an event as one readable line.
 
     >>> stage_line(LogEvent(1, "r", 3, "agent.reflected", "echo", {"text": "Words return."}))
     '💭 echo believes: Words return.'
@@ -35,13 +35,13 @@ def stage_line(event: LogEvent) -> str:
 
 @starting_at(tuple[str, ...]())
 def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of the stage, as many as fit on a terminal."""
+    """Return the last lines of the stage, as many as fit on a terminal."""
     return (*shown, stage_line(event))[-lines:]
 
 
 @starting_at(tuple[str, ...]())
 def transcript(lines: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
-    """Every event as a line, with its turn."""
+    """Return every event as a line, with its turn."""
     return (*lines, f"{event.turn:>4}  {stage_line(event)}")
 
 
@@ -67,7 +67,7 @@ class AgentStats:
     models: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; repetition and drift are means over its utterances."""
+        """Return plain JSON; repetition and drift are means over its utterances."""
         share = max(self.utterances, 1)
         plain = {_WORDS.get(each.name, each.name): getattr(self, each.name) for each in fields(self)}
         means = {key: round(plain[key] / share, 4) for key in ("repetition", "drift")}
@@ -100,7 +100,7 @@ class Stats:
         return sum(each.raw for each in self.agents.values()) / self.utterances if self.utterances else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return plain JSON."""
         by_model: dict[str, dict[str, Any]] = {}
         for each in self.agents.values():
             known = by_model.setdefault(
@@ -121,7 +121,7 @@ class Stats:
 
 
 def render_stats(stats: Stats | Mapping[str, Any]) -> str:
-    """The statistics of a run, or their plain JSON, as readable text."""
+    """Return the statistics of a run, or their plain JSON, as readable text."""
     plain = stats.to_dict() if isinstance(stats, Stats) else stats
     agents: Mapping[str, dict[str, Any]] = plain["agents"]
     uttered = sum(each["utterances"] + each["reflections"] for each in agents.values())
@@ -137,7 +137,7 @@ def render_stats(stats: Stats | Mapping[str, Any]) -> str:
 
 @starting_at(Stats())
 def stats(sofar: Stats, event: LogEvent) -> Stats:
-    """The statistics after one more event."""
+    """Return the statistics after one more event."""
     sofar = replace(sofar, turns=max(sofar.turns, event.turn), events=sofar.events + 1)
     name = event.payload.get("agent", event.actor) if event.actor == "conductor" else event.actor
     if event.actor == "user" or (event.actor == "conductor" and "agent" not in event.payload):

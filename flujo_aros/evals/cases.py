@@ -176,7 +176,7 @@ class CaseFile:
 
 
 def _seekable(source: str, option: str) -> IO[bytes]:
-    """The file; for a pipe or stdin a copy, since it is read more than once."""
+    """Return the file; for a pipe or stdin a copy, since it is read more than once."""
     if source == "-":
         return _copied(cast("IO[bytes]", sys.stdin.buffer))
     try:
@@ -241,7 +241,7 @@ def _unknown(keys: list[str]) -> str:
 
 
 def _without_input(found: Mapping[str, Any]) -> str | None:
-    """The reason why an object without `input` is not itself the input; None if it is.
+    """Return the reason why an object without `input` is not itself the input; None if it is.
 
     It contains an answer that no model may see, or its input under another name.
     """
@@ -254,7 +254,9 @@ def _without_input(found: Mapping[str, Any]) -> str | None:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object. Raises `ValueError` for a duplicate key, instead of silently keeping the last value."""
+    """Return the members of an object. Raises `ValueError` for a duplicate key, instead of silently keeping the last
+    value.
+    """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -286,7 +288,7 @@ def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
 
 
 def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, ...]]:
-    """Its cases, and the evaluators that are not applied to them."""
+    """Return its cases, and the evaluators that are not applied to them."""
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -304,7 +306,7 @@ def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, .
 
 
 def _evaluators(written: Mapping[str, Any]) -> Iterator[str]:
-    """The names of evaluators, each written as a string or as the one key of a mapping."""
+    """Yield the names of evaluators, each written as a string or as the one key of a mapping."""
     for each in written.get("evaluators") or ():
         yield each if isinstance(each, str) else next(iter(each), "") if is_dict(each) else str(each)
 

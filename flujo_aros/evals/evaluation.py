@@ -440,7 +440,7 @@ class _Evaluating:
     async def _asked(
         self, case: Case, output: Any, scored: tuple[FieldScore, ...]
     ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
-        """The verdict of the judge. One that is not a typed value, or was synthesized, does not count."""
+        """Return the verdict of the judge. One that is not a typed value, or was synthesized, does not count."""
         judge, paying = self.judge, PaidCalls(self.limits, self.cache)
         if judge is None:
             raise AssertionError("there is no judge")
@@ -460,7 +460,7 @@ class _Evaluating:
 
 
 def _repaired(result: RunResult) -> frozenset[str]:
-    """The paths of the fields in the output that were repaired."""
+    """Return the paths of the fields in the output that were repaired."""
     last = [step for step in result.steps if "/" not in step.name][-1:]
     outcome = last[0].outcome if last else None
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()

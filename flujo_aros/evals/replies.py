@@ -90,7 +90,9 @@ class ReplyCache:
         self._execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[str, str] | None:
-        """The first row of the result. An error is logged: a reply that was paid for must not be lost with it."""
+        """Return the first row of the result. An error is logged: a reply that was paid for must
+        not be lost with it.
+        """
         try:
             with closing(self._connection.cursor()) as cursor:
                 row: tuple[str, str] | None = cursor.execute(statement, parameters).fetchone()
@@ -131,7 +133,7 @@ class Replies:
 
 
 def _call_words(step: str, kind: str) -> str:
-    """A call by its label, in words.
+    """Return a call by its label, in words.
 
     >>> _call_words("read", "first 1"), _call_words("read", "llm_repair 2")
     ("the first call of step 'read'", "call 2 of llm_repair in step 'read'")
@@ -161,7 +163,7 @@ class RecordedCalls:
     keeps_tools = False
 
     async def call(self, call: PendingCall) -> Record:
-        """The recorded reply, or an error if there is none."""
+        """Return the recorded reply, or an error if there is none."""
         if call.question is None:
             return (await call.make()).record
         step, asked = current_step(), call.question()
@@ -191,7 +193,7 @@ class PaidCalls:
     _asked: Counter[str] = field(default_factory=Counter[str])
 
     async def call(self, call: PendingCall) -> Record:
-        """The reply from the cache, or from the model."""
+        """Return the reply from the cache, or from the model."""
         if call.question is None:
             return (await call.make()).record
         if self.cache is None and self.replies is None:
@@ -211,7 +213,7 @@ class PaidCalls:
         return made.record
 
     def paid(self, used: Usage) -> Usage:
-        """The part of this usage that did not come from the cache."""
+        """Return the part of this usage that did not come from the cache."""
         saved = self.saved
         return Usage(
             used.requests - saved.requests,

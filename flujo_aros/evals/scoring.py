@@ -64,7 +64,7 @@ def _alike(found: Any, expected: Any) -> bool:
 
 
 def check_of(expression: str) -> Condition:
-    """An expression over `output`, `expected` and `input` that is true for a correct output.
+    """Return an expression over `output`, `expected` and `input` that is true for a correct output.
 
     Raises `UsageError` for an invalid expression.
     """
@@ -72,6 +72,8 @@ def check_of(expression: str) -> Condition:
 
 
 def holds_check(check: Condition, case: Case, output: Any) -> bool:
-    """Whether a check holds. Raises `TemplateError` if it cannot be evaluated, e.g. for a field that does not exist."""
+    """Return whether a check holds. Raises `TemplateError` if it cannot be evaluated, e.g. for a field that does not
+    exist.
+    """
     expected = None if case.expected is UNLABELLED else case.expected
     return bool(check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input}))

@@ -168,12 +168,12 @@ def _with_tools(spec: AgentSpec, model: Model | None, *tools: Any) -> Agent[Any,
 
 
 def _words(contract: Contract[Any]) -> str | None:
-    """The description of the output in the prompt. Tags are explained by the author, who knows their purpose."""
+    """Return the description of the output in the prompt. Tags are explained by the author, who knows their purpose."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
 def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
-    """The output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
+    """Return the output type for pydantic-ai: the schema as an object, or text if it cannot express the schema."""
     like = None if _is_asked_in_words(contract, mode) else structured(object_schema(contract.json_schema))
     if like is None:
         return str
@@ -308,7 +308,7 @@ async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, ru
 
 
 async def _directly(agent: DirectAgent[T], run: Run) -> Outcome[T]:
-    """The run of an agent defined by a spec."""
+    """Run an agent that is defined by a spec."""
     direct = DirectRun(agent, run)
     try:
         with run.observed(run.deps, agent.settings):
@@ -324,7 +324,7 @@ async def _directly(agent: DirectAgent[T], run: Run) -> Outcome[T]:
 async def _hosted(
     agent: Agent[Any, Any], mode: OutputMode, run: Run, resumed: tuple[Deferral, Mapping[str, Decision]] | None
 ) -> Outcome[Any]:
-    """The run of a pydantic-ai agent, with `Aros` active. One that only writes text is asked for the contract."""
+    """Run a pydantic-ai agent, with `Aros` active. An agent that only writes text is asked for the contract."""
     contract = run.contract
     before = len(run.history)  # the number of messages before those of the run
     extra: dict[str, Any] = {"user_prompt": run.prompt, "message_history": run.history or None}
@@ -373,8 +373,8 @@ async def _hosted(
 
 
 def _graph_streams(agent: Agent[Any, Any]) -> bool:
-    """Whether the agent graph has to stream the replies itself, because others use its events or spans. That takes
-    twice the time of a stream that is read below the graph. A model that cannot stream is asked without a stream.
+    """Return whether the agent graph has to stream the replies itself, because others use its events or spans. That
+    takes twice the time of a stream that is read below the graph. A model that cannot stream is asked without a stream.
     """
     if isinstance(agent.model, Model) and not can_stream(agent.model):
         return False
@@ -385,13 +385,13 @@ def _graph_streams(agent: Agent[Any, Any]) -> bool:
 
 
 def _failed(error: Exception, run: Run, *, schema_sent: bool) -> Rejected:
-    """The outcome of a run that ended with a provider error."""
+    """Return the outcome of a run that ended with a provider error."""
     issue = issue_of(error, schema_sent=schema_sent)
     return Rejected(reason_of(error), (issue,), _last_text(run), retry_after=retry_after_of(error))
 
 
 def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
-    """The outcome for an output that needed no reading, such as plain text."""
+    """Return the outcome for an output that needed no reading, such as plain text."""
     if contract is None:
         return Accepted(cast("T", output), Trust.CLEAN, "first", (), text)
     verdict = contract.validate(to_jsonable_python(output, by_alias=True))
@@ -401,7 +401,7 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
 
 
 def _no_output(exchange: Exchange, error: Exception) -> Rejected | None:
-    """The rejection of a response that the host could not use, such as an empty text, or None for other errors.
+    """Return the rejection of a response that the host could not use, such as an empty text, or None for other errors.
 
     If the response had to be read, `Aros.on_run_error` has already rejected it.
     """
@@ -467,7 +467,7 @@ class DirectRun(Generic[T]):
             self.conversation = message.conversation_id or self.conversation
 
     async def outcome(self) -> Outcome[T]:
-        """The outcome of the run. Raises the provider's error if it leaves no reply."""
+        """Return the outcome of the run. Raises the provider's error if it leaves no reply."""
         run = self.run
         if run.instrument is None:
             return await self._outcome()
@@ -517,7 +517,7 @@ class DirectRun(Generic[T]):
         self.run.messages.append(message)
 
     def _wire(self, contract: Contract[Any], text: str) -> Wire:
-        """The contract of the text, inside the envelope around a non-object value if the reply has one."""
+        """Return the contract of the text, inside the envelope around a non-object value if the reply has one."""
         key = self.agent.key
         if key is not None and f'"{key}"' not in text and isinstance(read(text, contract.at_once), Accepted):
             key = None
@@ -526,7 +526,9 @@ class DirectRun(Generic[T]):
         return Wire.of(contract, wanted=True, key=key)
 
     async def _response(self) -> ModelResponse:
-        """The reply to the agent's own request, counted. An error that the ladder can handle counts as a reply."""
+        """Return the reply to the agent's own request, counted. An error that the ladder can handle
+        counts as a reply.
+        """
         agent, run = self.agent, self.run
         run.check_call()
         self._say(ModelRequest(parts=[UserPromptPart(run.prompt)], instructions=agent.instructions))
@@ -574,7 +576,7 @@ class DirectRun(Generic[T]):
             stream.conclude()
 
     def _answer(self, response: ModelResponse) -> tuple[str, str | None] | Rejected:
-        """The text of the model's answer and the id of its output tool call, or the reason why there is none."""
+        """Return the text of the model's answer and the id of its output tool call, or the reason why there is none."""
         run, parameters = self.run, self.agent.parameters
         text = text_in(response)
         if text.strip() and not parameters.output_tools and not response.tool_calls:
@@ -592,7 +594,9 @@ class DirectRun(Generic[T]):
         return text, None
 
     def _with_answer(self, response: ModelResponse) -> ModelResponse:
-        """The response with its answer outside the thinking, or in the output tool call, or a blank if it is empty."""
+        """Return the response with its answer outside the thinking, or in the output tool call, or a blank if it is
+        empty.
+        """
         exchange, parameters = self.run.exchange, self.agent.parameters
         response = with_answer(response, self.run, asks_again=False)
         text = text_in(response)
@@ -608,7 +612,7 @@ class DirectRun(Generic[T]):
         return response
 
     async def _put_behind(self, contract: BlockContract, text: str, viewer: Viewer) -> str:
-        """The text with its missing block. A reply that was already shown can only be appended to."""
+        """Return the text with its missing block. A reply that was already shown can only be appended to."""
         run = self.run
         added = put_behind(run, text, await Recovery(run, self._wire(contract, text)).outcome(text))
         if added:
@@ -631,7 +635,7 @@ def conversation_of(plain: Sequence[Any]) -> Conversation:
 def _deferral_of(
     requests: DeferredToolRequests, messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition], before: int
 ) -> Deferral:
-    """The deferral of a run that pydantic-ai ended with these requests."""
+    """Return the deferral of a run that pydantic-ai ended with these requests."""
     schemas = {tool.name: tool.parameters_json_schema for tool in tools}
 
     def waiting(call: ToolCallPart, kind: Literal["approval", "result"]) -> DeferredCall:
@@ -651,7 +655,7 @@ def _deferral_of(
 
 
 def _resumed(deferral: Deferral, decisions: Mapping[str, Decision]) -> dict[str, Any]:
-    """The arguments for `Agent.run` to continue, given the decision on each call, by its id."""
+    """Return the arguments for `Agent.run` to continue, given the decision on each call, by its id."""
     results = DeferredToolResults()
     for call, said in decisions.items():
         if isinstance(said, Result):
@@ -672,7 +676,7 @@ class CallsDeferred(Exception):
 
 
 def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
-    """The agent, allowed to end with deferred tool calls whatever its output type."""
+    """Return the agent, allowed to end with deferred tool calls whatever its output type."""
     # A custom `output_type` for the run would do the same, but builds a new schema for each run, and is rejected where
     # the agent has output validators.
     schema = getattr(agent, "_output_schema", None)

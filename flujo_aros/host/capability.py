@@ -325,7 +325,7 @@ class Aros(AbstractCapability[Any]):
         raise run.raised from error
 
     def _run(self, ctx: RunContext[Any]) -> Run:
-        """The run in which a hook is called, with the hook's context."""
+        """Return the run in which a hook is called, with the hook's context."""
         run = self._runs.get(ctx.run_id or "") or Run()  # a durable engine may call hooks outside of a run
         if run.context is None:
             run.output_type = ctx.agent.output_type if ctx.agent else None
@@ -344,7 +344,7 @@ class Aros(AbstractCapability[Any]):
         return await self.ask(cast("RunContext[Any]", run.context), Question.of(ask, run))
 
     async def _put_behind(self, ctx: RunContext[Any], response: ModelResponse) -> str:
-        """The missing block of a reply that has already been shown, which can only be appended.
+        """Return the missing block of a reply that has already been shown, which can only be appended.
 
         A buffered reply becomes the same as in a run without a stream.
         """
@@ -383,7 +383,7 @@ async def _recovered(
     *,
     output_function: bool = False,
 ) -> Any:
-    """The value of an output. Raises `OutputError` if there is none."""
+    """Return the value of an output. Raises `OutputError` if there is none."""
     outcome, value = await recover(run, wire, text, validate, call_id=call_id, output_function=output_function)
     if isinstance(outcome, Accepted):
         return value
@@ -391,7 +391,7 @@ async def _recovered(
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, exchange: Exchange) -> str:
-    """The model's text. For the host, an output tool called without arguments means an empty object."""
+    """Return the model's text. For the host, an output tool called without arguments means an empty object."""
     call = output_context.tool_call
     written = exchange.raw_arguments.get(call.tool_call_id) if call else None
     if written is not None:

@@ -32,7 +32,7 @@ def has_content(value: object) -> bool:
 
 
 def _parts(value: object) -> Iterator[object]:
-    """A value and everything in its lists and mappings, except strings and numbers."""
+    """Yield a value and everything in its lists and mappings, except strings and numbers."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -106,7 +106,7 @@ _FILE, _URL = "$file", "$url"
 
 
 def _media_type(name: str) -> str | None:
-    """The media type of a file with this name, if models accept such files as content.
+    """Return the media type of a file with this name, if models accept such files as content.
 
     Uses pydantic-ai's names, not the system's, because providers reject unknown ones such as `audio/x-wav`.
     """
@@ -201,7 +201,7 @@ def _named_address(url: str) -> object:
 
 
 def mark_of(content: object) -> str:
-    """The description of non-text content in records: its type, size and hash, or its URL, but never its bytes.
+    """Return the description of non-text content in records: its type, size and hash, or its URL, but never its bytes.
 
     >>> from pydantic_ai import BinaryContent
     >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))

@@ -27,7 +27,9 @@ MadeT = TypeVar("MadeT")
 
 
 def _at_endpoint(name: str, url: str) -> Model:
-    """The model of an OpenAI-compatible server. The client requires a key, although most local servers do not."""
+    """Return the model of an OpenAI-compatible server. The client requires a key, although most
+    local servers do not.
+    """
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # here: `openai` may be missing
     from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -60,7 +62,7 @@ def made_model(name: str) -> Model:
 
 
 def _unusable(name: str, why: str) -> str:
-    """The reason why a model cannot be used, in the host's words if they are about this model."""
+    """Return the reason why a model cannot be used, in the host's words if they are about this model."""
     package = re.search(r"pydantic-ai-slim\[([\w-]+)\]", why)
     if package is not None:
         ours = "flujo_aros" if package[1] in ("openai", "anthropic") else "pydantic-ai-slim"
@@ -99,7 +101,7 @@ async def named_model(name: str, models: ModelSource | None, *, repeated: bool =
 
 
 def _made_once(name: str) -> Model:
-    """The model without the retries of its provider's client."""
+    """Return the model without the retries of its provider's client."""
     model = made_model(name)
     client = getattr(model, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
@@ -115,7 +117,7 @@ class Once:
         self._kept: dict[tuple[object, ...], tuple[object, Any]] = {}
 
     def get(self, make: Callable[..., MadeT], *parts: object) -> MadeT:
-        """The result of `make(*parts)`, made once; the oldest is dropped when there are too many."""
+        """Return the result of `make(*parts)`, made once; the oldest is dropped when there are too many."""
         key = (make, *map(id, parts))
         known = self._kept.get(key)
         if known is None:
@@ -131,8 +133,8 @@ _of_loop: Final[dict[asyncio.AbstractEventLoop, Once]] = {}
 
 
 def once(make: Callable[..., MadeT], *parts: object) -> MadeT:
-    """The result of `make` for exactly these objects, made once per event loop, because its connections work in no
-    other loop.
+    """Return the result of `make` for exactly these objects, made once per event loop, because its connections work in
+    no other loop.
 
     Creating a provider's model takes as long as twenty runs of an agent, and the model has a pool of connections.
     """
@@ -203,7 +205,7 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
 
 
 def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """The model in the price list. A model at its own address is a different one, even with the same name."""
+    """Return the model in the price list. A model at its own address is a different one, even with the same name."""
     if endpoint_of(f"{provider}:{model}") is not None:
         return None
     try:
@@ -213,7 +215,7 @@ def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
 
 
 def can_stream(model: Model) -> bool:
-    """Whether a model can stream its replies: a `FunctionModel` may lack the function, others the method."""
+    """Return whether a model can stream its replies: a `FunctionModel` may lack the function, others the method."""
     while isinstance(model, WrapperModel):
         model = model.wrapped
     if isinstance(model, FunctionModel):
@@ -233,12 +235,12 @@ def profile_of(model: Model) -> Mapping[str, Any]:
 
 
 def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
-    """Whether a request asks the provider to enforce a format: a schema, a tool call, or any JSON."""
+    """Return whether a request asks the provider to enforce a format: a schema, a tool call, or any JSON."""
     if parameters.output_mode == "prompted":
         return bool(profile_of(model).get("supports_json_object_output"))
     return parameters.output_mode == "native" or bool(parameters.output_tools)
 
 
 def wants_output(parameters: ModelRequestParameters) -> bool:
-    """Whether the request asked for more than plain text."""
+    """Return whether the request asked for more than plain text."""
     return parameters.output_object is not None or bool(parameters.output_tools)

@@ -95,14 +95,14 @@ class PlainValues:
         return Valid(plain)
 
     def typed(self, plain: Any) -> Valid[Any] | None:
-        """The typed value created when exactly this plain value was read, returned only once. None means: validate
-        again.
+        """Return the typed value created when exactly this plain value was read, returned only once. None means:
+        validate again.
         """
         latest, self._latest = self._latest, None  # used once, so that no reply is kept alive
         return Valid(latest[1]) if latest is not None and latest[0] is plain else None
 
     def strict(self, value: object) -> Valid[Any] | None:
-        """The value if it satisfies everything as written, or None."""
+        """Return the value if it satisfies everything as written, or None."""
         if self.key is None:
             return None if self.inner.strict(value) is None else Valid(value)
         if not is_dict(value) or value.keys() != {self.key}:
@@ -139,11 +139,11 @@ class Wire:
 
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
-        """The wire for a user's contract (`wanted`) or the host's own."""
+        """Return the wire for a user's contract (`wanted`) or the host's own."""
         return _wires.get(_between, contract, wanted, key)
 
     def text_of(self, accepted: Accepted[Any]) -> str:
-        """The text passed to the host for an accepted value."""
+        """Return the text passed to the host for an accepted value."""
         value = accepted.value
         if self.contract.mode == "text":
             return str(value)
@@ -154,7 +154,7 @@ class Wire:
         return to_json(value, inf_nan_mode="constants").decode()
 
     def settled(self, outcome: Outcome[Any], host_value: Any) -> Outcome[Any]:
-        """The outcome for the user: the typed value instead of plain JSON, and paths without the envelope."""
+        """Return the outcome for the user: the typed value instead of plain JSON, and paths without the envelope."""
         if isinstance(outcome, Degraded):
             return replace(outcome, because=self._refused(outcome.because))
         if isinstance(outcome, Rejected):
@@ -175,7 +175,7 @@ class Wire:
         return replace(outcome, value=value, repairs=repairs)
 
     def unsettled(self, outcome: Accepted[Any]) -> Accepted[Any]:
-        """The outcome as seen between host and model, for a value that the user sees."""
+        """Return the outcome as seen between host and model, for a value that the user sees."""
         if self.contract is self.wanted:
             return outcome
         plain = to_jsonable_python(outcome.value, by_alias=True)
@@ -204,7 +204,7 @@ def _between(contract: Contract[Any], wanted: bool, key: str | None) -> Wire:  #
 
 
 def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
-    """A check of typed values, as a check of their plain JSON."""
+    """Return a check of typed values, as a check of their plain JSON."""
 
     def of_plain(plain: Any) -> Any:
         verdict = contract.validate(plain if key is None else plain[key])
@@ -227,7 +227,7 @@ def wire_of(
     *,
     has_function: bool = False,
 ) -> Wire:
-    """The wire for an output that the host asks for with this definition.
+    """Return the wire for an output that the host asks for with this definition.
 
     `wanted` is the user's contract, if any. Otherwise it is the host's own type (`like`), so that its validators apply,
     and only its JSON Schema if the type is not known. `has_function` means that a function of the user turns the value
@@ -320,7 +320,9 @@ def output_type(contract: Contract[Any]) -> Any:
 
 
 def structured(schema: JsonSchema) -> Any:
-    """A type with this object schema for the host to request, or None for a recursive one, which it cannot express."""
+    """Return a type with this object schema for the host to request, or None for a recursive one, which it cannot
+    express.
+    """
     try:
         return StructuredDict(schema)
     except UserError:
@@ -339,7 +341,7 @@ class ContractOutput(TextOutput[T]):
     """A text function of the host for a contract, which returns the typed value when called."""
 
     async def __call__(self, text: str) -> T:
-        """The value in a text. Raises `ModelRetry` with its errors."""
+        """Return the value in a text. Raises `ModelRetry` with its errors."""
         value: T = await cast("Callable[[str], Awaitable[T]]", self.output_function)(text)
         return value
 
@@ -360,18 +362,18 @@ def _text_output(contract: Contract[T]) -> ContractOutput[T]:
 
 
 def contract_of(function_name: str | None) -> Contract[Any] | None:
-    """The contract of a text function of the host, if it was created here."""
+    """Return the contract of a text function of the host, if it was created here."""
     return _known.get(function_name) if function_name else None
 
 
 def model_contract(like: Any) -> Contract[Any] | None:
-    """The event contract whose strict model this type is; a subclass has its own rules."""
+    """Return the event contract whose strict model this type is; a subclass has its own rules."""
     found: Contract[Any] | None = vars(like).get(OF_CONTRACT) if isinstance(like, type) else None
     return found
 
 
 def agent_contract(like: Any) -> Contract[Any] | None:
-    """The contract that an agent has as its output type."""
+    """Return the contract that an agent has as its output type."""
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     return model_contract(_single(like))
@@ -384,7 +386,7 @@ def wanted_by_agent(like: Any) -> Any:
 
 
 def shown_contract(like: Any) -> Contract[Any] | None:
-    """The form of partial replies for this output type, or None for text and for several alternatives."""
+    """Return the form of partial replies for this output type, or None for text and for several alternatives."""
     named, single = agent_contract(like), _single(like)
     if isinstance(like, TextOutput) or not isinstance(single, type) or issubclass(single, str):
         return named
@@ -396,7 +398,7 @@ def shown_contract(like: Any) -> Contract[Any] | None:
 
 
 def without_deferral(like: Any) -> Any:
-    """An output type without `DeferredToolRequests`, or the type itself if nothing else would be left."""
+    """Return an output type without `DeferredToolRequests`, or the type itself if nothing else would be left."""
     several = cast("Sequence[Any]", like) if isinstance(like, (list, tuple)) else get_args(like)
     if DeferredToolRequests not in several:
         return cast("Any", like)
@@ -405,7 +407,7 @@ def without_deferral(like: Any) -> Any:
 
 
 def _single(like: Any) -> Any:
-    """The type without the host's markers for output modes and without deferred calls."""
+    """Return the type without the host's markers for output modes and without deferred calls."""
     like = without_deferral(like)
     if isinstance(like, (NativeOutput, PromptedOutput)):
         return cast("Any", like).outputs
@@ -443,7 +445,7 @@ class PartialOutput:
         self._reader: StreamReader[Any] | None = None
 
     def json_of(self, text: str, contract: Contract[Any]) -> str:
-        """The value so far as JSON, even if the reply is damaged or begins with prose."""
+        """Return the value so far as JSON, even if the reply is damaged or begins with prose."""
         if self._reader is None or contract is not self._contract or not text.startswith(self._text):
             self._contract, self._reader = contract, StreamReader(contract)
             self._text, self._json = "", _NOTHING

@@ -112,7 +112,7 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
 
 
 def _question(call: Call) -> str:
-    """A hash of a request without parts that differ between runs: times, and ids of runs, replies and calls."""
+    """Return a hash of a request without parts that differ between runs: times, and ids of runs, replies and calls."""
     parts = [named(call.model), call.messages, dict(call.settings or {}), call.parameters]
     plain = to_jsonable_python(parts, fallback=lambda value: type(value).__qualname__, bytes_mode="base64")
     return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
@@ -136,7 +136,7 @@ async def _recorded(
     kind: str,
     so_far: Callable[[], ModelResponse | None] = lambda: None,
 ) -> tuple[ModelResponse | None, Exception | None]:
-    """The result of a request, made now or recorded earlier: the reply, or the provider's error.
+    """Return the result of a request, made now or recorded earlier: the reply, or the provider's error.
 
     For an error inside a stream, `so_far` is the part that had arrived.
     """
@@ -172,7 +172,7 @@ def _reply_of(response: ModelResponse | None, fault: Exception | None) -> ModelR
 
 
 def named(model: Model) -> str:
-    """The name of a model with its provider's name as a prefix."""
+    """Return the name of a model with its provider's name as a prefix."""
     return f"{model.system}:{model.model_name}"
 
 
@@ -321,7 +321,7 @@ class RecordedTools(AbstractCapability[Any]):
 
 
 def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]]) -> dict[str, Any]:
-    """The arguments with which an agent is run so that its calls are recorded, if there is a recorder."""
+    """Return the arguments with which an agent is run so that its calls are recorded, if there is a recorder."""
     model = agent.model
     if recorder() is None or model is None:
         return {"capabilities": add}
@@ -353,7 +353,7 @@ def _fault(error: Exception, so_far: ModelResponse | None = None) -> Record:
 
 
 def _rebuilt(fault: Mapping[str, Any]) -> Exception:
-    """The recorded provider error. Only errors of known types are restored."""
+    """Return the recorded provider error. Only errors of known types are restored."""
     if "inner" in fault:
         return FallbackExceptionGroup(str(fault["message"]), [_rebuilt(inner) for inner in fault["inner"]])
     named = getattr(exceptions, str(fault["type"]), None)
@@ -502,7 +502,7 @@ class CallsPerMinute:
 
 
 def _wait_asked_for(record: Record, tries: int) -> float | None:
-    """The wait that a provider asks for, or None if it has not reported too many requests."""
+    """Return the wait that a provider asks for, or None if it has not reported too many requests."""
     fault: dict[str, Any] = record.get("fault") or {}
     if fault.get("status_code") != _TOO_MANY:
         return None

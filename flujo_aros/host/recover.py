@@ -163,7 +163,7 @@ async def ask_model(
 
 
 def _reply_in(response: ModelResponse, ask: Ask) -> Reply:
-    """The answer to an ask, wherever the response holds it."""
+    """Return the answer to an ask, wherever the response holds it."""
     finish, text = response.finish_reason, text_in(response)
     thought = thought_in(response, TEXT, ask.contract)
     if thought is not None:
@@ -235,7 +235,7 @@ class Recovery:
         self._judgements: dict[str, Judgement[Any]] = {}
 
     async def outcome(self, text: str, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
-        """The outcome of the run's own reply, through the ladder if needed."""
+        """Return the outcome of the run's own reply, through the ladder if needed."""
         run, exchange, finish = self.run, self.run.exchange, self.run.finish
         if exchange.unknown_tool is not None and not objections:
             objections = (exchange.unknown_tool,)
@@ -294,7 +294,7 @@ class Recovery:
         )
 
     async def _answer(self, ask: Ask) -> Reply:
-        """The reply to one ask. A call that the caller does not allow is not made."""
+        """Return the reply to one ask. A call that the caller does not allow is not made."""
         run = self.run
         before, calls = copy(run.usage), run.calls
         try:
@@ -315,7 +315,8 @@ class Recovery:
     async def validated(
         self, outcome: Outcome[Any], *, last: bool = False
     ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
-        """The outcome for the user, the host's version of its value, and the objections of the host or the checks.
+        """Return the outcome for the user, the host's version of its value, and the objections of the host or the
+        checks.
 
         Control flow of the host passes through.
         """
@@ -340,7 +341,7 @@ class Recovery:
         return found, value, ()
 
     async def _checked(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """The outcome for the user, after the checks. A verdict without a winner is only cleaned."""
+        """Return the outcome for the user, after the checks. A verdict without a winner is only cleaned."""
         if not isinstance(outcome, Accepted):
             return outcome
         if not is_settled(outcome):
@@ -351,7 +352,7 @@ class Recovery:
         return with_judgement(outcome, (value, (), cleaned))
 
     async def _objected(self, reply: Reply, contract: Contract[Any]) -> Reply:
-        """A reply to an ask for this contract, with the objections of the checks."""
+        """Return a reply to an ask for this contract, with the objections of the checks."""
         wire = self.wire
         if not self.checks or wire.wanted is None or contract is not wire.contract:
             return reply
@@ -420,7 +421,7 @@ async def recover(
 
 
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
-    """The outcome of a plain text that is truncated or a runaway, or None for a complete one."""
+    """Return the outcome of a plain text that is truncated or a runaway, or None for a complete one."""
     if not run.is_text_judged or not text.strip() or not (was_cut(run.finish) or ran_away(text)):
         return None
     run.texts.append(text)
@@ -433,7 +434,7 @@ async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
 
 
 def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
-    """The text to append to a reply that was shown without its block; empty if there is none.
+    """Return the text to append to a reply that was shown without its block; empty if there is none.
 
     `outcome` is the outcome of the reply. The completed text is final and is not read again.
     """
@@ -461,7 +462,9 @@ def put_behind(run: Run, text: str, outcome: Outcome[Any]) -> str:
 
 
 def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
-    """The rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been cut."""
+    """Return the rejection, with the reason if there was nothing to read, and a note if the prompt seems to have been
+    cut.
+    """
     issues, response = rejected.issues, exchange.response
     if not text.strip() and not exchange.fault and not exchange.unknown_tool and response is not None:
         silent = no_output_in(response, exchange.parameters)
@@ -471,7 +474,7 @@ def _with_why(rejected: Rejected, text: str, exchange: Exchange) -> Rejected:
 
 
 def _ignores_schema(run: Run, text: str, outcome: Outcome[Any]) -> bool:
-    """Whether a grammar would have prevented this reply: it is not JSON, although it was not cut."""
+    """Return whether a grammar would have prevented this reply: it is not JSON, although it was not cut."""
     if run.exchange.parameters.output_mode != "native" or run.exchange.schema_refused or not text.strip():
         return False
     written = isinstance(outcome, Accepted) and not is_repaired(outcome, text)
@@ -517,7 +520,7 @@ class SecretsAtHand:
     run: Run
 
     def __iter__(self) -> Iterator[str]:
-        """Each value once."""
+        """Return each value once."""
         return iter(self._all)
 
     @cached_property
@@ -542,7 +545,9 @@ async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Ou
 
 
 def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The messages for the model: the prompt alone, or the question of the run, what was said since, and the prompt."""
+    """Return the messages for the model: the prompt alone, or the question of the run, what was said since, and the
+    prompt.
+    """
     if not ask.in_conversation:
         return [ModelRequest(parts=[UserPromptPart(ask.prompt)])]
     last = conversation[-1]
@@ -565,7 +570,7 @@ def _messages(ask: Ask, conversation: Sequence[ModelMessage]) -> list[ModelMessa
 
 
 def _parameters(ask: Ask, model: Model, conversation: Sequence[ModelMessage]) -> ModelRequestParameters:
-    """The request parameters. Raises `UsageError` if the model cannot be asked this way."""
+    """Return the request parameters. Raises `UsageError` if the model cannot be asked this way."""
     if ask.in_conversation and not conversation:
         raise UsageError("the messages of the run are unknown, so its question cannot be asked again")
     if not ask.enforced:
@@ -577,7 +582,7 @@ def _parameters(ask: Ask, model: Model, conversation: Sequence[ModelMessage]) ->
 
 
 def _settings(ask: Ask, settings: ModelSettings | None) -> ModelSettings | None:
-    """The settings of the run (temperature, limits, timeouts) without those that only make sense with tools."""
+    """Return the settings of the run (temperature, limits, timeouts) without those that only make sense with tools."""
     kept: dict[str, Any] = {name: value for name, value in (settings or {}).items() if name not in _TOOL_SETTINGS}
     if ask.max_tokens is not None:
         kept["max_tokens"] = ask.max_tokens
@@ -598,7 +603,9 @@ KEY: Final = "aros"
 
 
 def summary_of(outcome: Outcome[Any], run: Run) -> dict[str, Any]:
-    """The outcome as plain JSON, without value and texts. The text of repairs is included only with `run.capture`."""
+    """Return the outcome as plain JSON, without value and texts. The text of repairs is included only with
+    `run.capture`.
+    """
     summary: dict[str, Any] = {"outcome": outcome.kind}
     if isinstance(outcome, Accepted):
         repairs = [
@@ -633,7 +640,7 @@ def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
 
 
 def is_repaired(outcome: Outcome[Any], text: str) -> TypeGuard[Accepted[Any]]:
-    """Whether a value differs from what the model wrote."""
+    """Return whether a value differs from what the model wrote."""
     return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
 
 

@@ -149,7 +149,7 @@ async def make_call(call: Call) -> ModelResponse:
 
 
 def with_instructions(parameters: ModelRequestParameters, instructions: str | None) -> ModelRequestParameters:
-    """The parameters with the instructions of a request, where providers look for them."""
+    """Return the parameters with the instructions of a request, where providers look for them."""
     return (
         replace(parameters, instruction_parts=[InstructionPart(content=instructions)]) if instructions else parameters
     )
@@ -181,7 +181,7 @@ def price(response: ModelResponse) -> None:
 
 
 def text_in(response: ModelResponse) -> str:
-    """The answer text of a response; text before a provider-side search counts as thinking."""
+    """Return the answer text of a response; text before a provider-side search counts as thinking."""
     text = before = compacted = ""
     for part in response.parts:
         if isinstance(part, (TextPart, SpeechPart)):
@@ -273,7 +273,7 @@ class ReportedCall:
 
 
 def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_records: bool = False) -> str:
-    """The text of the requests in a conversation: instructions, system prompts, and optionally user prompts.
+    """Return the text of the requests in a conversation: instructions, system prompts, and optionally user prompts.
 
     For records, images and other content are described in a line, and the last request includes the results of its
     tools. Otherwise only text counts.
@@ -297,7 +297,9 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, for_
 
 
 def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """The response of the last request to the reply before it: tool results, and the errors of an unusable reply."""
+    """Yield the response of the last request to the reply before it: tool results, and the errors
+    of an unusable reply.
+    """
     calls = {
         part.tool_call_id: arguments_of(part)
         for message in messages[-2:-1]
@@ -312,7 +314,7 @@ def _returned(messages: Sequence[ModelMessage]) -> Iterator[str]:
 
 
 def size_of(messages: Sequence[ModelMessage]) -> int:
-    """The approximate number of characters needed to send these messages again."""
+    """Return the approximate number of characters needed to send these messages again."""
     return sum(
         len((message.instructions or "") if isinstance(message, ModelRequest) else "")
         + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
@@ -333,14 +335,14 @@ _FILE: Final = 4_000
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """The usage of the call that produced a response, including the models that failed before."""
+    """Return the usage of the call that produced a response, including the models that failed before."""
     used, failed = response.usage, [attempt.usage for attempt in response.failed_attempts or () if attempt.usage]
     whole = Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
     return Usage.total([whole, *(Usage(0, each.input_tokens, each.output_tokens, each.cost) for each in failed)])
 
 
 def cost_of(response: ModelResponse) -> Decimal | None:
-    """The cost of a response in US dollars, or None if no price is known."""
+    """Return the cost of a response in US dollars, or None if no price is known."""
     if response.usage.cost is not None:
         return response.usage.cost
     if not response.model_name:
@@ -363,20 +365,20 @@ def instrument_agents(tracer_provider: Any, meter_provider: Any, *, content: boo
 
 
 def instrumentation_of(ctx: RunContext[Any]) -> InstrumentationSettings | None:
-    """The instrumentation of a pydantic-ai run, or None if there is none."""
+    """Return the instrumentation of a pydantic-ai run, or None if there is none."""
     parts = () if ctx.root_capability is None else capabilities_in(ctx.root_capability)
     return next((part.settings for part in parts if isinstance(part, Instrumentation)), None)
 
 
 def capabilities_in(root: AbstractCapability[Any]) -> list[AbstractCapability[Any]]:
-    """The capabilities of an agent or of a run, by their root."""
+    """Return the capabilities of an agent or of a run, by their root."""
     parts: list[AbstractCapability[Any]] = []
     root.apply(parts.append)
     return parts
 
 
 def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]:
-    """The model itself, and the settings of the spans of a run with it: its own, or those of the process
+    """Return the model itself, and the settings of the spans of a run with it: its own, or those of the process
     (`Agent.instrument_all`).
     """
     if isinstance(model, InstrumentedModel):
@@ -387,7 +389,7 @@ def uninstrumented(model: Model) -> tuple[Model, InstrumentationSettings | None]
 
 
 def is_instrumented(agent: Agent[Any, Any]) -> bool:
-    """Whether runs of an agent have spans: by its own capability or model, or for the whole process."""
+    """Return whether runs of an agent have spans: by its own capability or model, or for the whole process."""
     parts = capabilities_in(agent.root_capability)
     if isinstance(agent.model, InstrumentedModel) or any(isinstance(part, Instrumentation) for part in parts):
         return True
@@ -401,7 +403,7 @@ class SpanResult(AgentRunResult[Any]):
     said: list[ModelMessage] = field(default_factory=list[ModelMessage])
 
     def all_messages(self, *, output_tool_return_content: str | None = None) -> list[ModelMessage]:  # noqa: ARG002
-        """The earlier messages, followed by the messages of the run."""
+        """Return the earlier messages, followed by the messages of the run."""
         return self.said
 
 
@@ -462,7 +464,7 @@ TOOL: Final = "final_result"
 def schema_request(
     contract: Contract[Any], mode: Literal["native", "prompted", "tool"]
 ) -> tuple[ModelRequestParameters, str | None] | None:
-    """The request parameters that ask for a value of a contract, the same as in pydantic-ai's own output modes.
+    """Return the request parameters that ask for a value of a contract, the same as in pydantic-ai's own output modes.
 
     With the key of the envelope around a value that is not an object, because providers require an object. None for a
     schema that no provider accepts.
@@ -489,7 +491,7 @@ async def in_some_form(
     run: Run,
     make: Callable[[ModelRequestParameters], Awaitable[T]],
 ) -> T:
-    """The result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
+    """Return the result of a request, which is repeated with the schema in the prompt if the provider rejects it."""
     form = parameters
     if run.refusals and (why := run.refusals.get(_key(model, form))):
         form = _prompted(form, run, f"{why} earlier in this run") or form
@@ -509,7 +511,9 @@ async def in_some_form(
 
 
 def _prompted(parameters: ModelRequestParameters, run: Run, why: str) -> ModelRequestParameters | None:
-    """The same request with the schema in the prompt, which is reported with the reason, or None if it is there."""
+    """Return the same request with the schema in the prompt, which is reported with the reason, or
+    None if it is there.
+    """
     words = in_words(parameters)
     if words is not None:
         run.exchange.schema_refused = said = f"{why}; prompted with the schema instead"
@@ -538,7 +542,7 @@ def is_refused(model: Model, contract: Contract[Any], run: Run) -> bool:
 
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
-    """The request with its schema only in the prompt, or None if that is already so."""
+    """Return the request with its schema only in the prompt, or None if that is already so."""
     asked = parameters.output_object
     if parameters.output_mode == "native" and asked is not None:
         return replace(parameters, output_mode="prompted")
@@ -602,7 +606,7 @@ def reject_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
 
 
 def prompt_cut(exchange: Exchange) -> str:
-    """The warning that the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
+    """Return the warning that the provider seems to have cut the prompt silently (as Ollama does), or an empty string.
 
     The provider then counted far fewer tokens than the prompt can have.
     """

@@ -44,7 +44,8 @@ _ANYTHING: Final[Contract[Any]] = compile_contract({})
 
 
 def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> ModelResponse:
-    """The response with its answer where the host looks for it: outside the thinking, and in an output tool call.
+    """Return the response with its answer where the host looks for it: outside the thinking, and in an output tool
+    call.
 
     `asks_again` means that the host asks again if it finds no answer.
     """
@@ -60,14 +61,14 @@ def with_answer(response: ModelResponse, run: Run, *, asks_again: bool) -> Model
 
 
 def asks_after_empty_reply(run: Run) -> bool:
-    """Whether an empty reply is not an answer, and the ladder has a stage for it."""
+    """Return whether an empty reply is not an answer, and the ladder has a stage for it."""
     if run.takes_nothing or not run.exchange.is_read:
         return False
     return run.ladder_of(run.exchange.wanted or _ANYTHING).answers(Reason.NO_JSON)
 
 
 def was_cut(finish: FinishReason | None) -> bool | None:
-    """Whether the provider reports that a reply was cut: True, False, or None if it does not say.
+    """Return whether the provider reports that a reply was cut: True, False, or None if it does not say.
 
     Unknown for a tool call: some servers (vLLM with a forced tool) report "tool_call" for arguments that they cut.
     """
@@ -89,7 +90,7 @@ class CallsMeant:
     truncated: bool | None
 
     def applied(self, response: ModelResponse) -> ModelResponse:
-        """The response with its intended calls, or the response itself if nothing changes."""
+        """Return the response with its intended calls, or the response itself if nothing changes."""
         parameters = self.run.exchange.parameters
         if response.tool_calls:
             parts: list[ModelResponsePart] = [
@@ -121,7 +122,7 @@ class CallsMeant:
         return call
 
     def usable_first(self, response: ModelResponse) -> ModelResponse:
-        """The response with the usable calls of output tools before the unusable ones.
+        """Return the response with the usable calls of output tools before the unusable ones.
 
         If none is usable, the first one is the answer that goes to the ladder.
         """
@@ -144,7 +145,7 @@ class CallsMeant:
         return replace(response, parts=[next(ordered) if part in calls else part for part in response.parts])
 
     def _named(self, call: ToolCallPart) -> str:
-        """The name of the output tool that a call of a nonexistent tool refers to."""
+        """Return the name of the output tool that a call of a nonexistent tool refers to."""
         parameters = self.run.exchange.parameters
         alike = [tool for tool in parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
         if len(alike) == 1:
@@ -161,7 +162,7 @@ class CallsMeant:
     def _readings(
         self, text: str
     ) -> tuple[list[tuple[ToolDefinition, Outcome[Any]]], list[tuple[ToolDefinition, Accepted[Any]]]]:
-        """The text read as the arguments of each output tool, and the readings that are accepted."""
+        """Return the text read as the arguments of each output tool, and the readings that are accepted."""
         read_as = [(tool, self._read(text, tool)) for tool in self.run.exchange.parameters.output_tools]
         return read_as, [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
 
@@ -169,7 +170,7 @@ class CallsMeant:
         return read(text, wire_of(tool, self.run.exchange.wanted).contract, truncated=self.truncated)
 
     def _is_ours(self, tool: ToolDefinition, outcome: object) -> bool:
-        """Whether text that cannot be read as the arguments of a tool goes to the ladder."""
+        """Return whether text that cannot be read as the arguments of a tool goes to the ladder."""
         if not isinstance(outcome, Rejected):
             return False
         if self.truncated or not self.asks_again:
@@ -179,12 +180,12 @@ class CallsMeant:
 
 
 def arguments_of(call: ToolCallPart) -> str:
-    """The arguments as the model wrote them: pydantic-ai's own JSON of them wraps any that are damaged."""
+    """Return the arguments as the model wrote them: pydantic-ai's own JSON of them wraps any that are damaged."""
     return written_in(call) or "{}"
 
 
 def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
-    """Whether the value resembles the arguments of the tool."""
+    """Return whether the value resembles the arguments of the tool."""
     draft = outcome.draft.value if isinstance(outcome, Rejected) and outcome.draft else None
     return is_dict(draft) and not draft.keys().isdisjoint(tool.parameters_json_schema.get("properties", {}))
 
@@ -194,7 +195,7 @@ def _letters(name: str) -> str:
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
-    """Why a response contains no output, or None if it calls an existing tool and something else is wrong."""
+    """Return why a response contains no output, or None if it calls an existing tool and something else is wrong."""
     called = [call.tool_name for call in response.tool_calls]
     if any(name in parameters.tool_defs for name in called):
         return None
@@ -220,7 +221,7 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
 def thought_in(
     response: ModelResponse, parameters: ModelRequestParameters, wanted: Contract[Any] | None
 ) -> ModelResponse | None:
-    """The response with the answer found only in its thinking, or None if there is none.
+    """Return the response with the answer found only in its thinking, or None if there is none.
 
         Some servers put the answer there if their reasoning parser finds no end or treats a whole constrained reply as
     reasoning. Only JSON that satisfies the contract counts, because prose is normal in thinking.
@@ -254,12 +255,12 @@ _BLANK: Final = " "
 
 
 def says_nothing(response: ModelResponse) -> bool:
-    """Whether a response contains only thinking and white space."""
+    """Return whether a response contains only thinking and white space."""
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 
 def with_blank(response: ModelResponse, parameters: ModelRequestParameters, exchange: Exchange) -> ModelResponse:
-    """An empty response with a blank as its output, if an output was asked for.
+    """Return an empty response with a blank as its output, if an output was asked for.
 
     The host would give up on an empty response, but passes on a blank, so that the ladder can ask. Not if the reply was
     cut or filtered.
@@ -280,7 +281,7 @@ def _is_blank(part: object) -> bool:
 
 
 def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
-    """The one output tool that the model must call, if there is exactly one and plain text is not allowed."""
+    """Return the one output tool that the model must call, if there is exactly one and plain text is not allowed."""
     if len(parameters.output_tools) != 1 or parameters.allow_text_output:
         return None
     return parameters.output_tools[0]
@@ -297,7 +298,7 @@ def fault_in(
     *,
     form_sent: bool = False,
 ) -> Fault | None:
-    """The error with the text that the model wrote before it, from the error itself or from its stream.
+    """Return the error with the text that the model wrote before it, from the error itself or from its stream.
 
     None if the stream had begun to call one of the agent's own tools: an incomplete call is neither an answer nor a
     call that may be executed.
@@ -325,7 +326,7 @@ def fault_in(
 def rescue(
     run: Run, parameters: ModelRequestParameters, error: Exception, so_far: Sequence[ModelResponsePart] = ()
 ) -> ModelResponse | None:
-    """The reply that a provider error replaced or ended, or None if the error is to be raised.
+    """Return the reply that a provider error replaced or ended, or None if the error is to be raised.
 
     Without any text from the model it is an empty reply, and the ladder begins with the first stage that asks.
     """
@@ -359,7 +360,7 @@ def rescue(
 
 
 def written_in(part: ModelResponsePart) -> str:
-    """The text of a part, or the arguments of a tool call; empty for any other part."""
+    """Return the text of a part, or the arguments of a tool call; empty for any other part."""
     if isinstance(part, TextPart):
         return part.content
     if isinstance(part, ToolCallPart) and part.args:
@@ -391,7 +392,7 @@ _HOLD_THE_TEXT: Final = ("choices", "candidates", "output", "message", "content"
 
 
 def model_text_in(error: Exception) -> str:
-    """The text that the model wrote, taken from a provider error; empty if there is none.
+    """Return the text that the model wrote, taken from a provider error; empty if there is none.
 
     It is in `failed_generation` (Groq and others), or in the body that the provider's class could not parse: bare, or
     in the envelope of a reply. A gateway's error page and the message of an error are not a model's text.
@@ -405,7 +406,7 @@ def model_text_in(error: Exception) -> str:
 
 
 def _details(error: Exception) -> Mapping[str, Any]:
-    """The error's data as sent by the provider; empty if there is none."""
+    """Return the error's data as sent by the provider; empty if there is none."""
     # Inside a stream there is no HTTP status; then only the error of the provider's own client may have the body.
     whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     inner: object = whole.get("error", whole) if is_dict(whole) else None
@@ -422,7 +423,7 @@ def _text_of_body(body: str) -> str:
 
 
 def _is_envelope(body: Mapping[str, Any]) -> bool:
-    """Whether it is a reply envelope of an API with text somewhere inside, and certainly not a user's value."""
+    """Return whether it is a reply envelope of an API with text somewhere inside, and certainly not a user's value."""
     if body.get("object") in _ENVELOPES or (body.get("role") in ("assistant", "model") and "content" in body):
         return True
     listed: object = body.get("choices") or body.get("candidates")
@@ -431,7 +432,7 @@ def _is_envelope(body: Mapping[str, Any]) -> bool:
 
 
 def _text_within(node: object) -> str:
-    """The text in a reply envelope; empty if there is none."""
+    """Return the text in a reply envelope; empty if there is none."""
     if is_list(node):
         return "".join(map(_text_within, node))
     if not is_dict(node):
@@ -441,7 +442,7 @@ def _text_within(node: object) -> str:
 
 
 def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
-    """Whether the error concerns the requested form, so that the same model may still answer in plain text.
+    """Return whether the error concerns the requested form, so that the same model may still answer in plain text.
 
     `form_sent` means that the provider was asked to enforce a schema or JSON. A provider that is busy, unreachable or
     denies access would fail again.
@@ -471,7 +472,7 @@ def rejects_schema(error: Exception) -> bool:
 
 
 def reason_of(error: Exception) -> Reason:
-    """The reason why an error of the provider, or of the host about the model, leaves no value."""
+    """Return the reason why an error of the provider, or of the host about the model, leaves no value."""
     if isinstance(error, ContentFilterError):
         return Reason.REFUSED
     if isinstance(error, _CUT):
@@ -480,7 +481,7 @@ def reason_of(error: Exception) -> Reason:
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """The wait in seconds that the provider asks for (`Retry-After`), or None.
+    """Return the wait in seconds that the provider asks for (`Retry-After`), or None.
 
     If several models failed, the shortest wait counts.
     """
@@ -491,7 +492,7 @@ def retry_after_of(error: Exception) -> float | None:
 
 
 def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
-    """The error in one sentence, including what to do if that is known.
+    """Return the error in one sentence, including what to do if that is known.
 
     `schema_sent` says that the request asked the provider to enforce a JSON Schema.
     """
@@ -506,7 +507,7 @@ def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
 
 
 def sentence(error: Exception) -> str:
-    """One sentence about an error in `PROVIDER_FAULTS`, without secrets of known kinds."""
+    """Return one sentence about an error in `PROVIDER_FAULTS`, without secrets of known kinds."""
     if isinstance(error, FallbackExceptionGroup):
         return f"every model failed: {'; '.join(sentence(inner) for inner in error.exceptions)}"
     if isinstance(error, ModelHTTPError):
@@ -525,7 +526,7 @@ def _code(error: Exception) -> str:
 
 
 def detail_of(error: Exception) -> str:
-    """The provider's error message in one line, without secrets of known kinds."""
+    """Return the provider's error message in one line, without secrets of known kinds."""
     words = _message_in(error.body) if isinstance(error, ModelHTTPError) else str(error)
     if isinstance(error, ContentFilterError):
         words = error.message  # the rest of the host's message is the entire response
@@ -534,7 +535,7 @@ def detail_of(error: Exception) -> str:
 
 
 def _message_in(body: object) -> str:
-    """The message in a body of the usual shapes `{"error": {"message": …}}`, `{"message": …}`, else the body."""
+    """Return the message in a body of the usual shapes `{"error": {"message": …}}`, `{"message": …}`, else the body."""
     if isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)
         inner = known.get("error", known.get("message"))

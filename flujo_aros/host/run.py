@@ -88,7 +88,7 @@ class OpenStream(Protocol):
         ...
 
     def so_far(self) -> ModelResponse:
-        """The part that has arrived."""
+        """Return the part that has arrived."""
         ...
 
     def revise(self, **changes: Any) -> None:
@@ -486,7 +486,7 @@ class AgentOutputError(OutputError, UnexpectedModelBehavior):
 
 
 def difference(after: RunUsage, before: RunUsage) -> Usage:
-    """The usage between two states of one `RunUsage`."""
+    """Return the usage between two states of one `RunUsage`."""
     cost = None if after.cost is None else after.cost - (before.cost or Decimal(0))
     return Usage(
         after.requests - before.requests,

@@ -200,7 +200,7 @@ name with one of them is valid without a check against all names, which would im
 
 @cache
 def _names() -> frozenset[str]:
-    """All names that pydantic-ai knows."""
+    """Return all names that pydantic-ai knows."""
     from pydantic_ai.models import known_model_names  # imported here: most names are valid without it
 
     return frozenset(known_model_names())
@@ -208,7 +208,7 @@ def _names() -> frozenset[str]:
 
 @cache
 def _providers() -> tuple[str, ...]:
-    """The known prefixes before the colon."""
+    """Return the known prefixes before the colon."""
     return tuple(sorted(_MODULES | {name.partition(":")[0] for name in _names() if ":" in name}))
 
 
@@ -269,7 +269,7 @@ def mistaken(name: str) -> Hint | None:
 
 
 def meant_provider(name: str) -> str | None:
-    """The provider that a misspelt name means, or None: it may be the name of your own model class.
+    """Return the provider that a misspelt name means, or None: it may be the name of your own model class.
 
     >>> meant_provider("opnai"), meant_provider("openai"), meant_provider("acme")
     ('openai', None, None)
@@ -302,7 +302,7 @@ def endpoint_of(name: str) -> str | None:
 
 
 def _owner(name: str) -> str | None:
-    """The provider of a model known by this name, preferably its maker rather than a reseller."""
+    """Return the provider of a model known by this name, preferably its maker rather than a reseller."""
     owners = {known.partition(":")[0] for known in _names() if known.partition(":")[2] == name}
     return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)
 
@@ -353,7 +353,7 @@ def nearest_local(name: str) -> str | None:
 
 
 def _is_path(wanted: str) -> bool:
-    """Whether it is meant as a file: known names have no folder and no suffix."""
+    """Return whether it is meant as a file: known names have no folder and no suffix."""
     return any(mark in wanted for mark in "/\\~") or wanted.lower().endswith(".gguf")
 
 
@@ -368,14 +368,14 @@ def object_schema(schema: JsonSchema) -> JsonSchema:
 
 
 def envelope_schema(schema: JsonSchema, key: str) -> JsonSchema:
-    """The schema of an object that has such a value under this key; definitions move to the new root."""
+    """Return the schema of an object that has such a value under this key; definitions move to the new root."""
     inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions", "$schema", "$id")}
     outer: JsonSchema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
     return outer | definitions_of(schema)
 
 
 def followed(schema: JsonSchema) -> JsonSchema:
-    """The target of a root `$ref`."""
+    """Return the target of a root `$ref`."""
     ref = schema.get("$ref")
     found = References(schema).resolve(ref) if isinstance(ref, str) else None
     return schema if found is None else found

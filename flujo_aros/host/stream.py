@@ -164,7 +164,7 @@ class WatchedStream(StreamedResponse):
         self._report.response, self._report.first_seconds = so_far, self.live.time_to_first_chunk(self._report.began)
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        """The events of the stream, as the live one produces them."""
+        """Return the events of the stream, as the live one produces them."""
         if self._event_iterator is None:
             self._event_iterator = self._get_event_iterator()
         return self._event_iterator
@@ -197,7 +197,7 @@ class WatchedStream(StreamedResponse):
             yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
-        """The events of the live stream, to its end or until the model runs away."""
+        """Yield the events of the live stream, to its end or until the model runs away."""
         self._broken_off = True
         async for event in self.live:
             if isinstance(event, FinalResultEvent) and not self._ends_with_text:
@@ -218,7 +218,7 @@ class WatchedStream(StreamedResponse):
         return PartEndEvent(index=index, part=self.final.parts[index])
 
     def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
-        """The events that append a text to the last text part, or create one."""
+        """Return the events that append a text to the last text part, or create one."""
         so_far = self.so_far()
         if not text:
             return []
@@ -232,7 +232,9 @@ class WatchedStream(StreamedResponse):
         return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
 
     def _rescued(self, error: Exception, begun: int | None) -> list[ModelResponseStreamEvent]:
-        """The events that end the reply after an error, with the reply that the error carries or what has arrived."""
+        """Return the events that end the reply after an error, with the reply that the error carries or what has
+        arrived.
+        """
         so_far = self.live.get()
         found = rescue(self._report.run, self.model_request_parameters, error, so_far.parts)
         if found is None:
@@ -250,7 +252,7 @@ class WatchedStream(StreamedResponse):
         return self._whole(index, part)
 
     def _whole(self, index: int, part: ModelResponsePart) -> list[ModelResponseStreamEvent]:
-        """The events of a part that arrives all at once."""
+        """Return the events of a part that arrives all at once."""
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
             name, call_id = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
@@ -259,12 +261,12 @@ class WatchedStream(StreamedResponse):
         return [*events, PartEndEvent(index=index, part=part)]
 
     def get(self) -> ModelResponse:
-        """The reply so far, or the complete one."""
+        """Return the reply so far, or the complete one."""
         self._given = self.so_far()
         return self._given
 
     def so_far(self) -> ModelResponse:
-        """The reply so far or the complete one, without side effects."""
+        """Return the reply so far or the complete one, without side effects."""
         return self.live.get() if self.final is None else self.final
 
     def revise(self, **changes: Any) -> None:
@@ -278,7 +280,7 @@ class WatchedStream(StreamedResponse):
         await self.live.cancel()
 
     def get_stream_cancel_errors(self) -> tuple[type[BaseException], ...]:
-        """The errors that cancelling the live stream may cause."""
+        """Return the errors that cancelling the live stream may cause."""
         return self.live.get_stream_cancel_errors()
 
     @property
@@ -307,7 +309,7 @@ class WatchedStream(StreamedResponse):
         return self.live.timestamp
 
     def time_to_first_chunk(self, request_start: float) -> float | None:
-        """Seconds from the request to the first event."""
+        """Return seconds from the request to the first event."""
         return self.live.time_to_first_chunk(request_start)
 
 
@@ -336,7 +338,9 @@ async def read_out(stream: StreamedResponse, run: Run, viewer: Viewer, *usages: 
 
 
 def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
-    """The reply if it is ended before the provider ends it; most providers report the usage with the last event."""
+    """Return the reply if it is ended before the provider ends it; most providers report the usage
+    with the last event.
+    """
     usage = so_far.usage + RequestUsage(unmeasured_requests=1)
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
@@ -346,7 +350,7 @@ def _is_answer(part: ModelResponsePart) -> bool:
 
 
 def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
-    """The reply in the form that was begun: a call of that tool, with that id."""
+    """Return the reply in the form that was begun: a call of that tool, with that id."""
     if not calls or not isinstance(part, (TextPart, ToolCallPart)):
         return part
     written = part.content if isinstance(part, TextPart) else str(part.args)  # as written, whether or not it is JSON
@@ -369,7 +373,7 @@ class PartsWatched:
     """What reads each open part."""
 
     def worthless(self, event: ModelResponseStreamEvent) -> int | None:
-        """The index of the part that this event belongs to, if the rest of it is useless."""
+        """Return the index of the part that this event belongs to, if the rest of it is useless."""
         if isinstance(event, PartStartEvent):
             contract = self._contract(event.part) if self.doomed else None
             self._parts[event.index] = Runaway() if contract is None else StreamReader(contract)
@@ -392,7 +396,7 @@ class PartsWatched:
         return event.index if (self.runaway and repeats) or doomed else None
 
     def _contract(self, part: ModelResponsePart) -> Contract[Any] | None:
-        """The contract of the answer that a part holds, or None if it holds none or nothing is known of it."""
+        """Return the contract of the answer that a part holds, or None if it holds none or nothing is known of it."""
         asked: ToolDefinition | OutputObjectDefinition | None = None
         if isinstance(part, TextPart):
             if self.wanted is not None:
@@ -404,14 +408,14 @@ class PartsWatched:
 
 
 def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
-    """A listener that ends useless replies early, if the settings enable that."""
+    """Return a listener that ends useless replies early, if the settings enable that."""
     if stops is None or not exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
         return None
     return PartsWatched(stops.stop_runaway, stops.stop_doomed, exchange.wanted, form)
 
 
 def words_of(piece: object) -> str:
-    """The text of a part of a reply, or of a chunk of a part."""
+    """Return the text of a part of a reply, or of a chunk of a part."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.content
     if isinstance(piece, (TextPartDelta, ThinkingPartDelta)):
@@ -481,7 +485,7 @@ class Showing:
         await self.live(TextAppended(text=text))
 
     def _is_answer(self, part: ModelResponsePart) -> bool:
-        """Whether a person should see the text of a part, unlike a call of the agent's own tool."""
+        """Return whether a person should see the text of a part, unlike a call of the agent's own tool."""
         outputs = self.run.exchange.parameters.output_tools
         return isinstance(part, TextPart) or (
             isinstance(part, ToolCallPart) and any(tool.name == part.tool_name for tool in outputs)

@@ -125,14 +125,14 @@ class Suppressions:
         return cls(lines, spans)
 
     def cover(self, finding: Finding) -> bool:
-        """Whether a comment suppresses this finding."""
+        """Return whether a comment suppresses this finding."""
         line = finding.place.line
         reaching = [*self.lines.get(line, ()), *(codes for first, last, codes in self.spans if first <= line <= last)]
         return any(not codes or any(matches(finding.code, each) for each in codes) for codes in reaching)
 
 
 def matches(code: str, pattern: str) -> bool:
-    """Whether a code matches a pattern: itself, or a prefix (`V-A`, `V-A*`).
+    """Return whether a code matches a pattern: itself, or a prefix (`V-A`, `V-A*`).
 
     >>> matches("V-A8", "V-A"), matches("V-A8", "V-C1")
     (True, False)
@@ -158,12 +158,14 @@ Key: TypeAlias = tuple[str, str, str, str]
 
 
 def key_of(path: str, finding: Finding) -> Key:
-    """The identity of a finding in a baseline."""
+    """Return the identity of a finding in a baseline."""
     return (path, finding.code, finding.step or "", finding.message)
 
 
 def read_baseline(file: Path) -> Mapping[Key, int]:
-    """The number of times that each finding of a baseline file may occur. Raises `UsageError` for any other file."""
+    """Return the number of times that each finding of a baseline file may occur. Raises `UsageError` for any other
+    file.
+    """
     try:
         data: Any = json.loads(file.read_text(encoding="utf-8"))
         entries = cast("list[dict[str, Any]]", data["findings"])
@@ -186,7 +188,7 @@ def write_baseline(file: Path, findings: Iterable[tuple[str, Finding]]) -> None:
 
 
 def beyond(known: Mapping[Key, int], path: str, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that are not in the baseline, or occur more often than there."""
+    """Return the findings that are not in the baseline, or occur more often than there."""
     left = Counter(dict(known))
     fresh: list[Finding] = []
     for finding in findings:
@@ -296,7 +298,7 @@ class _Seen:
 
 
 def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
-    """The findings of the rules in a text, except those suppressed by its comments."""
+    """Return the findings of the rules in a text, except those suppressed by its comments."""
     inspected = inspect_blueprint(text, source=source, folder=folder, allow=["*"], lenient=False)
     subject = Subject(source, text if len(text) <= MAX_CHARS else "", inspected, folder)
     findings: list[Finding] = []
@@ -330,7 +332,7 @@ class _Blame:
 
 
 def _imported(root: Node, folder: Path | None) -> list[Path]:
-    """The files that a blueprint imports from its folder."""
+    """Return the files that a blueprint imports from its folder."""
     imports = root.members.get("imports")
     if imports is None or folder is None:
         return []
@@ -340,7 +342,7 @@ def _imported(root: Node, folder: Path | None) -> list[Path]:
 
 
 def _read(path: Path) -> str | Linted:
-    """The text of a file with its original line ends; a file that is not text is a finding."""
+    """Return the text of a file with its original line ends; a file that is not text is a finding."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

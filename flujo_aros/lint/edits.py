@@ -39,7 +39,7 @@ class Positions:
         return [0, *(found.end() for found in _BREAK.finditer(self.text))]
 
     def offset(self, place: Place) -> int:
-        """The offset of a place; the nearest one where the text has no such place."""
+        """Return the offset of a place; the nearest one where the text has no such place."""
         if place.line > len(self.starts):
             return len(self.text)
         start = self.starts[max(place.line, 1) - 1]
@@ -49,13 +49,13 @@ class Positions:
         return min(offset, len(self.text))
 
     def place(self, offset: int) -> Place:
-        """The place of an offset."""
+        """Return the place of an offset."""
         line = bisect_right(self.starts, offset)
         start = self.starts[line - 1]
         return Place(line, offset - start + 1 - self.text.count(_MARK, start, offset))
 
     def line(self, number: int) -> str:
-        """A line without its end; empty if it does not exist."""
+        """Return a line without its end; empty if it does not exist."""
         if not 0 < number <= len(self.starts):
             return ""
         start = self.starts[number - 1]
@@ -63,7 +63,7 @@ class Positions:
         return self.text[start:end].rstrip("\r\n\x85\u2028\u2029")
 
     def line_end(self, offset: int) -> int:
-        """The offset of the end of the line that contains this offset, before its line break."""
+        """Return the offset of the end of the line that contains this offset, before its line break."""
         found = _BREAK.search(self.text, offset)
         return found.start() if found else len(self.text)
 
@@ -95,24 +95,25 @@ class Editor:
         return self.positions.text
 
     def start(self, node: Node) -> int:
-        """The start of a value, including its anchor and tag."""
+        """Return the start of a value, including its anchor and tag."""
         return self.positions.offset(node.place)
 
     def end(self, node: Node) -> int:
-        """The end of a value."""
+        """Return the end of a value."""
         return self.positions.offset(node.end)
 
     def key(self, mapping: Node, name: str) -> int:
-        """The start of a key."""
+        """Return the start of a key."""
         return self.positions.offset(mapping.keys[name])
 
     def is_flow(self, node: Node) -> bool:
-        """Whether a mapping or list is written in braces or brackets."""
+        """Return whether a mapping or list is written in braces or brackets."""
         return self.text[self._inside(node) : self._inside(node) + 1] in ("{", "[")
 
     def is_shared(self, holder: Node, name: str) -> bool:
-        """Whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other places
-        too."""
+        """Return whether a member comes from an alias or from `<<`, or is an anchor, so that an edit changes other
+        places too.
+        """
         value = holder.members[name]
         if not self._owns(holder, name) or self.start(value) < self.key(holder, name):
             return True
@@ -202,14 +203,14 @@ class Editor:
         return Edit(at, at, entry if empty else f"{entry}, ")
 
     def _comma(self, mapping: Node, name: str) -> str:
-        """The separator between members: a line break if each has its own line."""
+        """Return the separator between members: a line break if each has its own line."""
         key = self.key(mapping, name)
         line = self.positions.starts[mapping.keys[name].line - 1]
         before = self.text[line:key]
         return f",{self.positions.newline}{before}" if before and not before.strip() else ", "
 
     def _block(self, mapping: Node, beside: str, key: str, value: Written) -> str:
-        """The lines of a member of a block, indented like its sibling."""
+        """Return the lines of a member of a block, indented like its sibling."""
         indent = self._indent(mapping, beside)
         quote = self.text[self.key(mapping, beside)]
         quote = quote if quote in "\"'" else ""
@@ -237,7 +238,7 @@ class Editor:
         return 2
 
     def _owns(self, mapping: Node, name: str) -> bool:
-        """Whether a key is written in the mapping itself, not merged with `<<` or marked with `?`."""
+        """Return whether a key is written in the mapping itself, not merged with `<<` or marked with `?`."""
         if name not in mapping.keys:
             return False
         at = self.key(mapping, name)
@@ -253,7 +254,7 @@ class Editor:
         return self.start(mapping.members[name]) < self.key(mapping, name)
 
     def is_anchored(self, node: Node) -> bool:
-        """Whether a value has an anchor, so that other places may refer to it."""
+        """Return whether a value has an anchor, so that other places may refer to it."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found is not None and "&" in found.group()
 
@@ -266,12 +267,12 @@ class Editor:
         return self.text[self._inside(node) : self._inside(node) + 1] not in ("|", ">")
 
     def _inside(self, node: Node) -> int:
-        """The start of a value after its anchor and tag."""
+        """Return the start of a value after its anchor and tag."""
         found = _PROPERTIES.match(self.text, self.start(node))
         return found.end() if found else self.start(node)
 
     def _quote_of(self, mapping: Node) -> str:
-        """The quotes of the first key of a mapping."""
+        """Return the quotes of the first key of a mapping."""
         first = min((self.key(mapping, name) for name in mapping.keys), default=None)
         return self.text[first] if first is not None and self.text[first] in "\"'" else ""
 
@@ -321,7 +322,7 @@ def fix_text(text: str, find: Callable[[str], Iterable[Finding]], at_least: Appl
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with these edits, none of which overlap.
+    """Return the text with these edits, none of which overlap.
 
     >>> apply_edits("abc", [Edit(1, 2, "B"), Edit(3, 3, "!")])
     'aBc!'
@@ -335,13 +336,13 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def unified_diff(name: str, before: str, after: str) -> str:
-    """A patch from one text to the other for `patch -p0` and `git apply -p0`; empty if they are the same."""
+    """Return a patch from one text to the other for `patch -p0` and `git apply -p0`; empty if they are the same."""
     lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _choose(findings: Iterable[Finding], at_least: Applicability) -> list[tuple[Fix, Finding]]:
-    """The fixes that can be made at once, from the top of the text."""
+    """Return the fixes that can be made at once, from the top of the text."""
     chosen: list[tuple[Fix, Finding]] = []
     taken: set[Edit] = set()
     for finding in sorted(findings, key=lambda each: each.sort_key):
@@ -357,7 +358,7 @@ def _choose(findings: Iterable[Finding], at_least: Applicability) -> list[tuple[
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    """Whether two edits touch: at the same offset their order would matter."""
+    """Return whether two edits touch: at the same offset their order would matter."""
     return one.start <= other.end and other.start <= one.end
 
 
@@ -408,7 +409,7 @@ class Fix:
     applicability: Applicability = Applicability.SAFE
 
     def as_unsafe(self) -> Fix:
-        """The same fix, but unsafe."""
+        """Return the same fix, but unsafe."""
         return Fix(self.title, self.edits, min(self.applicability, Applicability.UNSAFE))
 
 

@@ -29,8 +29,9 @@ def _unpainted(text: str, _style: str) -> str:
 
 
 def write_text(report: Report, paint: Paint = _unpainted) -> str:
-    """Every finding with its source line; empty if there is none. The same recommendation for several steps is shown
-    once, with the other steps below it."""
+    """Return every finding with its source line; empty if there is none. The same recommendation for several steps is
+    shown once, with the other steps below it.
+    """
     blocks: list[str] = []
     for file in report.files:
         positions = Positions(file.text)
@@ -43,7 +44,7 @@ def write_text(report: Report, paint: Paint = _unpainted) -> str:
 
 
 def list_fixes(report: Report, verb: str) -> Iterator[str]:
-    """One line for each changed file with the number of its lines that differ, and one below it for each fix."""
+    """Yield one line for each changed file with the number of its lines that differ, and one below it for each fix."""
     for file in report.files:
         if file.text == file.before:
             continue
@@ -55,7 +56,7 @@ def list_fixes(report: Report, verb: str) -> Iterator[str]:
 
 
 def summary_line(report: Report) -> str:
-    """One sentence about all files."""
+    """Return one sentence about all files."""
     totals = report.summary()
     files = _counted(totals["files"], "file")
     fixed = f"{_counted(totals['fixed'], 'fix', 'fixes')} made. " if totals["fixed"] else ""
@@ -90,7 +91,9 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint, a
 
 
 def write_error(error: BlueprintError) -> str:
-    """Each error of a blueprint with its source line and a caret under the place, as `aros lint` shows findings."""
+    """Return each error of a blueprint with its source line and a caret under the place, as `aros
+    lint` shows findings.
+    """
     positions = Positions(error.text)
     lines: list[str] = []
     for problem in error.findings[: error.MOST_SHOWN]:
@@ -102,7 +105,7 @@ def write_error(error: BlueprintError) -> str:
 
 
 def _how_to_fix(error: BlueprintError) -> list[str]:
-    """The command that corrects some of the errors; empty where they have no fix."""
+    """Return the command that corrects some of the errors; empty where they have no fix."""
     linted = lint_text(error.text, source=error.source, folder=Path(error.source).parent)
     report = Report(
         (replace(linted, findings=tuple(each for each in linted.findings if each.severity is Severity.ERROR)),)
@@ -138,7 +141,7 @@ def _excerpt(positions: Positions, place: Place, end_place: Place, style: str, p
 
 
 def _masked(source: str) -> str:
-    """The line with its secrets masked at the same length, so that the carets stay in place."""
+    """Return the line with its secrets masked at the same length, so that the carets stay in place."""
     for start, end in Vault(source).places_in(source):
         source = f"{source[:start]}{'*' * (end - start)}{source[end:]}"
     return source
@@ -155,13 +158,13 @@ def _counted(number: int, word: str, plural: str | None = None) -> str:
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """The document of `--format json`."""
+    """Return the document of `--format json`."""
     findings = [finding_to_json(file.path, finding) for file, finding in report.findings]
     return {"findings": findings, "summary": dict(report.summary())}
 
 
 def finding_to_json(path: str, finding: Finding) -> dict[str, Any]:
-    """One finding as plain JSON."""
+    """Return one finding as plain JSON."""
     fix = finding.fix
     return {
         "code": finding.code,
@@ -181,7 +184,7 @@ _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 
 
 def to_github(report: Report) -> str:
-    """One `::error file=…` line for each finding."""
+    """Return one `::error file=…` line for each finding."""
     lines: list[str] = []
     for file, finding in report.findings:
         place, end = finding.place, finding.end
@@ -207,7 +210,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def to_sarif(report: Report, rules: Iterable[type[Rule]], version: str) -> dict[str, Any]:
-    """One SARIF log with one run. It describes every rule, whether or not the rule found anything."""
+    """Return one SARIF log with one run. It describes every rule, whether or not the rule found anything."""
     known = sorted(rules, key=lambda rule: rule.code)
     index = {rule.code: at for at, rule in enumerate(known)}
     driver = {
@@ -278,7 +281,7 @@ def _fix(file: Linted, fix: Fix) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """A message escaped for SARIF viewers, which would turn `[words](target)` into a link."""
+    """Return a message escaped for SARIF viewers, which would turn `[words](target)` into a link."""
     return visible(text).replace("](", "] (")
 
 
@@ -290,7 +293,7 @@ def _at(positions: Positions, offset: int, prefix: str) -> dict[str, int]:
 
 
 def _artifact(file: Linted) -> dict[str, Any]:
-    """The URI of the file: relative to the working folder, as code scanning expects, or else absolute."""
+    """Return the URI of the file: relative to the working folder, as code scanning expects, or else absolute."""
     path = Path(file.path)
     if path.is_absolute():
         return {"uri": path.as_uri()}
@@ -298,6 +301,6 @@ def _artifact(file: Linted) -> dict[str, Any]:
 
 
 def _fingerprint(file: Linted, finding: Finding) -> str:
-    """A fingerprint that stays the same when lines move."""
+    """Return a fingerprint that stays the same when lines move."""
     said = "\0".join((Path(file.path).as_posix(), finding.code, finding.step or "", finding.message))
     return hashlib.sha256(said.encode()).hexdigest()[:32]

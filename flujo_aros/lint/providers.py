@@ -74,7 +74,7 @@ _KINDS: Final = {
 
 
 def grammar_losses(schema: JsonSchema) -> Iterator[Loss]:
-    """Every keyword of a schema that the grammar does not enforce.
+    """Yield every keyword of a schema that the grammar does not enforce.
 
     >>> list(grammar_losses({"type": "number", "minimum": 0}))
     [Loss(path=(), keyword='minimum', effect='dropped')]
@@ -101,7 +101,7 @@ def _losses(node: object, path: Path, root: JsonSchema) -> Iterator[Loss]:
 
 
 def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
-    """The keyword that makes a grammar impossible."""
+    """Return the keyword that makes a grammar impossible."""
     reference = node.get("$ref")
     if isinstance(reference, str):
         return None if _resolves(reference, root) else "$ref"
@@ -114,7 +114,7 @@ def _refused(node: JsonSchema, root: JsonSchema) -> str | None:
 
 
 def _enforced(node: JsonSchema) -> frozenset[str]:
-    """The effective keywords: those of the first kind of schema that fits."""
+    """Return the effective keywords: those of the first kind of schema that fits."""
     first = next((word for word in ("$ref", "oneOf", "anyOf", "const", "enum") if word in node), None)
     if first is not None:
         return frozenset((first,))
@@ -151,7 +151,7 @@ def _translatable(pattern: object) -> bool:
 
 
 def _resolves(reference: str, root: JsonSchema) -> bool:
-    """Whether llama.cpp resolves the reference: it supports pointers but not anchors."""
+    """Return whether llama.cpp resolves the reference: it supports pointers but not anchors."""
     is_pointer = reference == "#" or reference.startswith("#/")
     return is_pointer and References(root).resolve(reference) is not None
 
@@ -180,7 +180,7 @@ class TooMuch(NamedTuple):
 
 
 def exceeded_limits(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
-    """The published limits of a model's provider that a schema exceeds; empty if there are none.
+    """Return the published limits of a model's provider that a schema exceeds; empty if there are none.
 
     >>> wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(30)}}
     >>> exceeded_limits("anthropic:claude-sonnet-4-5", wide)
@@ -193,7 +193,7 @@ def exceeded_limits(model: str, schema: JsonSchema) -> tuple[TooMuch, ...]:
 
 
 def _counts(schema: JsonSchema) -> dict[str, int]:
-    """The contents of a schema, counted by the names of the limits. Each definition counts once."""
+    """Return the contents of a schema, counted by the names of the limits. Each definition counts once."""
     references, names = References(schema), set[str]()
     nodes: list[JsonSchema] = []
     waiting: list[object] = [schema]
@@ -225,7 +225,7 @@ def _counts(schema: JsonSchema) -> dict[str, int]:
 
 
 def _levels(node: object, references: References, known: dict[str, int]) -> int:
-    """The number of levels of objects in a schema. A definition that contains itself adds no further ones."""
+    """Return the number of levels of objects in a schema. A definition that contains itself adds no further ones."""
     if not is_dict(node):
         return 0
     name = node.get("$ref")
@@ -241,7 +241,7 @@ _VALUES: Final = ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "p
 
 
 def _asked_of(node: JsonSchema, *words: str) -> list[object]:
-    """The schemas of the values that a model writes: those under these keywords, by default all of them."""
+    """Return the schemas of the values that a model writes: those under these keywords, by default all of them."""
     return [inner for place, inner in inner_schemas(node) if place[0] in (words or ("properties", *_VALUES))]
 
 
@@ -263,7 +263,7 @@ class SchemaMode:
 
 
 def schema_mode(model: str) -> SchemaMode | None:
-    """Whether a model, by name, has a native schema mode; None if its profile is not installed."""
+    """Return whether a model, by name, has a native schema mode; None if its profile is not installed."""
     if model.startswith("local:"):
         return SchemaMode("llama.cpp", native=True)
     profile = _profile(model)
@@ -273,7 +273,8 @@ def schema_mode(model: str) -> SchemaMode | None:
 
 
 def schema_losses(model: str, schema: JsonSchema) -> tuple[Loss, ...]:
-    """The parts of a schema that the provider of this model does not enforce in its schema mode; empty if unknown.
+    """Return the parts of a schema that the provider of this model does not enforce in its schema mode; empty if
+    unknown.
 
     >>> schema_losses("openai:gpt-4o", {"type": "object", "properties": {}, "minProperties": 1})[0].keyword
     'minProperties'
@@ -298,7 +299,7 @@ def _provider_losses(model: str, written: str) -> tuple[Loss, ...]:
 
 
 def _is_asked_in_words(schema: JsonSchema) -> bool:
-    """Whether pydantic-ai puts a schema into the prompt because it is recursive."""
+    """Return whether pydantic-ai puts a schema into the prompt because it is recursive."""
     from pydantic_ai import StructuredDict
     from pydantic_ai.exceptions import UserError
 
@@ -354,7 +355,7 @@ def _transformed_losses(
 def _walk(
     transformer: type[JsonSchemaTransformer], schema: JsonSchema, *, strict: bool | None
 ) -> tuple[JsonSchema | None, bool]:
-    """The schema that is sent, without annotations, and whether the provider enforces it."""
+    """Return the schema that is sent, without annotations, and whether the provider enforces it."""
     from pydantic_ai.exceptions import UserError
 
     with warnings.catch_warnings():
@@ -368,7 +369,9 @@ def _walk(
 
 
 def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | None]) -> Iterator[Loss]:
-    """The keywords that prevent enforcement of a schema: each does so on its own, when added to the bare structure."""
+    """Yield the keywords that prevent enforcement of a schema: each does so on its own, when added to the bare
+    structure.
+    """
     skeleton = _skeleton(schema)
     if not compatible(skeleton):
         yield Loss((), "", "unenforced")
@@ -384,7 +387,7 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
 
 
 def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
-    """Every constraining keyword, its schema and the path to it."""
+    """Yield every constraining keyword, its schema and the path to it."""
     for path, node in schemas_in(schema):
         for word in node:
             if word not in ANNOTATIONS and word not in ("type", "properties", "$ref", "$defs", "definitions", "items"):
@@ -392,7 +395,7 @@ def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
 
 
 def _skeleton(schema: Any) -> Any:
-    """The same structure with nothing optional and no constraint except types."""
+    """Return the same structure with nothing optional and no constraint except types."""
 
     def bare(node: JsonSchema) -> JsonSchema:
         kept = {word: value for word, value in node.items() if word in _STRUCTURAL and word != "required"}
@@ -403,7 +406,7 @@ def _skeleton(schema: Any) -> Any:
 
 
 def _with(skeleton: JsonSchema, path: Path, word: str, value: Any) -> JsonSchema:
-    """The skeleton with this keyword at its place, which the skeleton may not have."""
+    """Return the skeleton with this keyword at its place, which the skeleton may not have."""
     changed = copy.deepcopy(skeleton)
     node = value_at(changed, tuple("anyOf" if part == "oneOf" else part for part in path))
     if is_dict(node):
@@ -420,7 +423,7 @@ def _without(schema: JsonSchema, path: Path, word: str) -> JsonSchema:
 
 
 def _bare(schema: Any) -> Any:
-    """A schema without annotation keywords; properties with these names are kept."""
+    """Return a schema without annotation keywords; properties with these names are kept."""
     return with_schemas_changed(
         schema, lambda node: {word: value for word, value in node.items() if word not in ANNOTATIONS}
     )

@@ -113,32 +113,32 @@ class Rule(ABC):
 
 
 def span_of(node: Node) -> tuple[Place, Place]:
-    """The span of a value, from its first to its last character."""
+    """Return the span of a value, from its first to its last character."""
     return node.place, node.end
 
 
 def key_span(mapping: Node, name: str) -> tuple[Place, Place]:
-    """The span of a key of a mapping."""
+    """Return the span of a key of a mapping."""
     place = mapping.keys[name]
     return place, Place(place.line, place.column + len(name), place.path)
 
 
 def fix_of(title: str, edits: Iterable[Edit | None], applicability: Applicability = Applicability.SAFE) -> Fix | None:
-    """A fix with these edits; None if one of them is not possible."""
+    """Return a fix with these edits; None if one of them is not possible."""
     made = tuple(edits)
     sound = tuple(sorted(edit for edit in made if edit is not None))
     return Fix(title, sound, applicability) if sound and len(sound) == len(made) else None
 
 
 def rule_to_markdown(rule: type[Rule]) -> str:
-    """One rule as a page."""
+    """Return one rule as a page."""
     facts = [f"Severity: {rule.severity.value}", f"Name: `{rule.name}`"]
     facts.append(f"Fix: {rule.fixable.word}" if rule.fixable is not None else "Fix: none")
     return f"# {rule.code}: {rule.headline()}\n\n{' · '.join(facts)}\n\n{_body(rule)}\n"
 
 
 def rule_to_json(rule: type[Rule]) -> dict[str, Any]:
-    """One rule as plain JSON."""
+    """Return one rule as plain JSON."""
     return {
         "code": rule.code,
         "name": rule.name,
@@ -150,7 +150,7 @@ def rule_to_json(rule: type[Rule]) -> dict[str, Any]:
 
 
 def index_page(rules: Iterable[type[Rule]]) -> str:
-    """The table of all rules, with a link to the page of each."""
+    """Return the table of all rules, with a link to the page of each."""
     rows = [
         f"| [{rule.code}]({rule.code}.md) | {rule.severity.value} | {rule.headline()} "
         f"| {rule.fixable.word if rule.fixable is not None else ''} |"
@@ -202,55 +202,57 @@ class Outline:
         return found
 
     def holder(self, step: Located) -> Located | None:
-        """The step that this one is nested in; None at the top."""
+        """Return the step that this one is nested in; None at the top."""
         return self._placed[step.path].holder
 
     def holders(self, step: Located) -> Iterator[Located]:
-        """The steps around this one, innermost first."""
+        """Yield the steps around this one, innermost first."""
         here = self.holder(step)
         while here is not None:
             yield here
             here = self.holder(here)
 
     def role(self, step: Located) -> str:
-        """The keys from the parent to a nested step, such as `branches.a` or `loop.body`; empty at the top."""
+        """Return the keys from the parent to a nested step, such as `branches.a` or `loop.body`; empty at the top."""
         holder = self.holder(step)
         return sequence_of(step).removeprefix(f"{holder.path}.") if holder else ""
 
     def children(self, step: Located) -> Sequence[Located]:
-        """The direct children of this step."""
+        """Return the direct children of this step."""
         return self._placed[step.path].children
 
     def inside(self, step: Located) -> Iterator[Located]:
-        """Every step nested in this one, at any depth."""
+        """Yield every step nested in this one, at any depth."""
         for child in self.children(step):
             yield child
             yield from self.inside(child)
 
     def first_inside(self, step: Located) -> Iterator[Located]:
-        """The first step of each body of this one."""
+        """Return the first step of each body of this one."""
         return (child for child in self.children(step) if self._placed[child.path].at == 0)
 
     def following(self, step: Located) -> Located | None:
-        """The step that runs next in the same list. A reading has none, because its outer step uses its value."""
+        """Return the step that runs next in the same list. A reading has none, because its outer
+        step uses its value.
+        """
         place = self._placed[step.path]
         if sequence_of(step).endswith(".readings"):
             return None
         return place.row[place.at + 1] if place.at + 1 < len(place.row) else None
 
     def before(self, step: Located) -> Sequence[Located]:
-        """The earlier steps of the same list."""
+        """Return the earlier steps of the same list."""
         place = self._placed[step.path]
         return place.row[: place.at]
 
 
 def sequence_of(step: Located) -> str:
-    """The path of the list that contains a step; its own path if it is not in a list."""
+    """Return the path of the list that contains a step; its own path if it is not in a list."""
     return _LAST_INDEX.sub("", step.path)
 
 
 def index_of(step: Located) -> int | None:
-    """The index of a step in its list; None if it is not in a list."""
+    """Return the index of a step in its list; None if it is not in a list."""
     found = _LAST_INDEX.search(step.path)
     return int(found[1]) if found else None
 
@@ -297,19 +299,19 @@ class Subject:
         return Editor(self.positions, self.root)
 
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
-        """Every agent step that could be built, with its effective options, as the runner computes them."""
+        """Yield every agent step that could be built, with its effective options, as the runner computes them."""
         for located in self.steps:
             if is_agent_step(located.step):
                 yield located, located.step, self.facts(located, located.step)
 
     def facts(self, located: Located, step: Step) -> Facts:
-        """The effective options of an agent step, computed once."""
+        """Return the effective options of an agent step, computed once."""
         if located.path not in self._facts:
             self._facts[located.path] = effective(step)
         return self._facts[located.path]
 
     def end_of(self, place: Place) -> Place:
-        """The end of the key or value that begins at a place; the end of the line if none begins there."""
+        """Return the end of the key or value that begins at a place; the end of the line if none begins there."""
         found = self._ends.get((place.line, place.column))
         if found is not None:
             return found
@@ -317,7 +319,7 @@ class Subject:
         return Place(place.line, max(len(line) + 1, place.column), place.path)
 
     def keys_beside(self, place: Place) -> frozenset[str]:
-        """The keys of the mapping that has a key at this place; empty if there is no key."""
+        """Return the keys of the mapping that has a key at this place; empty if there is no key."""
         found = self._mappings.get((place.line, place.column))
         return frozenset(found.keys) if found is not None else frozenset()
 
@@ -365,7 +367,7 @@ class Subject:
         return Edit(start + found[0], start + found[1], meant)
 
     def _errors_after(self, edits: Iterable[Edit]) -> Sequence[Problem]:
-        """The errors of the loader after these edits."""
+        """Return the errors of the loader after these edits."""
         text = apply_edits(self.text, set(edits))
         return inspect_blueprint(text, source=self.source, folder=self.folder, allow=["*"]).findings
 
@@ -379,7 +381,7 @@ class Subject:
         return found
 
     def step_at(self, place: Place) -> str | None:
-        """The full name of the innermost step that contains a place."""
+        """Return the full name of the innermost step that contains a place."""
         here = (place.line, place.column)
         for index in reversed(range(bisect_right(self._starts, here))):
             end = self.steps[index].node.end
@@ -397,7 +399,7 @@ class Subject:
         return self.root.ends()
 
     def sequence_node(self, located: Located) -> tuple[Node, int] | None:
-        """The list that contains a step and its index; None if it is not in a list."""
+        """Return the list that contains a step and its index; None if it is not in a list."""
         holders = self._lists.get(id(located.node))
         index = index_of(located)
         return (holders, index) if holders is not None and index is not None else None
@@ -409,7 +411,7 @@ class Subject:
 
 
 def _is_sure(problem: Problem) -> bool:
-    """Whether nothing else can be meant.
+    """Return whether nothing else can be meant.
 
     A common name for the input means the input only in the first step; later it may mean the value of any step.
     """
@@ -422,7 +424,7 @@ def _is_sure(problem: Problem) -> bool:
 
 
 def _is_around(path: str, other: str) -> bool:
-    """Whether a path is in the mapping that contains the key at the first path."""
+    """Return whether a path is in the mapping that contains the key at the first path."""
     around = path.rpartition(".")[0]
     return other == around or other.startswith((f"{around}.", f"{around}[")) or not around
 
@@ -441,7 +443,7 @@ class WrittenSchema:
 
 
 def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps."""
+    """Yield every valid schema of the blueprint, once: the schemas of the agents, then the schemas of the steps."""
     seen: set[tuple[int, int]] = set()
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
@@ -454,7 +456,7 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
 
 
 def _compiles(subject: Subject, schema: Node) -> bool:
-    """Whether a schema compiles, tried once; the loader reports those that do not."""
+    """Return whether a schema compiles, tried once; the loader reports those that do not."""
     tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
     if place not in tried:
         try:
@@ -471,7 +473,7 @@ _ELSEWHERE: Final = frozenset({"from", "from_file"})
 
 
 def _all(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every schema in the blueprint itself; one in a separate file has no place in it."""
+    """Yield every schema in the blueprint itself; one in a separate file has no place in it."""
     for name, agent in subject.inspected.agents.items():
         if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
@@ -483,7 +485,7 @@ def _all(subject: Subject) -> Iterator[WrittenSchema]:
 
 
 def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTemplate]]:
-    """Every template in the input of a step, with its text in the document."""
+    """Yield every template in the input of a step, with its text in the document."""
     for located in subject.steps:
         given = located.node.members.get("input")
         if given is None or located.step is None:
@@ -507,7 +509,7 @@ class WrittenRead:
 
 
 def written_reads(subject: Subject) -> Iterator[WrittenRead]:
-    """Every reference in an `input`, a condition, an exit, the list of a map, or a check."""
+    """Yield every reference in an `input`, a condition, an exit, the list of a map, or a check."""
     for located, node, template in template_nodes(subject):
         for read in template.reads:
             yield WrittenRead(located, node, read, writer_of(subject, located, read))
@@ -532,12 +534,12 @@ def written_reads(subject: Subject) -> Iterator[WrittenRead]:
 
 
 def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
-    """The step whose value a template reads: in the same list or, by its name, around it."""
+    """Return the step whose value a template reads: in the same list or, by its name, around it."""
     return _writer_in(subject.outline.before(located), read) or _outer_writer(subject, located, read)
 
 
 def _outer_writer(subject: Subject, located: Located, read: Read) -> Located | None:
-    """The step of that name before a step that contains this one, innermost first."""
+    """Return the step of that name before a step that contains this one, innermost first."""
     if read.root != "steps":
         return None
     found = (_writer_in(subject.outline.before(holder), read) for holder in subject.outline.holders(located))
@@ -551,7 +553,7 @@ def _writer_in(row: Sequence[Located], read: Read) -> Located | None:
 
 
 def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema | None:
-    """The schema of the value that is read, if it is an agent's value or a part of it."""
+    """Return the schema of the value that is read, if it is an agent's value or a part of it."""
     writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
     if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
@@ -566,7 +568,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
 
 
 def text_or_schema(subject: Subject, writer: Located | None, read: Read, key: str) -> Sequence[str] | None:
-    """The keys of a value that cannot have this key; empty for a string; None if it may have the key."""
+    """Return the keys of a value that cannot have this key; empty for a string; None if it may have the key."""
     step = writer.step if writer is not None else None
     if writer is None or step is None or step.fallback is not None:
         return None
@@ -597,13 +599,15 @@ _BODIES: Final = ("body", "branches", "default_branch", "wrapped_step", "fallbac
 
 
 def reads_of(located: Located) -> Iterator[Read]:
-    """Every reference in the templates and conditions of a step itself, including those of a loop's iterations."""
+    """Yield every reference in the templates and conditions of a step itself, including those of a
+    loop's iterations.
+    """
     yield from entry_reads(located)
     yield from iteration_reads(located)
 
 
 def takes_previous(outline: Outline, located: Located) -> bool:
-    """Whether a step, or the first step of one of its bodies, reads the value right before it.
+    """Return whether a step, or the first step of one of its bodies, reads the value right before it.
 
     A step that could not be built may read anything, and so may a Python function.
     """
@@ -620,7 +624,7 @@ def takes_previous(outline: Outline, located: Located) -> bool:
 
 
 def made_step(located: Located) -> PipelineStep | None:
-    """The step, if it could be created and can run; what any other step reads is unknown."""
+    """Return the step, if it could be created and can run; what any other step reads is unknown."""
     return None if isinstance(located.step, Unready) else located.step
 
 
@@ -633,7 +637,7 @@ def _compiled_reads(located: Located) -> Iterator[Read]:
 
 
 def entry_reads(located: Located) -> Iterator[Read]:
-    """The references of a step when it starts: `previous_step` is the value of the step before it."""
+    """Yield the references of a step when it starts: `previous_step` is the value of the step before it."""
     yield from _compiled_reads(located)
     for key in ("loop", "map"):
         began = member(located.node, key, "init")
@@ -642,7 +646,7 @@ def entry_reads(located: Located) -> Iterator[Read]:
 
 
 def iteration_reads(located: Located) -> Iterator[Read]:
-    """The references of a loop or map after an iteration: `previous_step` is the last value of its body."""
+    """Yield the references of a loop or map after an iteration: `previous_step` is the last value of its body."""
     for key in ("loop", "map"):
         inner = located.node.members.get(key)
         for name, part in inner.members.items() if inner is not None else ():

@@ -154,7 +154,7 @@ class Agree(PipelineStep):
         put(self, agent=None, input=PREVIOUS)
 
     def _models_of(self, given: object) -> tuple[str, ...]:
-        """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
+        """Return the names of the models to ask. Raises `UsageError` for anything but a list of them."""
         if isinstance(given, _Models):
             return given.asked
         if given is not None and not _are_strings(given):
@@ -318,21 +318,21 @@ class _Models(frozenset[str]):
     asked: tuple[str, ...]
 
     def __new__(cls, names: frozenset[str], asked: tuple[str, ...]) -> Self:
-        """The names, with those to ask."""
+        """Return the names, with those to ask."""
         made = super().__new__(cls, names)
         made.asked = asked
         return made
 
 
 def _contract_of(step: PipelineStep) -> Contract[Any]:
-    """The contract of a reading; any JSON if it has none."""
+    """Return the contract of a reading; any JSON if it has none."""
     known = step.facts.contract if isinstance(step, Step) else None
     return known if known is not None else _any_json()
 
 
 @cache
 def _any_json() -> Contract[Any]:
-    """The same object each time, because `dataclasses.replace` passes it as an option again."""
+    """Return the same object each time, because `dataclasses.replace` passes it as an option again."""
     return compile_contract({})
 
 
@@ -412,7 +412,7 @@ class ByField(PipelineStep):
 
 
 def _worded(step: Step, text: str, name: str) -> Step:
-    """The step with another wording."""
+    """Return the step with another wording."""
     if "{input}" not in text:
         raise UsageError(
             f"step {name!r}: a wording must contain {{input}} in place of the reading's input, unlike {text[:60]!r}",
@@ -429,7 +429,7 @@ def _worded(step: Step, text: str, name: str) -> Step:
 
 
 def _reading(body: BodyResult) -> Outcome[Any]:
-    """The outcome of one reading; a failed reading abstains."""
+    """Return the outcome of one reading; a failed reading abstains."""
     if body.ok and isinstance(body.outcome, Accepted):
         return body.outcome
     return Rejected(Reason.NO_JSON, (), "")
@@ -440,7 +440,7 @@ def _listed(made: Agreement[Any]) -> str:
 
 
 def _votes_in_words(field: Field) -> str:
-    """The values of a contested field, with their votes."""
+    """Return the values of a contested field, with their votes."""
     said = [(field.value, field.votes), *field.dissent]
     counted = [f"{as_json(value)} ({votes} of {field.of})" for value, votes in said if votes]
     made_up = [f"{as_json(field.value)} is not in the text"] if not field.votes else []

@@ -80,7 +80,7 @@ class Bound:
 
 
 def dollars(cost: Decimal) -> str:
-    """An amount of money, rounded up.
+    """Return an amount of money, rounded up.
 
     >>> dollars(Decimal("0.01938")), dollars(Decimal(2)), dollars(Decimal("0.5"))
     ('$0.0194', '$2', '$0.5')
@@ -111,7 +111,7 @@ def _step(step: PipelineStep, name: str) -> Bound:
 
 
 def _once(step: PipelineStep, name: str) -> Bound:
-    """One attempt of a step."""
+    """Return the bound of one attempt of a step."""
     if is_agent_step(step):
         return _agent(step, name)
     if isinstance(step, AsksInTurns):
@@ -152,7 +152,7 @@ def _agent(step: Step, name: str) -> Bound:
 
 
 def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
-    """The maximum cost of one run of an agent, repairs included, or a string that says why it is unknown."""
+    """Return the maximum cost of one run of an agent, repairs included, or a string that says why it is unknown."""
     settings = {**agent.model_settings, **step.facts.settings}
     said = settings.get("max_tokens")
     first = said if isinstance(said, int) else None
@@ -171,13 +171,13 @@ def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
 
 
 def _stages(step: Step) -> tuple[AnyStage, ...]:
-    """The ladder of a step; empty if it may make no call."""
+    """Return the ladder of a step; empty if it may make no call."""
     ladder = step.facts.ladder
     return ladder.stages if ladder is not None and ladder.max_calls else ()
 
 
 def _models(step: Step, agent: AgentSpec) -> tuple[str, ...]:
-    """The names of all models that a step may ask, each once."""
+    """Return the names of all models that a step may ask, each once."""
     others = (model for stage in _stages(step) if isinstance(model := getattr(stage, "model", None), str))
     return tuple(dict.fromkeys((agent.model, *others)))
 

@@ -55,7 +55,9 @@ class Extraction(Step):
 
 
 def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
-    """The outcome with the secrets of the text restored in its value, which must then still satisfy the contract."""
+    """Return the outcome with the secrets of the text restored in its value, which must then still satisfy the
+    contract.
+    """
     if not isinstance(outcome, Accepted) or not vault.found:
         return outcome
     verdict = contract.validate(vault.restore_value(outcome.value))
@@ -207,8 +209,8 @@ check_user_confirmation_sync = check_user_confirmation
 
 
 def built_in(name: str) -> Builtin | None:
-    """The built-in with this name, short or as `flujo.builtins.NAME`; None for any other name. Raises `UsageError` for
-    an unknown name that begins with `flujo.builtins.`.
+    """Return the built-in with this name, short or as `flujo.builtins.NAME`; None for any other name. Raises
+    `UsageError` for an unknown name that begins with `flujo.builtins.`.
 
     >>> built_in("flujo.builtins.stringify").name
     'stringify'
@@ -223,7 +225,7 @@ def built_in(name: str) -> Builtin | None:
 
 
 def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
-    """A step that runs a built-in. `options` are the options of `Call`, or of `Step` for `extract_from_text`.
+    """Return a step that runs a built-in. `options` are the options of `Call`, or of `Step` for `extract_from_text`.
 
     Raises `UsageError` for an unknown built-in or parameter.
 

@@ -322,7 +322,7 @@ class Condition(Source):
         self.reads = tuple(self._reads())
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
-        """The value of the expression. Raises `TemplateError` for a missing value or one of the wrong type."""
+        """Return the value of the expression. Raises `TemplateError` for a missing value or one of the wrong type."""
         known = dict(names)
         if "output" in self._names and "output" not in known and "previous_step" in known:
             known["output"] = known["previous_step"]
@@ -363,7 +363,7 @@ class Condition(Source):
             yield Read(name.id, path, offset, *place_in(self.source, offset))
 
     def _offset(self, node: ast.expr) -> int:
-        """The offset of a node in the source. Python counts bytes, plus one for the added bracket."""
+        """Return the offset of a node in the source. Python counts bytes, plus one for the added bracket."""
         lines = self._text.split("\n")
         line = node.lineno - 1
         column = node.col_offset - (line == 0)
@@ -413,7 +413,7 @@ def check(expression: str) -> Check:
 
 
 def _bare(source: str) -> tuple[str, int]:
-    """The expression without `{{ }}` around it, and how many characters precede it."""
+    """Return the expression without `{{ }}` around it, and how many characters precede it."""
     text = source.replace("\r\n", "\n")
     trimmed = text.strip()
     if trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1:
@@ -485,7 +485,7 @@ def _call_error(node: ast.Call) -> str | None:
 
 
 def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """Every name that is read and not bound by a `for`, with the constant keys that follow it."""
+    """Yield every name that is read and not bound by a `for`, with the constant keys that follow it."""
     path: list[str | int] = []
     inner = node
     while isinstance(inner, (ast.Attribute, ast.Subscript)):
@@ -504,7 +504,7 @@ def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tu
 
 
 def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """The names that are read in the parts of a node that is not itself a name."""
+    """Yield the names that are read in the parts of a node that is not itself a name."""
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.GeneratorExp):
         yield from _chains(node.generators[0].iter, bound)
@@ -521,7 +521,7 @@ def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tup
 def _got(
     call: ast.Call, called: ast.Attribute, bound: frozenset[str]
 ) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
-    """The object of a method call; `a.get('b')` reads `a.b`."""
+    """Yield the object of a method call; `a.get('b')` reads `a.b`."""
     key = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     for name, path in _chains(called.value, bound):
         known = called.attr == "get" and isinstance(key, str)

@@ -132,7 +132,7 @@ class Branch(PipelineStep):
 
 
 def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionLike:
-    """A compiled expression, or the function itself. Raises `UsageError` for anything else."""
+    """Return a compiled expression, or the function itself. Raises `UsageError` for anything else."""
     if not isinstance(source, str) and not callable(cast("object", source)):
         raise UsageError(f"{where} must be an expression or a function, not {source!r}", key=where.path)
     if isinstance(source, str) and not REFERENCE.fullmatch(source):
@@ -141,15 +141,16 @@ def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionL
 
 
 async def judged(condition: Condition | FunctionLike, names: Mapping[str, Any], *, step: str) -> Any:
-    """The result of a condition: an expression is evaluated with these names, a function is called with the previous
-    value and the context."""
+    """Judge a condition: an expression is evaluated with these names, a function is called with the previous value and
+    the context.
+    """
     if isinstance(condition, Condition):
         return condition.evaluate(names)
     return await called(condition, names["previous_step"], names["context"], step=step)
 
 
 def branch_key(found: Any) -> str:
-    """The name of the branch for the result of a condition.
+    """Return the name of the branch for the result of a condition.
 
     >>> branch_key(True), branch_key("spam"), branch_key(3)
     ('true', 'spam', '3')
@@ -356,7 +357,7 @@ class Loop(PipelineStep):
 
 
 def _text_of(ended: BodyResult) -> str:
-    """The reply that may contain the signal: what the model wrote, or a string that a function returned."""
+    """Return the reply that may contain the signal: what the model wrote, or a string that a function returned."""
     outcome = ended.outcome
     text = getattr(outcome, "text", "")
     return text or (ended.value if isinstance(ended.value, str) else "")
@@ -525,7 +526,7 @@ class Cache(Protocol):
     """Stores entries by key, with its own eviction policy. Both methods must be quick and must not raise."""
 
     def get(self, key: str) -> CacheEntry | None:
-        """The entry for this key, or None."""
+        """Return the entry for this key, or None."""
         ...
 
     def put(self, key: str, entry: CacheEntry) -> None:
@@ -547,7 +548,7 @@ class MemoryCache:
         self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
 
     def get(self, key: str) -> CacheEntry | None:
-        """The entry for this key, or None."""
+        """Return the entry for this key, or None."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -647,7 +648,7 @@ class Cached(PipelineStep):
         return Settlement[Any].of(ended)
 
     async def _kept(self, key: str) -> CacheEntry | None:
-        """The entry for this key; waits for one that is being computed."""
+        """Return the entry for this key; waits for one that is being computed."""
         entry = self.cache.get(key)
         ending = self._running_here().get(key)
         if entry is not None or ending is None:

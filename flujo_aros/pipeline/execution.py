@@ -69,7 +69,7 @@ def idempotency_key(*parts: object) -> str:
 
 
 def current_step() -> str:
-    """The name of the current step; empty outside a step."""
+    """Return the name of the current step; empty outside a step."""
     step = _step.get()
     return "" if step is None else step[1]
 
@@ -109,7 +109,9 @@ class Budget:
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
     def refusal(self, *, within: bool = False) -> str | None:
-        """The reason why no further call may be made, or None. With `within` the call cannot wait for open calls."""
+        """Return the reason why no further call may be made, or None. With `within` the call cannot wait for open
+        calls.
+        """
         spent, limits = self.spent, self.limits
         requests = spent.requests + self.open if within else spent.requests
         if limits.max_requests is not None and requests >= limits.max_requests:
@@ -121,7 +123,7 @@ class Budget:
         return None
 
     def might_exceed(self) -> bool:
-        """Whether one more call in addition to the open calls might exceed the limits."""
+        """Return whether one more call in addition to the open calls might exceed the limits."""
         if self.open == 0:
             return False
         spent, limits, calls = self.spent, self.limits, self.open + 1
@@ -211,7 +213,7 @@ class Recording(Protocol):
         ...
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
-        """The settlement with a value that the record can restore unchanged. Raises `UsageError`."""
+        """Return the settlement with a value that the record can restore unchanged. Raises `UsageError`."""
         ...
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
@@ -271,11 +273,11 @@ class Frame:
     trusts: Trusts = field(default_factory=Trusts)
 
     def seeing(self, outputs: Mapping[str, Any]) -> Frame:
-        """The same frame with other outputs."""
+        """Return the same frame with other outputs."""
         return replace(self, outputs=outputs, trusts=replace(self.trusts, outputs=dict(self.trusts.outputs)))
 
     def trust_of(self, step: PipelineStep) -> Trust:
-        """The lowest trust among the values that a step reads here."""
+        """Return the lowest trust among the values that a step reads here."""
         readers: list[InputTemplate | Condition] = [*step.templates, *step.conditions]
         if isinstance(step, Cached):  # whether its step runs or not, the value is made from the same
             readers += [*step.step.templates, *step.step.conditions]
@@ -399,7 +401,7 @@ class Execution:
         return _consumed(ended, around)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
-        """The settlement of a step, with its limits, timeout, retries and fallback applied."""
+        """Return the settlement of a step, with its limits, timeout, retries and fallback applied."""
         if step.usage_limits is not None:
             spent = self.ledger.spent_before(slot.name, self.recorded.values())
             frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget, spent))
@@ -426,7 +428,7 @@ class Execution:
         return self._written(step, replaced, frame, slot)
 
     async def _in_time(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
-        """All attempts of a step, within its timeout."""
+        """Make all attempts of a step, within its timeout."""
         if step.timeout is None:
             return await self._attempts(step, frame, slot, None)
         clock = asyncio.timeout(step.timeout)
@@ -440,8 +442,8 @@ class Execution:
             return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
 
     async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot, until: float | None) -> Settlement[Any]:
-        """One attempt, and another after each infrastructure error, up to the retries of the step. `until` is the end
-        of the step's timeout: a provider that asks to wait beyond it is not waited for.
+        """Make one attempt, and another after each infrastructure error, up to the retries of the step. `until` is the
+        end of the step's timeout: a provider that asks to wait beyond it is not waited for.
         """
         settlement = await self._attempt(step, frame, slot, 0)
         calls = settlement.attempts
@@ -459,7 +461,7 @@ class Execution:
         return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
 
     async def _attempt(self, step: PipelineStep, frame: Frame, slot: Slot, retry: int) -> Settlement[Any]:
-        """One attempt of a step. Exceptions fail it; pauses and cancellation pass through."""
+        """Make one attempt of a step. Exceptions fail it; pauses and cancellation pass through."""
         place = f"{slot.name}/retry {retry}" if retry else slot.name
         context = StepContext(
             input=frame.given,
@@ -504,7 +506,7 @@ class Execution:
         await live(slot.name, event)
 
     def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
-        """The settlement, after a successful step's writes to the context are applied. Raises `UsageError`."""
+        """Return the settlement, after a successful step's writes to the context are applied. Raises `UsageError`."""
         may_write = settlement.writes or step.updates_context or step.sink_to is not None
         if not may_write or _failed(step, settlement):
             return settlement
@@ -519,7 +521,7 @@ class Execution:
         return replace(settlement, writes=tuple(writes))
 
     def _replayed(self, name: str, frame: Frame) -> StepResult[Any]:
-        """The result of a step from before the run was resumed; its nested steps are restored with it."""
+        """Return the result of a step from before the run was resumed; its nested steps are restored with it."""
         for other, slot in self.recorded.items():
             if other == name or other.startswith(f"{name}/"):
                 self.ledger.replay(slot)
@@ -543,7 +545,7 @@ class Execution:
 
 
 def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *, isolated: bool) -> Trusts:
-    """The frame for the steps of a body. Concurrent bodies do not see each other."""
+    """Return the frame for the steps of a body. Concurrent bodies do not see each other."""
     read, beside = around.read_trust, kind in ("branch", "item")
     if isolated:
         for key in frame.shared.data if read is not Trust.CLEAN else ():
@@ -584,15 +586,15 @@ class _Attempt:
 
 
 def _wait_before(retry: int, retry_after: float | None) -> float:
-    """Seconds to wait before a retry: exponential backoff with jitter, at least what the provider asked for and little
-    more.
+    """Return the seconds to wait before a retry: exponential backoff with jitter, at least what the provider asked for
+    and little more.
     """
     own = random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
     return own if retry_after is None else max(own, retry_after + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
 
 
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
-    """Whether the step will settle as failed."""
+    """Return whether the step will settle as failed."""
     outcome = settlement.outcome
     if settlement.error is not None or outcome is None or isinstance(outcome, Rejected):
         return True
@@ -601,13 +603,13 @@ def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
 
 
 def _needs_fallback(step: PipelineStep, settlement: Settlement[Any]) -> bool:
-    """Whether to run the fallback: the step has failed, or has only text and does not accept that."""
+    """Return whether to run the fallback: the step has failed, or has only text and does not accept that."""
     degraded = isinstance(settlement.outcome, Degraded) or settlement.cause is not None
     return _failed(step, settlement) or (degraded and step.on_degraded != "accept")
 
 
 def _is_infrastructure(settlement: Settlement[Any]) -> bool:
-    """Whether the attempt failed for a transient reason, so that a retry may succeed."""
+    """Return whether the attempt failed for a transient reason, so that a retry may succeed."""
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
     rejected = rejection_of(settlement.outcome)
@@ -615,7 +617,7 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
 
 
 def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> list[Write]:
-    """The writes to the context that a step's options ask for; degraded text only if the step accepts it."""
+    """Return the writes to the context that a step's options ask for; degraded text only if the step accepts it."""
     outcome = settlement.outcome
     if isinstance(outcome, Degraded) and step.on_degraded != "accept":
         return []

@@ -76,8 +76,8 @@ class FanOut:
         return ended
 
     def unpaused(self) -> list[BodyResult]:
-        """The results of all bodies in order. Raises the pause of the first body that paused, which excuses failed
-        bodies.
+        """Return the results of all bodies in order. Raises the pause of the first body that paused, which excuses
+        failed bodies.
         """
         if self.pause is not None:
             self.pause.excused = tuple(body.scope for body in self.results.values() if not body.ok)
@@ -115,7 +115,7 @@ MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overw
 
 
 def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
-    """The writes of all branches as one list, in the order of the branches.
+    """Return the writes of all branches as one list, in the order of the branches.
 
     Raises `UsageError` if two branches write different values to one path, or one inside the value of the other, and
     the strategy does not decide between them.
@@ -141,7 +141,9 @@ def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrat
 
 
 def _clash(one: Write, other: Write) -> bool:
-    """Whether two writes conflict: their paths overlap, and they do not write the same value to the same path."""
+    """Return whether two writes conflict: their paths overlap, and they do not write the same value
+    to the same path.
+    """
     (path, value), (place, known) = one, other
     shorter = min(len(path), len(place))
     same = value is known or (type(value) is type(known) and as_json(value) == as_json(known))
@@ -149,7 +151,7 @@ def _clash(one: Write, other: Write) -> bool:
 
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
-    """The lowest of these trusts, which is the trust of a value made from all of them."""
+    """Return the lowest of these trusts, which is the trust of a value made from all of them."""
     return Trust.lowest(
         body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
     )
@@ -165,7 +167,7 @@ def reduced(how: str, values: Mapping[str, Any]) -> Any:
 
 
 def _union(values: Mapping[str, Any]) -> dict[str, Any]:
-    """All members of all values. A member that two branches have must be the same value in both."""
+    """Return all members of all values. A member that two branches have must be the same value in both."""
     by_branch: dict[str, list[Write]] = {}
     for name, value in values.items():
         if (members := members_of(value)) is None:
@@ -175,7 +177,7 @@ def _union(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _concat(values: Mapping[str, Any]) -> Any:
-    """All lists as one list, or all strings as one string."""
+    """Return all lists as one list, or all strings as one string."""
     parts = list(values.values())
     if all(isinstance(part, str) for part in parts):
         return "".join(parts)
@@ -185,7 +187,7 @@ def _concat(values: Mapping[str, Any]) -> Any:
 
 
 def _majority(values: Mapping[str, Any]) -> Any:
-    """The most frequent value; in a tie, that of the earliest branch."""
+    """Return the most frequent value; in a tie, that of the earliest branch."""
     parts = list(values.values())
     keys = [as_json(part) for part in parts]
     return parts[keys.index(max(keys, key=keys.count))]
@@ -348,7 +350,7 @@ class Parallel(TakesInput):
 
 
 def check_scopes(names: Mapping[str, object]) -> list[str]:
-    """Errors in the names of branches."""
+    """Return errors in the names of branches."""
     words = "use one line without quotes, braces and `/`"
     return [f"not a valid branch name: {name!r}; {words}" for name in names if not STEP_NAME.fullmatch(str(name))]
 
@@ -456,8 +458,9 @@ class Map(PipelineStep):
 
 
 def _as_template(source: str) -> str:
-    """A template for the list: an expression as it is; a name that is not a variable of templates refers to the
-    context."""
+    """Return a template for the list: an expression as it is; a name that is not a variable of templates refers to the
+    context.
+    """
     if "{{" in source or "{%" in source:
         return source
     root = _ROOT.match(source)

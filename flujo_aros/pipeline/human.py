@@ -91,7 +91,9 @@ class Human(PipelineStep):
 
 
 def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
-    """A person's answer as a value, or the rejection. A string is parsed unless the contract expects a string."""
+    """Return a person's answer as a value, or the rejection. A string is parsed unless the contract
+    expects a string.
+    """
     if contract is None:
         return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
     verdict = contract.validate(answer)
@@ -116,18 +118,18 @@ def _no_answer(given: str, contract: Contract[Any]) -> Issue:
 
 
 def rejected_answer(message: str, outcome: Outcome[Any]) -> str:
-    """The question again, with the errors of the answer."""
+    """Return the question again, with the errors of the answer."""
     return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
 
 
 def _refusal(issues: Sequence[Issue]) -> str:
-    """The errors of an answer: one sentence, or a line for each field."""
+    """Return the errors of an answer: one sentence, or a line for each field."""
     sentences = [_sentence(issue) for issue in issues if not _repeats_a_field(issue, issues)]
     return f" {sentences[0]}" if len(sentences) == 1 else "".join(f"\n  {sentence}" for sentence in sentences)
 
 
 def _repeats_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
-    """Whether it reports for an object what another issue reports for the field itself."""
+    """Return whether it reports for an object what another issue reports for the field itself."""
     twin = _OF_A_FIELD.get(issue.code)
     return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)
 
@@ -149,15 +151,17 @@ _LONGEST: Final = 300
 
 
 def paused_for(deferral: Deferral, before: DeferredWork | None, iteration: int) -> PauseRun:
-    """The pause of an agent step that waits for decisions on tool calls. `before` is the state of its last pause."""
+    """Return the pause of an agent step that waits for decisions on tool calls. `before` is the state of its last
+    pause.
+    """
     pauses = 1 if before is None else before.pauses + 1
     work = DeferredWork(**dict(deferral), pauses=pauses, iteration=iteration)
     return _pause(work, _question(work))
 
 
 def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None:
-    """The state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again if there
-    is not a valid answer yet.
+    """Return the state with which a paused agent step continues; None for a step that starts. Raises `PauseRun` again
+    if there is not a valid answer yet.
     """
     work = context.deferred
     if work is None:
@@ -174,7 +178,7 @@ def decided(context: StepContext) -> tuple[Deferral, dict[str, Decision]] | None
 
 
 def _judged_decision(answer: Any, schema: Mapping[str, Any]) -> Outcome[Any]:
-    """A person's decision on the calls, or the rejection.
+    """Return a person's decision on the calls, or the rejection.
 
     An approval must be one of a few words, since other words may only sound like one.
     """
@@ -194,7 +198,7 @@ def _pause(work: DeferredWork, message: str, *, rejected: bool = False) -> Pause
 
 
 def _keys(calls: Sequence[DeferredCall]) -> dict[str, DeferredCall]:
-    """The calls by the names used in an answer: the name of the tool, with a number from the second call on."""
+    """Return the calls by the names used in an answer: the name of the tool, with a number from the second call on."""
     keys: dict[str, DeferredCall] = {}
     for call in calls:
         same = sum(other.tool == call.tool for other in keys.values())
@@ -203,7 +207,7 @@ def _keys(calls: Sequence[DeferredCall]) -> dict[str, DeferredCall]:
 
 
 def _question(work: DeferredWork) -> str:
-    """The question for the person: each call with its arguments."""
+    """Return the question for the person: each call with its arguments."""
     keys = _keys(work.calls)
     lines: list[str] = []
     for kind, words in (("approval", "wants to call"), ("result", "waits for the result of")):
@@ -215,7 +219,7 @@ def _question(work: DeferredWork) -> str:
 
 
 def _call(key: str, call: DeferredCall) -> str:
-    """One call in code notation, with the metadata of the tool."""
+    """Return one call in code notation, with the metadata of the tool."""
     args = ", ".join(f"{name}={brief(value, _LONGEST)}" for name, value in call.args.items())
     about = ", ".join(f"{name}: {brief(value, _LONGEST)}" for name, value in (call.metadata or {}).items())
     said = "" if call.metadata is None else f"  ({about})"
@@ -223,7 +227,7 @@ def _call(key: str, call: DeferredCall) -> str:
 
 
 def _schema(calls: Sequence[DeferredCall]) -> dict[str, Any]:
-    """The schema of an answer: one decision, or for several calls either one for each or one for all."""
+    """Return the schema of an answer: one decision, or for several calls either one for each or one for all."""
     keys = _keys(calls)
     if len(calls) == 1:
         return _schema_of(calls[0])
@@ -248,13 +252,13 @@ def _schema_of(call: DeferredCall) -> dict[str, Any]:
 
 
 def _arguments(call: DeferredCall) -> dict[str, Any]:
-    """The schema of the arguments; any object if it is unknown or cannot be nested in another schema."""
+    """Return the schema of the arguments; any object if it is unknown or cannot be nested in another schema."""
     known = call.input_schema
     return {"type": "object"} if known is None or "$defs" in known else known
 
 
 def _by_call(calls: Sequence[DeferredCall], answer: Any) -> Mapping[str, Any]:
-    """The decision on each call."""
+    """Return the decision on each call."""
     keys = _keys(calls)
     alone = len(calls) == 1 or not is_dict(answer)
     return dict.fromkeys(keys, answer) if alone else cast("Mapping[str, Any]", answer)

@@ -100,14 +100,14 @@ class Settlement(Generic[T]):
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
-        """The result of a body, passed on unchanged; `what` names the body if it failed."""
+        """Return the result of a body, passed on unchanged; `what` names the body if it failed."""
         if body.failed is not None:
             return cls.because_of(body.failed, what)
         return cls(body.outcome, cause=body.degraded, writes=body.writes)
 
     @classmethod
     def because_of(cls, cause: StepResult[Any], what: str = "") -> Settlement[Any]:
-        """The failure of a step because a nested step failed."""
+        """Return the failure of a step because a nested step failed."""
         reason = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
         outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
         error = f"{what} failed: {reason}" if what else reason
@@ -147,7 +147,7 @@ class Slot:
 
     @classmethod
     def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...], messages: Conversation = ()) -> Slot:
-        """The slot of a step that had settled before the run was resumed."""
+        """Return the slot of a step that had settled before the run was resumed."""
         slot = cls(result.name, result.kind)
         slot._result, slot.writes, slot._messages = result, writes, messages
         return slot
@@ -285,16 +285,16 @@ class RunLedger:
         self._slots[slot.name] = slot
 
     def free_name(self, name: str) -> str:
-        """A name that no step has yet: this one, or `NAME 2`, `NAME 3` for the second and third time."""
+        """Return a name that no step has yet: this one, or `NAME 2`, `NAME 3` for the second and third time."""
         candidates = (name, *(f"{name} {number}" for number in range(2, len(self._slots) + 3)))
         return next(candidate for candidate in candidates if candidate not in self._slots)
 
     def result_of(self, name: str) -> StepResult[Any]:
-        """The result of the step with this name."""
+        """Return the result of the step with this name."""
         return self._slots[name].result
 
     def said_in(self, name: str) -> Conversation:
-        """The messages between the agent of a step and its model; none for a step without an agent."""
+        """Return the messages between the agent of a step and its model; none for a step without an agent."""
         return self._slots[name].messages
 
     @property
@@ -327,7 +327,7 @@ class RunLedger:
         return here + (self._before[""].seconds if "" in self._before else 0.0)
 
     def spent_before(self, name: str, recorded: Iterable[Slot]) -> Usage:
-        """The usage of a step and its nested steps before the run paused; without a name, of the whole run."""
+        """Return the usage of a step and its nested steps before the run paused; without a name, of the whole run."""
         ended = [(slot.name, slot.result.usage) for slot in recorded]
         begun = [(other, work.usage) for other, work in self._before.items()]
         inside = f"{name}/" if name else ""
@@ -339,7 +339,7 @@ class RunLedger:
         return self.result_with(None)
 
     def result_with(self, context: Any) -> RunResult:
-        """The result of the run, with the final context of the steps."""
+        """Return the result of the run, with the final context of the steps."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
@@ -350,8 +350,8 @@ def _skipped(name: str, kind: str) -> StepResult[Any]:
 
 
 def sentence_of(raised: BaseException) -> str:
-    """An exception on one line, with its notes: errors of this package are already sentences, others begin with their
-    type.
+    """Return an exception on one line, with its notes: errors of this package are already sentences, others begin with
+    their type.
     """
     text = "; ".join((str(raised).strip(), *getattr(raised, "__notes__", ()))).removeprefix("; ")
     kind = type(raised).__name__
@@ -397,7 +397,7 @@ def emit_step_finished(finish: Finish, run_id: str, slot: Slot) -> None:
 
 
 def step_finished(run_id: str, ended: StepResult[Any], work: Work) -> StepFinished:
-    """The event for the end of a step, with the usage and time of this work."""
+    """Return the event for the end of a step, with the usage and time of this work."""
     return StepFinished(
         run_id=run_id,
         name=ended.name,

@@ -122,7 +122,9 @@ class StepContext:
     bodies: Callable[[Nested], Awaitable[BodyResult]] | None = None
 
     def names(self, shared: SharedContext | None = None) -> dict[str, Any]:
-        """The names that a template or a condition may use; with `shared` as the context in place of the step's own."""
+        """Return the names that a template or a condition may use; with `shared` as the context in place of the step's
+        own.
+        """
         context = self.context if shared is None else shared.isolated()
         return {
             **self.variables,
@@ -133,7 +135,7 @@ class StepContext:
         }
 
     def own_shared(self) -> SharedContext:
-        """A context for the nested steps, whose writes are held back until this step has succeeded."""
+        """Return a context for the nested steps, whose writes are held back until this step has succeeded."""
         if self.shared is None:
             raise AssertionError(f"step {self.name!r} can run nested steps only inside a run")
         return self.shared.fork()
@@ -253,7 +255,7 @@ class PipelineStep(Generic[T_co]):
         raise UsageError(f"step {self.name!r}: {problem}", step=str(self.name), key=key, suggestion=suggestion)
 
     def __rshift__(self, other: PipelineStep[U] | Pipeline[U]) -> Pipeline[U]:
-        """A pipeline of this step and the given ones."""
+        """Return a pipeline of this step and the given ones."""
         return Pipeline([self]) >> other
 
     @property
@@ -425,7 +427,7 @@ Branches: TypeAlias = Annotated[
 
 
 def as_body(steps: BodyLike, *, name: str) -> Pipeline:
-    """The pipeline of a body. Raises `UsageError` for anything else."""
+    """Return the pipeline of a body. Raises `UsageError` for anything else."""
     if isinstance(steps, Pipeline):
         return steps
     if isinstance(steps, PipelineStep):
@@ -443,12 +445,12 @@ def put_bodies(step: PipelineStep, *keys: str) -> None:
 
 
 def bodies_in(step: PipelineStep, *keys: str) -> dict[str, Pipeline]:
-    """The pipelines in these options, without those that are not set."""
+    """Return the pipelines in these options, without those that are not set."""
     return {key: body for key in keys if (body := getattr(step, key)) is not None}
 
 
 def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[FoundError]:
-    """The errors of these steps themselves: duplicate names, and templates that refer to later steps.
+    """Yield the errors of these steps themselves: duplicate names, and templates that refer to later steps.
 
     `outer` are the names of the steps before the enclosing step. None means unknown, so that any other name is assumed
     to be one of those.
@@ -471,12 +473,12 @@ def find_errors(steps: Sequence[PipelineStep], outer: Collection[str] | None = (
 
 
 def name_is_taken(name: str, first: int) -> str:
-    """The message about a step whose name is already used by the step at this index."""
+    """Return the message about a step whose name is already used by the step at this index."""
     return f"step name {name!r} is already used by step {first + 1}; each step needs a unique name"
 
 
 def _wrong_afterwards(step: PipelineStep, index: int, before: Collection[str]) -> Iterator[FoundError]:
-    """The wrong references to nested steps after they have run, such as those of the exit condition of a loop."""
+    """Yield the wrong references to nested steps after they have run, such as those of the exit condition of a loop."""
     known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
     for key, reads in step.after_body.items():
         for name in (read.step for read in reads):
@@ -487,7 +489,7 @@ def _wrong_afterwards(step: PipelineStep, index: int, before: Collection[str]) -
 
 
 def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[FoundError]:
-    """The errors of these steps and of their nested steps at any depth."""
+    """Yield the errors of these steps and of their nested steps at any depth."""
     yield from find_errors(steps, outer)
     before = {*outer}
     for index, step in enumerate(steps):
@@ -501,7 +503,7 @@ def _all_errors(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterat
 
 
 def _references(step: PipelineStep) -> Iterator[tuple[str, str, Read]]:
-    """The references of a step to other steps, each with its option and its place."""
+    """Yield the references of a step to other steps, each with its option and its place."""
     for template in step.templates:
         for read in template.reads:
             if read.root == "steps" and read.path:
@@ -526,7 +528,9 @@ def _wrong(read: Read, own: str, names: Collection[str], before: Collection[str]
 
 
 def _inside_output(step: str, key: str) -> Hint:
-    """The error for `steps.NAME.KEY`. It suggests `output` for a synonym of it, and `output.KEY` for any other key."""
+    """Return the error for `steps.NAME.KEY`. It suggests `output` for a synonym of it, and `output.KEY` for any other
+    key.
+    """
     near = nearest(key, [*OUTPUT_NAMES, "response", "text"])
     meant = f"{step}.output" if near.suggestion is not None else f"{step}.output.{key}"
     return Hint(f"`output` is the only attribute of a step: write {meant}", Suggestion(f"{step}.{key}", meant))

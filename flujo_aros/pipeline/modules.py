@@ -43,7 +43,7 @@ class _NamedFiles(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - the signature of importlib
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """The module in the file of this name."""
+        """Return the module in the file of this name."""
         file = self.files.get(fullname)
         return None if file is None else spec_from_file_location(fullname, file)
 
@@ -53,7 +53,7 @@ _FOLDERS: Final[list[str]] = []
 
 
 def is_module_name(name: str) -> bool:
-    """Whether this is the dotted name of a module.
+    """Return whether this is the dotted name of a module.
 
     >>> is_module_name("shop.steps"), is_module_name("shop/steps"), is_module_name("./steps.py")
     (True, False, False)
@@ -62,7 +62,7 @@ def is_module_name(name: str) -> bool:
 
 
 def allowed_name(allowed: str) -> str:
-    """The module that an entry of `allow` names: that in a file, or the one with this name.
+    """Return the module that an entry of `allow` names: that in a file, or the one with this name.
 
     >>> allowed_name("./flows/steps.py"), allowed_name("shop.steps")
     ('steps', 'shop.steps')
@@ -71,7 +71,8 @@ def allowed_name(allowed: str) -> str:
 
 
 def is_allowed(module: str, allow: Sequence[str]) -> bool:
-    """Whether the entries of `allow` permit importing this module: they name it, a package that contains it, or `*`.
+    """Return whether the entries of `allow` permit importing this module: they name it, a package that contains it, or
+    `*`.
 
     >>> is_allowed("shop.steps", ["shop"]), is_allowed("shopping", ["shop"])
     (True, False)
@@ -123,8 +124,8 @@ def reject_ambiguous_module(module: str) -> None:
 
 
 def module_file(module: str, folders: Sequence[str] | None = None) -> str | None:
-    """The file that importing this module would run, or the folder of a namespace package; None if there is no such
-    module.
+    """Return the file that importing this module would run, or the folder of a namespace package; None if there is no
+    such module.
 
     Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders`, only these are searched.
     Nothing is imported, not even the package that a module is part of.
@@ -147,7 +148,7 @@ def module_file(module: str, folders: Sequence[str] | None = None) -> str | None
 
 
 def find_beside(module: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
-    """The file of a module in one of these folders, and the folder, whether or not it may be imported."""
+    """Return the file of a module in one of these folders, and the folder, whether or not it may be imported."""
     for folder in folders:
         found = module_file(module, [str(folder)])
         if found is not None and not Path(found).is_dir():
@@ -164,8 +165,9 @@ def _found(name: str) -> ModuleSpec | None:
 
 
 def _found_in(name: str, entries: Sequence[str]) -> ModuleSpec | None:
-    """The module in the first of these folders that contains it, or else the parts of a namespace package in all of
-    them."""
+    """Return the module in the first of these folders that contains it, or else the parts of a namespace package in all
+    of them.
+    """
     parts: list[str] = []
     for spec in _specs(name, entries):
         if spec.loader is not None:
@@ -200,8 +202,9 @@ FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 
 
 def imported(reference: str, *, step: str, key: str | None = None) -> object:
-    """The object named by "package.module:name", in the option `key` of a step. Raises `UsageError` if it cannot be
-    imported."""
+    """Return the object named by "package.module:name", in the option `key` of a step. Raises `UsageError` if it cannot
+    be imported.
+    """
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -216,7 +219,7 @@ def imported(reference: str, *, step: str, key: str | None = None) -> object:
 
 
 def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
-    """The function itself. Raises `UsageError` if it cannot be imported or called."""
+    """Return the function itself. Raises `UsageError` if it cannot be imported or called."""
     if not isinstance(function, str):
         return function
     found = imported(function, step=step)
@@ -227,14 +230,14 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
 
 
 def _instead(found: object) -> str:
-    """Advice for an agent that is named in place of a function."""
+    """Return advice for an agent that is named in place of a function."""
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
     return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
 
 
 def _where(error: ImportError) -> str:
-    """Advice on finding a missing module."""
+    """Return advice on finding a missing module."""
     return (
         "; install it, or name its folder with --path (in Python: sys.path)"
         if isinstance(error, ModuleNotFoundError)
@@ -243,7 +246,7 @@ def _where(error: ImportError) -> str:
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:
-    """The result of a sync or async function, called with as many of the arguments as it takes."""
+    """Return the result of a sync or async function, called with as many of the arguments as it takes."""
     call = resolved(function, step=step)
     result = call(*arguments[: _takes(call, len(arguments))])
     return await result if inspect.isawaitable(result) else result

@@ -54,7 +54,7 @@ class Read:
         return self.root == "previous_step" and not self.path
 
     def names(self, root: str, *path: str | int) -> bool:
-        """Whether it refers to this value or a part of it.
+        """Return whether it refers to this value or a part of it.
 
         >>> Read("previous_step", ("text",), 3, 1, 4).names("previous_step", "text")
         True
@@ -108,14 +108,14 @@ class Source:
 def template_error(
     where: Where | str, message: str, place: str = "", kind: type[TemplateError] = TemplateError
 ) -> TemplateError:
-    """The error about a template or condition, at a place in it."""
+    """Return the error about a template or condition, at a place in it."""
     suggestion = getattr(message, "suggestion", None)
     code = Code.UNKNOWN_FILTER if kind is FilterError else None
     return kind(f"{where}{place}: {message}", key=option_of(where), code=code, suggestion=suggestion)
 
 
 def option_of(where: Where | str) -> str | None:
-    """The option of a template or condition, if it is known."""
+    """Return the option of a template or condition, if it is known."""
     return where.path if isinstance(where, Where) else None
 
 
@@ -128,13 +128,13 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 
 
 def is_input(name: str) -> bool:
-    """Whether other tools commonly use this name for the input."""
+    """Return whether other tools commonly use this name for the input."""
     return _SYNONYMS.get(name.lower()) == "input"
 
 
 def nearest_root(name: str, known: Iterable[str]) -> Hint:
-    """A hint for a wrong variable of a template. Common names from other tools suggest their equivalent here, and a
-    variable that only some steps have is suggested with the place where it exists.
+    """Return a hint for a wrong variable of a template. Common names from other tools suggest their equivalent here,
+    and a variable that only some steps have is suggested with the place where it exists.
 
     >>> nearest_root("text", ["input", "context"]), nearest_root("itm", ["input", "context"])
     ("; did you mean 'input'?", "; did you mean 'item' (inside a map)?")
@@ -151,7 +151,7 @@ def nearest_root(name: str, known: Iterable[str]) -> Hint:
 
 
 def no_such_data(name: str) -> str | None:
-    """The error for Python's special names after a dot, which data does not have."""
+    """Return the error for Python's special names after a dot, which data does not have."""
     if name.startswith("__") and name.endswith("__"):
         return f"{short(name)} is not a data key; write ['{clip(name)}'] if an object really has such a key"
     return None

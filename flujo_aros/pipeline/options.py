@@ -70,7 +70,7 @@ class Option:
     """The names of nested steps in the run ledger; `*` stands for a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """The check of a value passed in Python."""
+        """Return the check of a value passed in Python."""
         if self.fits is None:
             return handler(source)
         written = handler(source) if self.form == "value" else core_schema.any_schema()
@@ -90,12 +90,12 @@ def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a valu
 
 
 def has(*members: str) -> Callable[[Any], bool]:
-    """Whether a value is an object with these members, and not a class."""
+    """Return whether a value is an object with these members, and not a class."""
     return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
 
 
 def is_a(*names: str) -> Callable[[Any], bool]:
-    """Whether a value is an instance of one of these classes, without importing them."""
+    """Return whether a value is an instance of one of these classes, without importing them."""
 
     def fits(value: Any) -> bool:
         kind = cast("type[object]", type(value))
@@ -105,12 +105,12 @@ def is_a(*names: str) -> Callable[[Any], bool]:
 
 
 def instance_of(*kinds: type, but: tuple[type, ...] = ()) -> Callable[[Any], bool]:
-    """Whether a value is an instance of one of these classes, and of none of `others`."""
+    """Return whether a value is an instance of one of these classes, and of none of `others`."""
     return lambda value: isinstance(value, kinds) and not isinstance(value, but)
 
 
 def list_of(*kinds: type) -> Callable[[Any], bool]:
-    """Whether a value is a list, or any other sequence except a string, of instances of these classes."""
+    """Return whether a value is a list, or any other sequence except a string, of instances of these classes."""
 
     def fits(value: Any) -> bool:
         is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
@@ -120,7 +120,7 @@ def list_of(*kinds: type) -> Callable[[Any], bool]:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a value is a function or the import path of one."""
+    """Return whether a value is a function or the import path of one."""
     return isinstance(value, str) or callable(value)
 
 
@@ -151,7 +151,7 @@ def known_options(cls: _C) -> _C:
 
 
 def _methods_with(cls: type, name: str) -> list[str]:
-    """The public methods of a class that take an option of this name."""
+    """Return the public methods of a class that take an option of this name."""
     found = [(each, made) for each, made in vars(cls).items() if not each.startswith("_") and inspect.isfunction(made)]
     return [each for each, made in found if name in inspect.signature(made).parameters]
 
@@ -162,7 +162,7 @@ _CLIPPED.maxlevel = 3
 
 
 def _short(self: Any) -> str:
-    """The name of a step and its non-default options, each in a few words."""
+    """Return the name of a step and its non-default options, each in a few words."""
     shown = [repr(self.name)] if hasattr(self, "name") else []
     for each in dataclasses.fields(self):
         value = getattr(self, each.name)
@@ -183,7 +183,7 @@ _FUNCTION: Final = 'a function, or "package.module:name"'
 
 
 def function_option(form: Form = "function") -> Option:
-    """An option that is a function."""
+    """Return an option that is a function."""
     return Option(form, _FUNCTION, fits=is_function)
 
 
@@ -215,7 +215,7 @@ class Declared:
 
 @cache
 def declared_options(kind: Any) -> Mapping[str, Declared]:
-    """The options of a kind of step by name, those of every kind first."""
+    """Return the options of a kind of step by name, those of every kind first."""
     hints = get_type_hints(kind, include_extras=True)
     found: dict[str, Declared] = {}
     for field in dataclasses.fields(kind):
@@ -230,7 +230,7 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
 
 
 def wrong_options(step: Any, base: Any) -> Iterator[tuple[str, str]]:
-    """Each option of the wrong type, with its error. `base` has the options of every kind of step.
+    """Return each option of the wrong type, with its error. `base` has the options of every kind of step.
 
     A third-party kind may use the same names for other options, so only those of `base` are checked.
     """
@@ -277,7 +277,7 @@ def _looked_at(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
 
 @cache
 def _checks(kind: Any, names: frozenset[str] | None) -> Any:
-    """The validator of the options passed in Python, all at once."""
+    """Return the validator of the options passed in Python, all at once."""
     declared = declared_options(kind)
     fields = {name: declared[name].annotation for name in _looked_at(kind, names)}
     given = TypedDict(f"{kind.__name__}Options", fields)  # type: ignore[misc]  # made of what was declared
@@ -296,7 +296,7 @@ def _sentence(declared: Declared, value: object, message: str) -> str:
 
 
 def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
-    """The error for a string that is not one of the valid ones."""
+    """Return the error for a string that is not one of the valid ones."""
     if value in valid:
         return None
     near = nearest(value, valid, closed=True) if isinstance(value, str) else Hint("")
@@ -305,7 +305,7 @@ def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
 
 
 def shown(value: object) -> str:
-    """A value for an error message, shortened to one line."""
+    """Return a value for an error message, shortened to one line."""
     text = value.__name__ if isinstance(value, type) else repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
 
@@ -314,12 +314,12 @@ def shown(value: object) -> str:
 
 
 def _bare(annotation: Any) -> Any:
-    """An annotation without its `Annotated` metadata."""
+    """Return an annotation without its `Annotated` metadata."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _options_in(annotation: Any) -> Iterator[Option]:
-    """The `Option` of an annotation or of a member of its union."""
+    """Yield the `Option` of an annotation or of a member of its union."""
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     for each in reversed(metadata):  # the outermost first
         if isinstance(each, Option):
@@ -331,7 +331,7 @@ def _options_in(annotation: Any) -> Iterator[Option]:
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:
-    """The strings of a `Literal`, with or without None."""
+    """Return the strings of a `Literal`, with or without None."""
     bare = _bare(annotation)
     if get_origin(bare) is Literal:
         return get_args(bare)
@@ -342,7 +342,7 @@ def _choices(annotation: Any) -> tuple[str, ...]:
 
 
 def _words(annotation: Any) -> str:
-    """A description of this type in words; empty if there is none."""
+    """Return a description of this type in words; empty if there is none."""
     bare = _bare(annotation)
     bounds = [
         bound

@@ -43,7 +43,7 @@ _Saved = TypeVar("_Saved", bound=Strict)
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
-    """A settled step as plain JSON, with its messages if later steps may continue the conversation."""
+    """Return a settled step as plain JSON, with its messages if later steps may continue the conversation."""
     from flujo_aros.host import plain_conversation  # imported here: most runs do not need the model host
 
     result = slot.result
@@ -58,7 +58,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
-    """The slot of a settled step; its value is typed by its contract."""
+    """Return the slot of a settled step; its value is typed by its contract."""
     from flujo_aros.host import StageRecord, conversation_of  # as in `recorded_step`
 
     outcome = None if step.outcome is None else _outcome(step.outcome, contract)
@@ -69,7 +69,7 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
 
 
 def as_saved(value: Any, what: str) -> Any:
-    """A value as plain JSON, from which `as_given` restores it. Raises `UsageError` if that is not possible."""
+    """Return a value as plain JSON, from which `as_given` restores it. Raises `UsageError` if that is not possible."""
     try:
         return to_jsonable_python(with_saved_content(value), by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
@@ -109,13 +109,13 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
 
 
 def _restored(kind: type[_Record], saved: Strict, **other: Any) -> _Record:
-    """The record with the saved fields of the same names, except for others."""
+    """Return the record with the saved fields of the same names, except for others."""
     names = [each.name for each in dataclasses.fields(kind) if each.name not in other and hasattr(saved, each.name)]
     return kind(**{name: getattr(saved, name) for name in names}, **other)
 
 
 def _saved(kind: type[_Saved], record: DataclassInstance, **other: Any) -> _Saved:
-    """The plain form of a record: its fields and those of its usage, by name. `other` replaces or adds some."""
+    """Return the plain form of a record: its fields and those of its usage, by name. `other` replaces or adds some."""
     found: dict[str, Any] = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     usage: Usage | None = found.pop("usage", None)
     if usage is not None:
@@ -128,7 +128,7 @@ _TURN: Final = re.compile(r"/\d+(?=/)")
 
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
-    """The state that a paused run needs to continue. Raises `UsageError` for a value that cannot be saved."""
+    """Return the state that a paused run needs to continue. Raises `UsageError` for a value that cannot be saved."""
     talks = has_conversation(pipeline)
     final = [slot for slot in ledger.settled if is_final(slot.result)]
     begun = [slot.result for slot in ledger.settled if not is_final(slot.result)]
@@ -150,7 +150,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
 
 
 def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[str, Slot]:
-    """The slots of settled steps, by name. Without their pipeline all values are plain JSON."""
+    """Return the slots of settled steps, by name. Without their pipeline all values are plain JSON."""
     contracts = {} if pipeline is None else dict(_contracts(pipeline))
     return {
         step.name: slot_of(step, contracts.get(step.name) or contracts.get(_TURN.sub("/body", step.name)))
@@ -159,24 +159,26 @@ def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[s
 
 
 def fingerprint(pipeline: Pipeline) -> str:
-    """A hash of the definition of a pipeline: its steps with their templates, contracts, agents and options."""
+    """Return a hash of the definition of a pipeline: its steps with their templates, contracts, agents and options."""
     described = json.dumps(_described(pipeline), sort_keys=True, default=str)
     return hashlib.sha256(described.encode()).hexdigest()
 
 
 def is_final(result: StepResult[Any]) -> bool:
-    """Whether a step need not run again: all but those that paused, and those cancelled without an explanation."""
+    """Return whether a step need not run again: all but those that paused, and those cancelled
+    without an explanation.
+    """
     cancelled = result.status is StepStatus.CANCELLED and result.excused_by is None
     return result.status is not StepStatus.PAUSED and not cancelled
 
 
 def has_conversation(pipeline: Pipeline) -> bool:
-    """Whether any of its steps continues the conversation of others."""
+    """Return whether any of its steps continues the conversation of others."""
     return any(is_agent_step(step) and step.use_history for step in every_step(pipeline))
 
 
 def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
-    """The steps, their nested steps and their fallbacks."""
+    """Yield the steps, their nested steps and their fallbacks."""
     for step in pipeline.steps:
         yield step
         for body in (*step.bodies.values(), *([Pipeline([step.fallback])] if step.fallback else [])):
@@ -184,7 +186,9 @@ def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
 
 
 def step_with_deps(pipeline: Pipeline) -> str | None:
-    """The first step whose agent declares a `deps_type` that does not allow None. Agents given by name are imported."""
+    """Return the first step whose agent declares a `deps_type` that does not allow None. Agents given by name are
+    imported.
+    """
     for step in every_step(pipeline):
         agent: object = step.facts.agent if is_agent_step(step) else None
         if isinstance(step, Call):
@@ -196,7 +200,7 @@ def step_with_deps(pipeline: Pipeline) -> str | None:
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:
-    """The contracts of agent steps, by their names in the ledger; `body` stands for each iteration."""
+    """Return the contracts of agent steps, by their names in the ledger; `body` stands for each iteration."""
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"

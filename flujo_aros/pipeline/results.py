@@ -288,7 +288,7 @@ class RecordedWork(RecordedUsage):
 
     @classmethod
     def of(cls, result: StepResult[Any]) -> RecordedWork:
-        """The usage and time of this step so far."""
+        """Return the usage and time of this step so far."""
         return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
 
     @property
@@ -437,7 +437,9 @@ class RunResult(Generic[T_co]):
         return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, summary]))}>"
 
     def _repr_html_(self) -> str:
-        """The representation in notebooks: how each step ended, and the output. `aros report` has all details."""
+        """Return the representation in notebooks: how each step ended, and the output. `aros
+        report` has all details.
+        """
         return _html(self)
 
     @property
@@ -530,7 +532,9 @@ class RunResult(Generic[T_co]):
         return [step for step in self.steps if not step.nested][-1]
 
     def _culprit(self) -> StepResult[Any] | None:
-        """The step that decided a status other than completed: the worst; among equals the cause, else the first."""
+        """Return the step that decided a status other than completed: the worst; among equals the cause, else the
+        first.
+        """
         wrong = [step for step in self.steps if step.counts_against]
         return min(wrong, key=lambda step: (_SEVERITY.index(step.status), step.caused_by is not None), default=None)
 
@@ -548,7 +552,7 @@ _COLUMNS: Final = ("step", "status", "trust", "repairs", "calls", "seconds", "wh
 
 
 def _html(run: RunResult) -> str:
-    """The run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
+    """Return the run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
     trust = "" if run.trust is None else f", trust {run.trust.value}"
     head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
     rows = "".join(_row(_cells(step), "td") for step in run.steps)
@@ -597,7 +601,9 @@ _RUN_STATUS_OF: Final = {
 
 
 def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
-    """Each step directly followed by its nested steps, however they were interleaved; otherwise in start order."""
+    """Return each step directly followed by its nested steps, however they were interleaved;
+    otherwise in start order.
+    """
     found = {step.name: step for step in steps}
     inside: dict[str, list[StepResult[Any]]] = {}
     for name, step in found.items():
@@ -615,11 +621,11 @@ def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
 
 
 def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
-    """The status of a run, derived from its steps: completed only if every step that counts succeeded."""
+    """Return the status of a run, derived from its steps: completed only if every step that counts succeeded."""
     wrong = [step.status for step in steps if step.counts_against]
     return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
 
 
 def may_pass(rejected: Rejected) -> bool:
-    """Whether it is a transient error of the provider or network, so that `retries` help."""
+    """Return whether it is a transient error of the provider or network, so that `retries` help."""
     return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)

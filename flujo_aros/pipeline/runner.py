@@ -125,7 +125,7 @@ class Handle(Protocol):
         ...
 
     async def status(self) -> str:
-        """The status: queued, running, paused, parked, completed, degraded, failed or cancelled."""
+        """Return the status: queued, running, paused, parked, completed, degraded, failed or cancelled."""
         ...
 
     async def result(self) -> RunResult:
@@ -133,7 +133,7 @@ class Handle(Protocol):
         ...
 
     def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
-        """The events of the run from an offset on, each with the next offset, until the run has ended."""
+        """Return the events of the run from an offset on, each with the next offset, until the run has ended."""
         ...
 
     async def cancel(self) -> None:
@@ -391,7 +391,7 @@ class Runner(Generic[T_co]):
     def _resumed(
         self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
     ) -> RunTask:
-        """The task of a resumed run. Raises `UsageError` for a state of another pipeline."""
+        """Return the task of a resumed run. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
@@ -444,7 +444,7 @@ class Runner(Generic[T_co]):
         return ended
 
     def _secrets(self, task: RunTask) -> tuple[str, ...]:
-        """The values in the context and in the steps under names that mark them as secret."""
+        """Return the values in the context and in the steps under names that mark them as secret."""
         if self._own_secrets is None:
             self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline)))
         return (*self._own_secrets, *secrets_among(task.shared.value))
@@ -457,7 +457,7 @@ class Runner(Generic[T_co]):
             check_local(self._local_models)
 
     def _source(self) -> AbstractAsyncContextManager[ModelSource | None]:
-        """The source of the models of one run: the caller's, or the local models, which stop with the run."""
+        """Return the source of the models of one run: the caller's, or the local models, which stop with the run."""
         if self.models is not None or not self._local_models:
             return nullcontext(self.models)
         from flujo_aros.host.local import (
@@ -541,7 +541,7 @@ class RunTask:
 
 
 def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
-    """A receiver of each part of a reply, in place of several receivers."""
+    """Combine several receivers of the parts of a reply into one."""
     if len(listening) < 2:
         return listening[0] if listening else None
 

@@ -316,13 +316,13 @@ class Facts:
 
 
 def type_reference(like: Any) -> str | None:
-    """The `package.module:Type` of a schema written as `{from: package.module:Type}`."""
+    """Return the `package.module:Type` of a schema written as `{from: package.module:Type}`."""
     found: Any = like.get("from") if is_dict(like) and len(like) == 1 else None
     return found if isinstance(found, str) else None
 
 
 def effective(step: Step, *, importing: bool = False) -> Facts:
-    """The effective options of an agent step, after all defaults.
+    """Return the effective options of an agent step, after all defaults.
 
     With `importing` the type of a schema `{from: package.module:Type}` is imported, which raises `UsageError` if that
     is not possible; otherwise such a schema counts as any JSON value. The schema is the step's contract, else its
@@ -351,7 +351,7 @@ def effective(step: Step, *, importing: bool = False) -> Facts:
 
 
 def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
-    """The value that the next step receives: the value of this step, or the text of a degraded one.
+    """Return the value that the next step receives: the value of this step, or the text of a degraded one.
 
     Such a text becomes `{"text": …}` if the next step needs a mapping, because its function takes one or its templates
     use `previous_step.text`.
@@ -368,24 +368,27 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
 
 
 def mergeable(step: PipelineStep) -> bool | None:
-    """Whether the value of a step is a mapping: as its author declares, or else as far as it can be inferred; None if
-    unknown."""
+    """Return whether the value of a step is a mapping: as its author declares, or else as far as it can be inferred;
+    None if unknown.
+    """
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
 
 
 def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
-    """The dotted paths that have no value in the context; null counts as none."""
+    """Return the dotted paths that have no value in the context; null counts as none."""
     return [path for path in paths if _at(context, path.split(".")) is None]
 
 
 def returns_mapping(function: object) -> bool | None:
-    """Whether a function's return annotation is a mapping or a model; None without an annotation."""
+    """Return whether a function's return annotation is a mapping or a model; None without an annotation."""
     found = _annotations(function).get("return", inspect.Parameter.empty)
     return None if found is inspect.Parameter.empty else _is_mapping(found)
 
 
 def takes_mapping(function: object) -> bool:
-    """Whether the annotation of a function's first parameter is a mapping; mappings are not converted to models."""
+    """Return whether the annotation of a function's first parameter is a mapping; mappings are not
+    converted to models.
+    """
     first = _first_parameter(function)
     wanted = None if first is None else _annotations(function).get(first)
     kind = typing.get_origin(wanted) or wanted
@@ -426,7 +429,9 @@ _ABOUT_PROMPT: Final = ("reasoning_precheck", "structured_output", "enforce_gram
 
 
 def _governs_output(processing: Processing) -> bool:
-    """Whether a step has options for reading or recovery, so that the output type of its agent is its contract."""
+    """Return whether a step has options for reading or recovery, so that the output type of its
+    agent is its contract.
+    """
     return processing != NO_PROCESSING and any(
         getattr(processing, each.name) != getattr(NO_PROCESSING, each.name)
         for each in fields(processing)
@@ -459,13 +464,13 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
 
 
 def contract_of(step: Step) -> Contract[Any] | None:
-    """The contract of an agent step's reply, or None for any text."""
+    """Return the contract of an agent step's reply, or None for any text."""
     like = _like(step)[0]
     return _contract(step, like if type_reference(like) is None else {})
 
 
 def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
-    """The keys of a step's `processing` that have no effect, each with a sentence that says why."""
+    """Yield the keys of a step's `processing` that have no effect, each with a sentence that says why."""
     like, _ = _like(step)
     yield from step.processing.warnings
     if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
@@ -477,7 +482,7 @@ def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _agent(step: Step) -> Any:
-    """The agent with the step's own model, settings and output mode."""
+    """Return the agent with the step's own model, settings and output mode."""
     if not isinstance(step.agent, AgentSpec):
         return step.agent
     mode = _mode(step)
@@ -500,9 +505,9 @@ def _mode(step: Step) -> Mode:
 
 
 def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
-    """The step's ladder: the stages that it names, else the default ones of its contract. None if nothing is enforced,
-    or if only the agent's own output type defines the output. Text in place of a value is possible if the step names
-    `degrade` or accepts it (`on_degraded: accept`).
+    """Return the step's ladder: the stages that it names, else the default ones of its contract. None if nothing is
+    enforced, or if only the agent's own output type defines the output. Text in place of a value is possible if the
+    step names `degrade` or accepts it (`on_degraded: accept`).
     """
     if contract is None:
         if step.processing.enforcement == "off" or getattr(step.agent, "output_type", str) is not str:
@@ -517,7 +522,7 @@ def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
 
 
 def _default_ladder(step: Step, contract: Contract[Any]) -> Ladder:
-    """The default ladder for a contract, with the agent's number of retries in the conversation."""
+    """Return the default ladder for a contract, with the agent's number of retries in the conversation."""
     ladder = ladder_for(contract, current_settings())
     again = step.agent.max_retries if isinstance(step.agent, AgentSpec) else 0
     if not again:
@@ -551,9 +556,9 @@ _CONVERTED = ("integer", "number", "boolean")
 
 
 def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
-    """The schema that guides conversions; the value is validated against the real one in any case. Types to which no
-    string may be converted are left out, so that nothing is converted there. If a conversion beyond the general risk is
-    allowed, its place in the schema allows that risk.
+    """Return the schema that guides conversions; the value is validated against the real one in any case. Types to
+    which no string may be converted are left out, so that nothing is converted there. If a conversion beyond the
+    general risk is allowed, its place in the schema allows that risk.
     """
 
     def typed(node: dict[str, Any]) -> dict[str, Any]:
@@ -603,7 +608,7 @@ def _first_parameter(function: object) -> str | None:
 
 
 def _is_mapping(annotation: Any) -> bool | None:
-    """Whether values of this type are mappings; None if that is unknown."""
+    """Return whether values of this type are mappings; None if that is unknown."""
     if annotation is Any or isinstance(annotation, (TypeVar, TypeAdapter)):
         return None
     origin = typing.get_origin(annotation) or annotation
@@ -753,7 +758,7 @@ class Step(TakesInput[T_co]):
         return Settlement(self._refused(run.outcome), run.calls, run.stages, messages=run.messages)
 
     def _refused(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """The outcome. If text would replace a value that a check rejected, the rejection itself."""
+        """Return the outcome. If text would replace a value that a check rejected, the rejection itself."""
         contract = self.facts.contract
         if contract is None or not isinstance(outcome, Degraded) or self.on_degraded == "accept":
             return outcome
@@ -816,7 +821,7 @@ class Step(TakesInput[T_co]):
             raise
 
     def _tools(self) -> list[Any]:
-        """The model's tools, imported: functions, and pydantic-ai's `Tool` objects."""
+        """Return the model's tools, imported: functions, and pydantic-ai's `Tool` objects."""
         agent = self.facts.agent
         if not isinstance(agent, AgentSpec):
             return []
@@ -825,12 +830,12 @@ class Step(TakesInput[T_co]):
 
 
 def is_agent_step(step: object) -> TypeIs[Step[Any]]:
-    """Whether it is a `Step`, of any type."""
+    """Return whether it is a `Step`, of any type."""
     return isinstance(step, Step)
 
 
 def wants_deps(agent: object) -> bool:
-    """Whether an agent declares a `deps_type` that does not allow None."""
+    """Return whether an agent declares a `deps_type` that does not allow None."""
     kind = getattr(agent, "deps_type", object)
     return kind not in (object, Any, types.NoneType) and types.NoneType not in typing.get_args(kind)
 
@@ -846,7 +851,7 @@ class CallFunction(Protocol[T_co]):
     """The function of a `Call`: the input comes first. Unlike `Callable[..., T_co]`, it types a lambda's parameter."""
 
     def __call__(self, value: Any, /, *args: Any, **params: Any) -> T_co:
-        """The value of the step, its outcome, or an awaitable of either."""
+        """Return the value of the step, its outcome, or an awaitable of either."""
         ...
 
 
@@ -969,8 +974,8 @@ _KEYS: Final = ("stages", *_LIMITS)
 
 
 def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
-    """The pipeline with these stages and limits on every agent step: the keys of a ladder under `processing`. A `Call`
-    has them in case its name refers to an agent.
+    """Return the pipeline with these stages and limits on every agent step: the keys of a ladder under `processing`. A
+    `Call` has them in case its name refers to an agent.
 
     Raises `UsageError` for anything else.
 
@@ -998,8 +1003,9 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
 
 
 def changed(value: Changed, change: Callable[[PipelineStep], PipelineStep | None]) -> Changed:
-    """The pipeline with every step replaced by the result of `change`; if that is None, its nested steps are
-    changed."""
+    """Return the pipeline with every step replaced by the result of `change`; if that is None, its nested steps are
+    changed.
+    """
     if isinstance(value, Pipeline):
         pipeline = cast("Pipeline[Any]", value)
         steps = tuple(changed(step, change) for step in pipeline.steps)

@@ -79,7 +79,7 @@ work: ContextVar[Work] = ContextVar("flujo_aros_template_work")
 
 
 def members_of(obj: Any) -> Mapping[Any, Any] | None:
-    """The keys or fields of an object as a mapping, or None. Never methods or other attributes."""
+    """Return the keys or fields of an object as a mapping, or None. Never methods or other attributes."""
     if isinstance(obj, Mapping):
         return cast("Mapping[object, Any]", obj)
     if isinstance(obj, BaseModel):
@@ -91,7 +91,7 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
 
 
 def missing_member(obj: Any, name: Any) -> str:
-    """The error for a missing key or index."""
+    """Return the error for a missing key or index."""
     if isinstance(obj, (list, tuple)) and isinstance(name, int):
         return f"index {name} is out of range: the list has {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
@@ -182,7 +182,7 @@ def _optional(value: Any) -> Any:
 
 
 def _each(values: Any) -> Any:
-    """The elements for `{{#each}}`: those of a list, the values of an object, or none for a missing value."""
+    """Return the elements for `{{#each}}`: those of a list, the values of an object, or none for a missing value."""
     if values is None or isinstance(values, Undefined):
         return ()
     if isinstance(values, Mapping):
@@ -211,7 +211,7 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _metered(function: Callable[..., Any], *, textual: bool) -> Callable[..., Any]:
-    """The filter with its work counted; a string filter sees an object as JSON, not as its repr."""
+    """Return the filter with its work counted; a string filter sees an object as JSON, not as its repr."""
     at = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @wraps(function)
@@ -288,13 +288,13 @@ class Translated:
     _copied: tuple[bool, ...]
 
     def origin(self, offset: int) -> int:
-        """The position in the original source."""
+        """Return the position in the original source."""
         at = bisect_right(self._starts, offset) - 1
         return self._origins[at] + (offset - self._starts[at] if self._copied[at] else 0)
 
 
 def translate(source: str) -> Translated:
-    """The template with flujo's own syntax translated to Jinja.
+    """Return the template with flujo's own syntax translated to Jinja.
 
     >>> translate("{{#if a}}yes{{else}}no{{/if}}").text
     '{% if (a)|optional %}yes{% else %}no{% endif %}'
@@ -337,7 +337,7 @@ def adapt(tree: nodes.Template) -> None:
 
 
 def key_of(node: nodes.Node) -> str | int | None:
-    """The constant key with which a node accesses the value before it."""
+    """Return the constant key with which a node accesses the value before it."""
     if isinstance(node, nodes.Getattr):
         return node.attr
     if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
@@ -377,7 +377,7 @@ _OPERANDS: Final = (nodes.And, nodes.Or)
 
 
 def _tolerant(expression: nodes.Expr, *, whole: bool = True) -> nodes.Expr:
-    """The expression with null for missing values. `whole` means that it is not itself the filter `optional`."""
+    """Return the expression with null for missing values. `whole` means that it is not itself the filter `optional`."""
     if isinstance(expression, _OPERANDS):
         expression.left = _tolerant(expression.left)
         expression.right = _tolerant(expression.right)
@@ -434,7 +434,7 @@ class InputTemplate(Source):
         return False if self._parsed.lone is None else None
 
     def text(self, names: Mapping[str, Any]) -> str:
-        """The rendered text for a model, with objects and lists as JSON. Raises `TemplateError`."""
+        """Return the rendered text for a model, with objects and lists as JSON. Raises `TemplateError`."""
         name = self._parsed.name
         lone = names.get(name) if name is not None else None
         if type(lone) is str and len(lone) <= MAX_OUTPUT_CHARS:
@@ -442,8 +442,8 @@ class InputTemplate(Source):
         return "".join(self._run(self._parsed.program, names)[0])
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """The prompt: the text, or for a single expression that contains an image or other content, its parts. Raises
-        `TemplateError`.
+        """Return the prompt: the text, or for a single expression that contains an image or other content, its parts.
+        Raises `TemplateError`.
         """
         if self._parsed.lone is not None:
             name = self._parsed.name
@@ -457,7 +457,7 @@ class InputTemplate(Source):
         return self.text(names)
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The value for a callable: the value of a single `{{ expression }}`, else the text."""
+        """Return the value for a callable: the value of a single `{{ expression }}`, else the text."""
         if self._parsed.expression is None:
             return self.text(names)
         return self._run(self._parsed.expression, names)[1].get("value")
@@ -491,7 +491,7 @@ class InputTemplate(Source):
         return template_error(self.where, message, self._place(offset), kind)
 
     def _place(self, offset: int | None) -> str:
-        """The line of this position if the template has several lines."""
+        """Return the line of this position if the template has several lines."""
         plain = _plain(self.source)
         return "" if offset is None or "\n" not in plain.strip() else f", line {place_in(plain, offset)[0]}"
 
@@ -549,7 +549,7 @@ def _parse(source: str) -> _Parsed:
 
 
 def _tree(translated: Translated) -> nodes.Template:
-    """The syntax tree, with offsets from 1 in the translated text for line numbers."""
+    """Return the syntax tree, with offsets from 1 in the translated text for line numbers."""
     parser = Parser(ENVIRONMENT, "")
     try:
         parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(translated)), None, None)
@@ -576,7 +576,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
 
 
 def _filters(node: nodes.Node) -> Iterator[str]:
-    """The filters that a node names: its own, and the one that `map` applies to each element."""
+    """Yield the filters that a node names: its own, and the one that `map` applies to each element."""
     if isinstance(node, nodes.Filter):
         yield node.name
         first = node.args[0] if node.name == "map" and node.args else None
@@ -585,7 +585,7 @@ def _filters(node: nodes.Node) -> Iterator[str]:
 
 
 def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
-    """All nodes in text order, each with its depth and the number of enclosing loops."""
+    """Yield all nodes in text order, each with its depth and the number of enclosing loops."""
     waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()
@@ -595,7 +595,7 @@ def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
 
 
 def _plain(source: str) -> str:
-    """The source with normalized line endings."""
+    """Return the source with normalized line endings."""
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -622,7 +622,7 @@ def _plainer(message: str) -> str:
 
 
 def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
-    """The tokens, each with its offset from 1 in place of its line."""
+    """Yield the tokens, each with its offset from 1 in place of its line."""
     text, at, left = translated.text, 0, _MAX_TOKENS
     tokens = ENVIRONMENT.lexer.tokeniter(text, None)
     while True:
@@ -662,7 +662,7 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 
 
 def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
-    """The error in one node; `bound` are the loop variables of the template."""
+    """Return the error in one node; `bound` are the loop variables of the template."""
     if not isinstance(node, _ALLOWED):
         if isinstance(node, nodes.Sub) and (name := _dashed(node)) is not None:
             return f"`-` is the minus operator here; for a step with `-` in its name, write steps[{name!r}]"
@@ -680,7 +680,7 @@ def _error_in(node: nodes.Node, bound: Collection[str]) -> str | None:
 
 
 def _dashed(node: nodes.Expr) -> str | None:
-    """The name of the step in `steps.my-step.output`, which is parsed as a subtraction."""
+    """Return the name of the step in `steps.my-step.output`, which is parsed as a subtraction."""
     if isinstance(node, nodes.Getattr):
         return node.attr if isinstance(node.node, nodes.Name) and node.node.name == "steps" else None
     if not isinstance(node, nodes.Sub) or (before := _dashed(node.left)) is None:
@@ -692,7 +692,7 @@ def _dashed(node: nodes.Expr) -> str | None:
 
 
 def _step_value(node: nodes.Getattr, bound: Collection[str]) -> str | None:
-    """The error for `draft.output`, which is written `steps.draft.output`."""
+    """Return the error for `draft.output`, which is written `steps.draft.output`."""
     named = node.node
     if not isinstance(named, nodes.Name) or node.attr != "output" or named.name in {*bound, *ROOTS, *VARIABLES}:
         return None
@@ -702,7 +702,7 @@ def _step_value(node: nodes.Getattr, bound: Collection[str]) -> str | None:
 
 
 def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Name, tuple[str | int, ...]]]:
-    """Every name that is read and not bound by a loop, with the constant keys that follow it."""
+    """Yield every name that is read and not bound by a loop, with the constant keys that follow it."""
     path: list[str | int] = []
     inner: nodes.Node = node
     while isinstance(inner, (nodes.Getattr, nodes.Getitem)):
@@ -730,7 +730,7 @@ def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Nam
 
 
 def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:
-    """The expression of a template that consists of one `{{ expression }}`."""
+    """Return the expression of a template that consists of one `{{ expression }}`."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
     parts = tree.body[0].nodes
@@ -779,12 +779,12 @@ class ShapedInput:
         self.gives_mapping = isinstance(source, Mapping)
 
     def text(self, names: Mapping[str, Any]) -> str:
-        """The rendered object as JSON."""
+        """Return the rendered object as JSON."""
         with self._placed():
             return as_text(self.value(names))
 
     def prompt(self, names: Mapping[str, Any]) -> Prompt:
-        """The rendered object as JSON; for a list with content, each element separately."""
+        """Return the rendered object as JSON; for a list with content, each element separately."""
         with self._placed():
             value = self.value(names)
             return as_parts(value) or as_text(value)
@@ -798,7 +798,7 @@ class ShapedInput:
             raise template_error(self._where, str(error)) from error
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The object with every template replaced by its value."""
+        """Return the object with every template replaced by its value."""
         return _rendered(self._shape, names)
 
 

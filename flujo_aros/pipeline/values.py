@@ -26,7 +26,7 @@ AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ i
 
 
 def as_plain(value: Any) -> Any:
-    """A value as plain JSON: models by their aliases, dates and enums as strings, anything unknown by `str`. A
+    """Return a value as plain JSON: models by their aliases, dates and enums as strings, anything unknown by `str`. A
     non-finite number also becomes a string, because JSON cannot express it.
 
     >>> as_plain({"when": __import__("datetime").date(2026, 1, 2), 3: (1, None), "most": float("inf")})
@@ -49,12 +49,12 @@ _NOT_FINITE: Final = {inf: "Infinity", -inf: "-Infinity"}
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON; a string keeps its quotes."""
+    """Return a value as JSON; a string keeps its quotes."""
     return json.dumps(as_plain(value), ensure_ascii=False)
 
 
 def as_text(value: Any) -> str:
-    """A value as text for a model: strings unchanged, everything else as JSON, never as a Python repr. Raises
+    """Return a value as text for a model: strings unchanged, everything else as JSON, never as a Python repr. Raises
     `TypeError` for an image and other non-text content, because JSON of its bytes would be useless to a model.
 
     >>> as_text({"ok": True, "who": None})
@@ -75,7 +75,7 @@ def reject_content(value: Any) -> None:
 
 
 def as_parts(value: Any) -> list[Any] | None:
-    """The parts of a prompt for non-text content, alone or in a list, or None for any other value.
+    """Return the parts of a prompt for non-text content, alone or in a list, or None for any other value.
 
     >>> from pydantic_ai import ImageUrl
     >>> [type(part).__name__ for part in as_parts(["What is this?", ImageUrl("https://example.com/a.png"), {"n": 1}])]
@@ -95,7 +95,7 @@ def as_parts(value: Any) -> list[Any] | None:
 
 
 def kind_of(value: object) -> str:
-    """The kind of a value, for messages."""
+    """Return the kind of a value, for messages."""
     kinds: dict[type[Any], str] = {
         str: "a string",
         list: "a list",
@@ -139,7 +139,7 @@ class SharedContext:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
-        """The context passed by a caller. Raises `UsageError` if it is not valid."""
+        """Return the context passed by a caller. Raises `UsageError` if it is not valid."""
         if given is None:
             return cls({})
         if isinstance(given, BaseModel):
@@ -154,8 +154,8 @@ class SharedContext:
         return self.data if self.typed is None else self.typed
 
     def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
-        """The context for steps whose writes are kept separate, with these keys or all. Raises `UsageError`. Every step
-        sees the input of the run, `initial_prompt`.
+        """Return the context for steps whose writes are kept separate, with these keys or all. Raises `UsageError`.
+        Every step sees the input of the run, `initial_prompt`.
         """
         if keys is None:
             forked = SharedContext(self.data, self.typed)
@@ -171,14 +171,14 @@ class SharedContext:
         return part
 
     def trust_at(self, path: Sequence[object] = ()) -> Trust:
-        """The trust of the value at a path, including everything in it, or of the whole context."""
+        """Return the trust of the value at a path, including everything in it, or of the whole context."""
         asked = tuple(map(str, path))
         return Trust.lowest(
             trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, asked, strict=False))
         )
 
     def isolated(self) -> dict[str, Any]:
-        """A copy that a step may modify. Objects that cannot be copied, such as a connection, are shared."""
+        """Return a copy that a step may modify. Objects that cannot be copied, such as a connection, are shared."""
         return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
 
     def write(
@@ -213,7 +213,7 @@ def path_of(dotted: str) -> Path:
 
 
 def find(data: Any, path: Path) -> Any:
-    """The value at a path. Raises `UsageError` with the nearest name if there is none."""
+    """Return the value at a path. Raises `UsageError` with the nearest name if there is none."""
     for depth, key in enumerate(path):
         members = _fields(data) if isinstance(data, BaseModel) else data
         if not isinstance(members, Mapping) or key not in members:
@@ -225,7 +225,7 @@ def find(data: Any, path: Path) -> Any:
 
 
 def members_of(value: Any) -> list[Write] | None:
-    """The writes that merge a mapping or a model into the context, or None for any other value."""
+    """Return the writes that merge a mapping or a model into the context, or None for any other value."""
     if isinstance(value, BaseModel):
         value = _fields(value)
     if not isinstance(value, Mapping):

@@ -44,7 +44,7 @@ def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cu
 
 
 def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
-    """The value of a text as plain JSON, with the names of the schema, or None if unknown."""
+    """Return the value of a text as plain JSON, with the names of the schema, or None if unknown."""
     try:
         plain: Outcome[Any] = read(text, schema, truncated=False)
     except ContractError:  # the JSON of a type may contain more than its JSON Schema can express
@@ -53,7 +53,9 @@ def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
 
 
 def violates(rejected: Rejected, schema: JsonSchema) -> bool:
-    """Whether a reply is complete but does not match the schema, which shows that the schema was not enforced."""
+    """Return whether a reply is complete but does not match the schema, which shows that the schema
+    was not enforced.
+    """
     return rejected.reason is Reason.INVALID and plain_value(rejected.text, schema) is None
 
 
@@ -88,14 +90,14 @@ def _touch(one: Place, other: Place) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal, ignoring the case and spacing of strings."""
+    """Return whether two JSON values are equal, ignoring the case and spacing of strings."""
     if isinstance(one, str) and isinstance(other, str):
         return folded(one) == folded(other)
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def folded(text: str) -> str:
-    """A string without case and spacing."""
+    """Return a string without case and spacing."""
     return " ".join(text.casefold().split())
 
 
@@ -173,7 +175,7 @@ def grounded(
 
 
 def _allowed(contract: Contract[Any], place: Place) -> Risk:
-    """The highest risk allowed for a repair at a place."""
+    """Return the highest risk allowed for a repair at a place."""
     hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
     own: object = hints.get("risk") if is_dict(hints) else None
     return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
@@ -189,7 +191,7 @@ class Source:
     whole: bool = False
 
     def risk_of(self, place: Place, leaf: object) -> Risk | None:
-        """The risk of a value at a place, compared with the text; None if the text states it."""
+        """Return the risk of a value at a place, compared with the text; None if the text states it."""
         here = schema_at(self.schema, place) or {}
         if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
             return None
@@ -204,7 +206,7 @@ class Source:
         return self._of_words(str(leaf), missing=missing)
 
     def _of_choice(self, place: Place, leaf: object, *, missing: bool) -> Risk | None:
-        """A choice is based on the value at its place, or on prose about it."""
+        """Return the risk of a choice, which is based on the value at its place, or on prose about it."""
         if isinstance(leaf, str) and leaf and self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
             return None
         if missing:
@@ -232,7 +234,7 @@ class Source:
         return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
 
     def _gives_part(self, digits: str) -> bool:
-        """Whether the text contains the digits of a date or a number, or the month by name."""
+        """Return whether the text contains the digits of a date or a number, or the month by name."""
         number = float(digits)
         if number in self._numbers or number == 0:
             return True
@@ -240,7 +242,7 @@ class Source:
         return month is not None and any(word.startswith(month) for word in self._words)
 
     def _times(self, leaf: str) -> int:
-        """The number of times that the text contains these words."""
+        """Return the number of times that the text contains these words."""
         words = folded(leaf.replace("\\", ""))
         if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
             return self._said.count(words)
@@ -248,7 +250,9 @@ class Source:
         return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
 
     def _elsewhere(self, leaf: object) -> int:
-        """The number of times it is the complete value of another known field, where it means something else."""
+        """Return the number of times that it is the complete value of another known field, where it means something
+        else.
+        """
         return self._known[folded(leaf) if isinstance(leaf, str) else leaf]
 
     @cached_property
@@ -301,7 +305,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _named_numbers(words: Sequence[str]) -> Iterator[float]:
-    """The numbers that are written in words, each as a whole.
+    """Yield the numbers that are written in words, each as a whole.
 
     >>> [*_named_numbers("thirty six of two hundred and five or one thousand twelve".split())]
     [36.0, 205.0, 1012.0]
@@ -325,13 +329,13 @@ def _named_numbers(words: Sequence[str]) -> Iterator[float]:
 
 
 def _continues(number: float, last: float) -> bool:
-    """Whether a word belongs to the number before it: `six` behind `thirty` or `hundred`, not behind `five`."""
+    """Return whether a word belongs to the number before it: `six` behind `thirty` or `hundred`, not behind `five`."""
     follows_tens = last >= _NAMED["twenty"] and number < _NAMED["ten"]
     return 1 <= number < last and (last >= _MULTIPLES["hundred"] or follows_tens)
 
 
 def _numbers(text: str) -> Iterator[float]:
-    """The numbers of a text, each in every way its commas and dots can be read."""
+    """Yield the numbers of a text, each in every way its commas and dots can be read."""
     for found in _NUMBER.findall(text):
         forms = {found, found.replace(",", ""), found.replace(".", "").replace(",", "."), found.replace(",", ".")}
         values: set[float] = set()
@@ -428,7 +432,7 @@ class Examples:
         return sum(_weight(leaf) for leaf in distinctive if folded(str(leaf)) not in rest) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
-        """Whether the prompt shows this text as an example."""
+        """Return whether the prompt shows this text as an example."""
         words = said.strip()
         if len(words.split()) < _SAID or _written(words) not in self.text:
             return False
@@ -455,7 +459,9 @@ class Examples:
         return "data" if any(not self._is_example(place) for place in places) else None
 
     def _is_example(self, place: int) -> bool:
-        """Whether text in the prompt is introduced as an example, directly or by the JSON object that contains it."""
+        """Return whether text in the prompt is introduced as an example, directly or by the JSON object that contains
+        it.
+        """
         brace = self.text.rfind("{", max(0, place - _LOOK_BACK), place)
         in_object = brace > self.text.rfind("}", max(0, place - _LOOK_BACK), place)
         return _is_introduced(self.text, brace if in_object else place, heading=in_object)
@@ -474,7 +480,9 @@ def _plain(value: Any) -> Any:
 
 
 def _weight(leaf: Any) -> int:
-    """The distinctiveness of a value: 2 for a sentence or a blank to fill in, 1 for a name, a code or a number."""
+    """Return the distinctiveness of a value: 2 for a sentence or a blank to fill in, 1 for a name,
+    a code or a number.
+    """
     if isinstance(leaf, bool) or leaf is None:
         return 0
     if isinstance(leaf, (int, float)):
@@ -486,7 +494,7 @@ def _weight(leaf: Any) -> int:
 
 
 def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
-    """Whether the words before a place, or the heading of its paragraph, announce an example."""
+    """Return whether the words before a place, or the heading of its paragraph, announce an example."""
     before = _FENCE_END.sub("", text[max(0, start - _LOOK_BACK) : start]).rstrip()
     paragraph = re.split(r"\n\s*\n", before)[-1]
     line = paragraph.rpartition("\n")[2]
@@ -497,18 +505,18 @@ def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
 
 
 def _is_choice(contract: Contract[Any], place: Place) -> bool:
-    """Whether the schema gives the values to choose from, so that a right answer often equals an example."""
+    """Return whether the schema gives the values to choose from, so that a right answer often equals an example."""
     schema = schema_at(contract.json_schema, place)
     return schema is not None and ("enum" in schema or "const" in schema)
 
 
 def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """The scalars of a value with their paths, in order, up to the number examined."""
+    """Return the scalars of a value with their paths, in order, up to the number examined."""
     return islice(((place, leaf) for place, leaf in leaves(value) if not isinstance(leaf, (dict, list))), _MOST_LEAVES)
 
 
 def _written(leaf: Any) -> str:
-    """A value as a prompt contains it, up to the first character that JSON would escape."""
+    """Return a value as a prompt contains it, up to the first character that JSON would escape."""
     return leaf.partition('"')[0].partition("\\")[0].partition("\n")[0] if isinstance(leaf, str) else str(leaf)
 
 
@@ -543,7 +551,7 @@ def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = N
 
 
 def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Examples | None) -> Blanks | None:
-    """The verdict on blanks that may be only dots: possibly an answer, unless one contains a field name."""
+    """Return the verdict on blanks that may be only dots: possibly an answer, unless one contains a field name."""
     if any(_in_words(leaf) for _, leaf in texts):
         return "left"
     shown = {examples.show_dots(value, leaf) for _, leaf in texts} if examples is not None else {None}
@@ -553,14 +561,14 @@ def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Exampl
 
 
 def _is_blank(leaf: str, place: Place) -> bool:
-    """Whether a text may be a template's placeholder for an answer."""
+    """Return whether a text may be a template's placeholder for an answer."""
     if leaf in _TYPES:
         return not _is_about(place, _OF_TYPES)
     return _BLANK.fullmatch(leaf) is not None and (bool(_in_words(leaf)) or not _is_about(place, _OF_SIGNS))
 
 
 def _is_surely_blank(leaf: str, place: Place) -> bool:
-    """Whether a text is dots, or the name of its own field in brackets; `<div>` may well be an answer."""
+    """Return whether a text is dots, or the name of its own field in brackets; `<div>` may well be an answer."""
     if leaf in _TYPES:
         return False
     inner, field = _in_words(leaf), _in_words(str(place[-1])) if place else ""
@@ -568,7 +576,7 @@ def _is_surely_blank(leaf: str, place: Place) -> bool:
 
 
 def _in_words(name: str) -> str:
-    """The words of a name, each between spaces: `<tag>` refers to `html_tag`, and `<a>` does not."""
+    """Return the words of a name, each between spaces: `<tag>` refers to `html_tag`, and `<a>` does not."""
     words = _WORD.findall(_CAMEL.sub(" ", name))
     return f" {' '.join(words).casefold()} " if words else ""
 
@@ -578,7 +586,7 @@ def _is_about(place: Place, words: Sequence[str]) -> bool:
 
 
 def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contract[Any]) -> bool:
-    """Whether a value needs the check of `unechoed`: most are neither a template nor similar to the prompt.
+    """Return whether a value needs the check of `unechoed`: most are neither a template nor similar to the prompt.
 
     A template that was copied unchanged begins with a blank, and an example is JSON in the prompt.
     """
@@ -588,7 +596,7 @@ def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contra
 
 
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
-    """The outcome, unless its value is an example of the prompt or an unfilled template.
+    """Return the outcome, unless its value is an example of the prompt or an unfilled template.
 
     With `ask` such a value is rejected, so that the model is asked once more. Without `ask`, or after that, it is
     accepted and reported as a repair. Spoken text is never taken from an example, and a blank is not a value.

@@ -113,7 +113,7 @@ _OWN: Final = ("first", "resume")
 
 
 def _counted(outcome: Outcome[T], stages: Sequence[AnyStage]) -> Outcome[T]:
-    """The outcome. An event from an empty reply is not an answer yet if a stage would ask again."""
+    """Return the outcome. An event from an empty reply is not an answer yet if a stage would ask again."""
     event = outcome.value if isinstance(outcome, Accepted) else None
     if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
         return outcome
@@ -134,7 +134,7 @@ def read_first(
 
 
 def _asks_again(stages: Sequence[AnyStage]) -> bool:
-    """Whether a stage asks again after a reply that only repeats its prompt."""
+    """Return whether a stage asks again after a reply that only repeats its prompt."""
     for stage in stages:  # noqa: SIM110 (a generator costs more, and each repaired reply asks)
         if stage.asks and Reason.ECHOED_SCHEMA in stage.answers:
             return True
@@ -174,7 +174,7 @@ def _report(
 
 
 def _in_words(ask: Ask) -> Ask:
-    """The same request without the schema enforced: the prompt describes the format instead."""
+    """Return the same request without the schema enforced: the prompt describes the format instead."""
     form = form_prompt(ask.contract)
     if ask.in_conversation:
         return replace(ask, way="conversation", prompt=ask.prompt or form)
@@ -230,14 +230,14 @@ class Climb(Generic[T]):
         return self._with_attempts(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
     def _foreseeing(self, past: Past, later: Sequence[AnyStage]) -> Past:
-        """The history so far, with what the remaining stages would and may do."""
+        """Return the history so far, with what the remaining stages would do and may do."""
         mine = (stage for stage in later if stage.sees_question and past.current.reason in stage.answers)
         asking = [stage for stage in mine if self._why_skipped(stage, past) is None]
         enforced = any(stage.enforces(self._task, past) for stage in asking)
         return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
     def _why_skipped(self, stage: AnyStage, past: Past) -> str | None:
-        """The reason why a stage is skipped: nothing to do, no room in the limits, or never a value so far."""
+        """Return the reason why a stage is skipped: nothing to do, no room in the limits, or never a value so far."""
         why = stage.passes(self._task, past)
         if why is None and stage.fallback and self._fallbacks >= self._ladder.max_stages:
             why = f"max_stages is {self._ladder.max_stages}, and that many fallback stages have run"
@@ -246,7 +246,7 @@ class Climb(Generic[T]):
         return why
 
     def _against_call(self) -> str | None:
-        """The reason why no further call may be made now, or None."""
+        """Return the reason why no further call may be made now, or None."""
         limits = self._ladder
         if self._refusal is not None:
             return self._refusal
@@ -350,7 +350,7 @@ class Climb(Generic[T]):
         return replace(rejected, attempts=tuple(self._attempts))
 
     def _ordered(self) -> Sequence[AnyStage]:
-        """The stages in order. In an adaptive ladder, the most successful asking stages come first."""
+        """Return the stages in order. In an adaptive ladder, the most successful asking stages come first."""
         stages, known = self._ladder.stages, self._evidence
         if known is None:
             return stages

@@ -245,7 +245,7 @@ class ReadReply(Protocol[T]):
     """Reads a reply for a stage and applies the stage's judge."""
 
     def __call__(self, reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
-        """The outcome, after the judge."""
+        """Return the outcome, after the judge."""
         ...
 
 
@@ -313,14 +313,14 @@ _OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
 
 
 def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
-    """The outcome with one more repair, about where the text was or how it ended."""
+    """Return the outcome with one more repair, about where the text was or how it ended."""
     words = outcome.text[slice(*span)][:80]
     repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
     return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.INFERRED, key=list(Trust).index))
 
 
 def has_issue(rejected: Rejected, *codes: str) -> bool:
-    """Whether a rejection has an issue with one of these codes."""
+    """Return whether a rejection has an issue with one of these codes."""
     return any(issue.code in codes for issue in rejected.issues)
 
 

@@ -113,7 +113,7 @@ def declined(reply: Reply) -> Rejected | None:
 
 
 def unmasked(reply: Reply, vault: Vault) -> Reply | Rejected:
-    """The reply to such a prompt with its secrets restored, or the rejection of one that declines."""
+    """Return the reply to such a prompt with its secrets restored, or the rejection of one that declines."""
     rejected = declined(reply)
     return replace(reply, text=vault.restore(reply.text)) if rejected is None else rejected
 
@@ -145,7 +145,7 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
 
 
 def _form(contract: Contract[Any]) -> tuple[str, str]:
-    """The requested output in words, and its details."""
+    """Return the requested output in words, and its details."""
     if contract.mode != "json":
         return "the SCHEMA says", contract.instruction()
     schema = contract.json_schema
@@ -163,7 +163,7 @@ def _hash(text: str) -> str:
 
 
 def _fields(schema: JsonSchema) -> Iterable[str]:
-    """The names of the fields with their descriptions from the schema, for a human reader."""
+    """Yield the names of the fields with their descriptions from the schema, for a human reader."""
     properties: dict[str, Any] = schema.get("properties", {})
     for name, field in list(properties.items())[:_MAX_NAMES]:
         about = field.get("description") or ""

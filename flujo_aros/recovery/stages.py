@@ -266,7 +266,9 @@ class Resume(Rung):
 
 
 def _begins(cut: str, contract: Contract[Any]) -> bool:
-    """Whether a truncated text contains the start of a value: a key of the schema, or else an opening bracket."""
+    """Return whether a truncated text contains the start of a value: a key of the schema, or else
+    an opening bracket.
+    """
     names: dict[str, Any] = (schema_at(contract.json_schema, ()) or {}).get("properties", {})
     if not names:
         return "{" in cut or "[" in cut
@@ -292,7 +294,7 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
 
 
 def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
-    """The outcome of a model that started over instead of continuing. It counts if it repeats the cut reply."""
+    """Return the outcome of a model that started over instead of continuing. It counts if it repeats the cut reply."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
     # Any words are valid text, or could be wrapped as an event: without an overlap they may be the rest of the reply,
     # which would be lost, or something else altogether.
@@ -306,14 +308,14 @@ def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
 
 
 def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
-    """Whether the contract accepts any text: nothing delimits the value, and nothing in it has a format."""
+    """Return whether the contract accepts any text: nothing delimits the value, and nothing in it has a format."""
     value, made_up = outcome.value, outcome.trust is Trust.SYNTHESIZED
     unframed = isinstance(value, str) and contract.mode == "json"
     return made_up or unframed or (isinstance(value, Block) and not value.fields)
 
 
 def _unfenced(text: str) -> str:
-    """The text without the fence that some models put around every piece of code."""
+    """Return the text without the fence that some models put around every piece of code."""
     if not text.lstrip().startswith("```"):
         return text
     body = text.lstrip().partition("\n")[2]
@@ -366,7 +368,7 @@ class Simplify(Rung):
 
 
 def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
-    """The outcome with the repairs that led to it, relative to the text that the model actually wrote."""
+    """Return the outcome with the repairs that led to it, relative to the text that the model actually wrote."""
     if isinstance(outcome, Rejected):
         return replace(outcome, text=reply.text)
     if not isinstance(outcome, Accepted):
@@ -377,7 +379,7 @@ def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Out
 
 
 def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:
-    """The flat contract: one required string per field, empty for an unknown value."""
+    """Return the flat contract: one required string per field, empty for an unknown value."""
     texts = {path: {"type": "string", "description": _about(schema)} for path, schema in fields.items()}
     return Output.json({"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False})
 
@@ -394,7 +396,7 @@ def _about(schema: JsonSchema) -> str:
 
 
 def _flat(contract: Contract[Any]) -> dict[str, JsonSchema] | None:
-    """The fields of a schema by their dotted names, or None if it cannot be flattened."""
+    """Return the fields of a schema by their dotted names, or None if it cannot be flattened."""
     if contract.mode != "json":
         return None
     fields: dict[str, JsonSchema] = {}
@@ -543,7 +545,7 @@ class LlmRepair(Rung):
         return outcome
 
     def _is_enforced(self, task: Task[Any]) -> bool:
-        """Whether the provider is asked to enforce the schema; the capabilities of another model are unknown."""
+        """Return whether the provider is asked to enforce the schema; the capabilities of another model are unknown."""
         return task.enforces and self.model is None
 
     def _prompt(self, task: Task[Any], failing: Rejected, vault: Vault) -> str:
@@ -618,7 +620,7 @@ class Patch(Rung):
 def _patched(
     reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T], judge: Judge[T]
 ) -> Outcome[T]:
-    """The outcome of the draft with the reply inserted."""
+    """Return the outcome of the draft with the reply inserted."""
     if reply.fault is not None:
         return read(reply)
     answer = read_text(reply.text, form, truncated=reply.truncated)
@@ -644,7 +646,7 @@ def _patched(
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
-    """The wrong places of a draft by path, without those inside another one."""
+    """Return the wrong places of a draft by path, without those inside another one."""
     found: dict[str, Place] = {}
     for issue in failing.issues:
         place = place_of(issue.path)
@@ -661,13 +663,13 @@ def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str,
 
 
 def _has_own(failing: Rejected, place: Place) -> bool:
-    """Whether another issue names the missing key of the object at this place."""
+    """Return whether another issue names the missing key of the object at this place."""
     inside = (place_of(issue.path) for issue in failing.issues if issue.code == "missing")
     return any(found is not None and found[:-1] == place for found in inside)
 
 
 def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] | None:
-    """The contract of the reply: an object with one key for each wrong place."""
+    """Return the contract of the reply: an object with one key for each wrong place."""
     parts = {path: schema_at(schema, place) for path, place in places.items()}
     known = {path: part for path, part in parts.items() if part is not None}
     if not known or len(known) != len(parts):
@@ -765,7 +767,7 @@ def _kept(outcome: Outcome[T], dropped: list[Repair], failing: Rejected) -> Outc
 
 
 def _item_of(place: Place) -> Place:
-    """The innermost list item that contains this place, or the root."""
+    """Return the innermost list item that contains this place, or the root."""
     last = max((index for index, part in enumerate(place) if isinstance(part, int)), default=-1)
     return place[: last + 1]
 
@@ -780,7 +782,7 @@ _STRUCTURE: Final = re.compile(r'[{}\[\],]|"(?:[^"\\]|\\.|(?!))*+(?:"|\\?\Z)', r
 
 
 def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
-    """The beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
+    """Return the beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
 
     The longest first, at most `most` of them. Only lists can be shortened: an object without its last members is a
     different object.
@@ -852,7 +854,7 @@ class Synthesize(Rung):
 
 
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
-    """The prose after a block with every key."""
+    """Return the prose after a block with every key."""
     fields = dict.fromkeys(contract.keys, "")
     text = json.dumps(fields, ensure_ascii=False) + (f"\n\n{prose}" if prose.strip() else "")
     made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
@@ -860,7 +862,9 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
 
 
 def _event(contract: EventContract, past: Past) -> Outcome[Event]:
-    """The latest reply that is an event except for its requirements, else an event around the text of a reply."""
+    """Return the latest reply that is an event except for its requirements, else an event around
+    the text of a reply.
+    """
     replies = {id(rejected): rejected for rejected in (past.spoken, past.current, past.first)}.values()
     spoken = [rejected for rejected in replies if rejected.reason not in _NOT_AN_ANSWER]
     spoken.sort(
@@ -882,7 +886,9 @@ def _event(contract: EventContract, past: Past) -> Outcome[Event]:
 def _settled(
     said: Accepted[Event], rejected: Rejected, contract: EventContract, issues: Sequence[Issue] = ()
 ) -> Outcome[Event]:
-    """The event as its contract requires it, without a doubtful winner, or the rejection if there are other issues."""
+    """Return the event as its contract requires it, without a doubtful winner, or the rejection if there are other
+    issues.
+    """
     given = said.value.model_dump(exclude_unset=True)
     missing = [name for name in contract.required if given.get(name) in (None, "")]
     repairs = [*said.repairs, *(Repair("synthesized", Risk.LOSSY, f"$.{name}", (0, 0), "", "") for name in missing)]
@@ -900,7 +906,7 @@ def _settled(
 
 
 def _wrapped(text: str, contract: EventContract) -> Accepted[Event] | None:
-    """An event around text that was written in another form, at any risk, or None if there was none."""
+    """Return an event around text that was written in another form, at any risk, or None if there was none."""
     cut = read_text(text, contract, risk=Risk.LOSSY)
     if isinstance(cut, Accepted):
         return None if cut.value.says_nothing else _made(cut.value.kind, cut.value.text, text)
@@ -916,7 +922,7 @@ def _wrapped(text: str, contract: EventContract) -> Accepted[Event] | None:
 
 
 def _lines(value: Any, contract: EventContract, kind: str | None = None) -> Iterator[tuple[str | None, str]]:
-    """The strings of a JSON value, each with the kind of its event."""
+    """Yield the strings of a JSON value, each with the kind of its event."""
     if isinstance(value, str):
         if value.strip(" .…") and not is_slot(value, contract.example):
             yield kind, value.strip()

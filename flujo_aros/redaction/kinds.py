@@ -57,7 +57,7 @@ _KEYS: Final[Mapping[str, str]] = {
 
 @cache
 def _key(begin: str) -> re.Pattern[str]:
-    """A key that begins a word. Its fixed prefix comes first, which makes the search as fast as possible."""
+    """Return a key that begins a word. Its fixed prefix comes first, which makes the search as fast as possible."""
     rest = _KEYS[begin]
     begin = re.escape(begin)
     # After an escape of JSON, of a URL (`%20`) or of a terminal (`[1m`), a letter or digit is not part of a word.
@@ -103,7 +103,7 @@ _PARTS: Final = re.compile(r"\\+[nrt]|[\s;=]+|-----[A-Z0-9 ]*(?:-----)?")
 
 
 def find_by_form(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of text that is secret by its form, in any order.
+    """Yield the spans of text that is secret by its form, in any order.
 
     >>> text = "Use AKIAIOSFODNN7EXAMPLE for the order 4711-0815."
     >>> [text[start:end] for start, end in find_by_form(text)]
@@ -139,7 +139,7 @@ def _marked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_distinctive(part: str) -> bool:
-    """Whether a part of a secret is itself a secret: a line of a private key is, a word is not."""
+    """Return whether a part of a secret is itself a secret: a line of a private key is, a word is not."""
     letters = any(letter.isalpha() for letter in part)
     return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])
 
@@ -167,7 +167,7 @@ _OTHER_LETTERS: Final = ("пароль", "密码", "密碼", "パスワード", 
 
 
 def _second(first: tuple[str, ...], last: str) -> str:
-    """The expression for a two-word name, such as `api_key`. It finds the last word and looks back."""
+    """Return the expression for a two-word name, such as `api_key`. It finds the last word and looks back."""
     return f"{last}(?:{'|'.join(rf'(?<={word}[ _-]{last})|(?<={word}{last})' for word in first)})"
 
 
@@ -231,7 +231,9 @@ class _Labelled(NamedTuple):
 
 @cache  # compiling these takes a tenth of the import time, and many programs never hide a secret
 def _grammar() -> tuple[tuple[tuple[re.Pattern[str], ...], bool, tuple[tuple[re.Pattern[str], bool], ...]], ...]:
-    """Names, whether they must begin a word, and the values after them, each with whether it is certainly a secret."""
+    """Return names, whether they must begin a word, and the values after them, each with whether it is certainly a
+    secret.
+    """
     value = re.compile(
         rf"{_CLOSING}(?::=|=>|->|[:=：]|\\{{1,2}}uff1a)[*`]{{0,3}}\s{{0,3}}"
         rf"(?:{_IN_QUOTES}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>]{{3,200}}(?<![.:?]){_WHOLE}))"
@@ -275,7 +277,7 @@ def labelled_values(text: str) -> tuple[str, ...]:
 
 
 def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
-    """A value as written, and decoded: a backslash may be literal, or begin a JSON escape."""
+    """Yield a value as written, and decoded: a backslash may be literal, or begin a JSON escape."""
     written = label.written.strip() if label.quoted or label.sure else label.written.rstrip(".!?:")
     if "\\" not in written:
         yield written
@@ -294,7 +296,7 @@ def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
 
 
 def _labelled(text: str) -> Iterator[_Labelled]:
-    """Each value with the label of a secret, in any order."""
+    """Yield each value with the label of a secret, in any order."""
     lowered = _lowered(text)
     for names, at_word, behind in _grammar():
         for name in names:
@@ -304,7 +306,7 @@ def _labelled(text: str) -> Iterator[_Labelled]:
 
 
 def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...]) -> Iterator[_Labelled]:
-    """The values after a label that ends there."""
+    """Yield the values after a label that ends there."""
     for pattern, sure in behind:
         value = pattern.match(text, end)
         if value is not None:
@@ -313,7 +315,7 @@ def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, of the same length: only `İ` has two characters in lower case."""
+    """Return the text in lower case, of the same length: only `İ` has two characters in lower case."""
     return text.replace("İ", "i").lower()
 
 
@@ -388,12 +390,14 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
 
 @cache
 def _field_name() -> re.Pattern[str]:
-    """The name of a field that holds a secret: one of the strong names, possibly followed by a word or a number."""
+    """Return the name of a field that holds a secret: one of the strong names, possibly followed by
+    a word or a number.
+    """
     return re.compile(rf"(?i)(?:{'|'.join(_STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 
 
 def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object]]:
-    """The members of a value with their names; the items of a list have the name of the list."""
+    """Return the members of a value with their names; the items of a list have the name of the list."""
     if is_dict(value):
         return [(str(key), held) for key, held in value.items()]
     if _is_listing(value):
@@ -407,7 +411,7 @@ def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object
 
 
 def _reveal(value: object) -> Callable[[], Any] | None:
-    """The methods that reveal pydantic's `SecretStr` and similar types."""
+    """Return the method that reveals pydantic's `SecretStr` or a similar type, or None for any other value."""
     reveal: Callable[[], Any] | None = getattr(type(value), "get_secret_value", None) and getattr(
         value, "get_secret_value", None
     )
@@ -415,7 +419,7 @@ def _reveal(value: object) -> Callable[[], Any] | None:
 
 
 def _spelled(name: str) -> str:
-    """A name with `_` before each word that begins with a capital letter: `apiKey` is `api_Key`."""
+    """Return a name with `_` before each word that begins with a capital letter: `apiKey` is `api_Key`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
@@ -425,7 +429,9 @@ def _is_value(text: str) -> bool:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a string is not a word: it mixes letters and digits, or is a number of several digits and not a date."""
+    """Return whether a string is not a word: it mixes letters and digits, or is a number of several digits and not a
+    date.
+    """
     if _DATE.fullmatch(text):
         return False
     digits = sum(letter.isdigit() for letter in text)

@@ -63,7 +63,7 @@ class Matcher:
         return {value[:SHORT] for value in (*self._long, *shorter)}
 
     def _end_of(self, at: int, text: str) -> int | None:
-        """The end of the longest value that begins at a position."""
+        """Return the end of the longest value that begins at a position."""
         together = self._long.get(text[at : at + CUT])
         if together:
             here = bisect_left(together, text[at : at + self._longest])
@@ -74,17 +74,17 @@ class Matcher:
 
 
 def begins_word(text: str, at: int) -> bool:
-    """Whether a word may begin at a position: not within one, but also after a JSON escape."""
+    """Return whether a word may begin at a position: not within one, but also after a JSON escape."""
     return _BEGINS.match(text, at) is not None
 
 
 def _pieces(value: str) -> Iterable[str]:
-    """A long value in overlapping pieces: no single comparison takes long, and together they cover all of it."""
+    """Return a long value in overlapping pieces: no single comparison takes long, and together they cover all of it."""
     return (value[at : at + _PIECE + CUT] for at in range(0, max(1, len(value) - CUT), _PIECE))
 
 
 def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
-    """The positions of these strings, which all have the same length."""
+    """Yield the positions of these strings, which all have the same length."""
     if len(begins) > _FEW:
         yield from [at for at in range(len(text) - size + 1) if text[at : at + size] in begins]
         return
@@ -96,7 +96,7 @@ def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
 
 
 def _common(value: str, text: str, at: int) -> int:
-    """The number of characters of a value that the text contains at a position."""
+    """Return the number of characters of a value that the text contains at a position."""
     least, most = 0, len(value)
     while least < most:
         half = (least + most + 1) // 2
@@ -156,8 +156,8 @@ class Quotes:
         return found
 
     def _may_open(self, place: int) -> bool:
-        """Whether a string may begin at a quotation mark: after a bracket, a comma or a key, or at the start of the
-        text.
+        """Return whether a string may begin at a quotation mark: after a bracket, a comma or a key, or at the start of
+        the text.
         """
         if place not in self._opens:
             at = self._beyond_space(place, -1)

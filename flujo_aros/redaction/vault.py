@@ -118,14 +118,14 @@ class Vault:
         return Matcher((*self._named, *self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """The spans of the secrets in a text, in any order."""
+        """Yield the spans of the secrets in a text, in any order."""
         for start, end in find_by_form(text):
             if not text.startswith(f"[{self._word}-", start):  # what is already hidden stays unchanged
                 yield start, end
         yield from self._values.find_in(text)
 
     def _label(self, written: str, mark: str | None) -> str:
-        """The label of a secret as written in prose or between such quotation marks."""
+        """Return the label of a secret as written in prose or between such quotation marks."""
         says = written
         if mark is not None:
             says = self._known[written] if written in self._known else unescaped(written, mark)
@@ -143,7 +143,7 @@ def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "")
 
 
 def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:
-    """A secret as written in place of its label."""
+    """Return a secret as written in place of its label."""
     mark = quotes.around(start, end)
     if mark is not None:
         return escaped(secret, mark)
@@ -157,7 +157,7 @@ def _fitted(label: str, size: int) -> str:
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans without overlaps; they are given in order."""
+    """Return the spans without overlaps; they are given in order."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start < joined[-1][1]:
@@ -168,7 +168,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cases(value: str) -> Iterator[str]:
-    """A value as it is, and in upper and lower case, as a template's filter may write it.
+    """Yield a value as it is, and in upper and lower case, as a template's filter may write it.
 
     A short value is not changed, since it may be an ordinary word in another case.
     """
@@ -178,7 +178,7 @@ def _cases(value: str) -> Iterator[str]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A value with JSON escapes, if that differs."""
+    """Yield a value with JSON escapes, if that differs."""
     for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         if form != value:
             yield form

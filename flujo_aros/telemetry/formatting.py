@@ -48,7 +48,8 @@ _NEXT_OF: Final = {
 
 
 def next_words(reason: Reason, issues: Sequence[Issue], *, asked: bool = True) -> str:
-    """Advice for an output that was rejected for this reason. `asked` means that a model wrote it, not a function.
+    """Return advice for an output that was rejected for this reason. `asked` means that a model wrote it, not a
+    function.
 
     >>> next_words(Reason.AMBIGUOUS, ())
     'Ask for exactly one answer in the prompt; the reply has several.'
@@ -61,12 +62,12 @@ def next_words(reason: Reason, issues: Sequence[Issue], *, asked: bool = True) -
 
 
 def code_words(code: str) -> str:
-    """A code as words: `enum-case` is `enum case`."""
+    """Return a code as words: `enum-case` is `enum case`."""
     return code.replace("-", " ").replace("_", " ")
 
 
 def clipped(text: str, limit: int = _SHOWN) -> str:
-    """A string on one line, shortened in the middle so that both ends are visible."""
+    """Return a string on one line, shortened in the middle so that both ends are visible."""
     line = " ".join(text.split()) if "\n" in text or "\t" in text else text
     if len(line) <= limit:
         return line
@@ -80,7 +81,7 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
 
 
 def seconds_words(seconds: float) -> str:
-    """A duration in words: `0.4 s`, `12 s`, `2 min 5 s`."""
+    """Return a duration in words: `0.4 s`, `12 s`, `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -88,14 +89,14 @@ def seconds_words(seconds: float) -> str:
 
 
 def time_words(seconds: float | None) -> str:
-    """A duration, in milliseconds if it is short; a dash if it has not ended."""
+    """Return a duration, in milliseconds if it is short; a dash if it has not ended."""
     if seconds is None:
         return "-"
     return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else seconds_words(seconds)
 
 
 def cost_words(cost: Decimal | None) -> str:
-    """An amount in dollars; a dash if no price is known, which is not the same as free."""
+    """Return an amount in dollars; a dash if no price is known, which is not the same as free."""
     if cost is None:
         return "-"
     if 0 < cost < _LEAST_COST:
@@ -104,7 +105,7 @@ def cost_words(cost: Decimal | None) -> str:
 
 
 def share_words(share: float) -> str:
-    """A share in percent; one decimal if it is small.
+    """Return a share in percent; one decimal if it is small.
 
     >>> share_words(0.31), share_words(0.004)
     ('31 %', '0.4 %')
@@ -125,14 +126,14 @@ def token_words(usage: Usage) -> str:
 
 
 def value_words(value: object) -> str:
-    """A value as it is stored and shown: a string unchanged, anything else as JSON."""
+    """Return a value as it is stored and shown: a string unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
 
 
 def step_place(name: str) -> str:
-    """The name of a step without the numbers of loops and maps, so that all iterations count as one step.
+    """Return the name of a step without the numbers of loops and maps, so that all iterations count as one step.
 
     >>> step_place("items/12/price")
     'items/*/price'

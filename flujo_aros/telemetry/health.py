@@ -218,7 +218,7 @@ def advise(
     stages: tuple[StageHealth, ...],
     rejections: tuple[Rejections, ...],
 ) -> Iterator[Advice]:
-    """The recommendations, most serious first."""
+    """Yield the recommendations, most serious first."""
     for model in models:
         if model.replies >= _ENOUGH and model.fallback_rate > FALLBACK_LINE:
             yield Advice(
@@ -287,7 +287,9 @@ class Span:
         return [(self.since + width * number).timestamp() for number in range(self.pieces)]
 
     def selects(self, table: Table) -> ColumnElement[bool]:
-        """Whether a row is in the period and belongs to the step and the model; of a run, whether it contains them."""
+        """Return whether a row is in the period and belongs to the step and the model; of a run, whether it contains
+        them.
+        """
         time = _time_of(table)
         within = and_(time >= self.since.timestamp(), time < self.until.timestamp())
         if table is RUNS:
@@ -310,7 +312,7 @@ class Span:
         sums: Sequence[str] = (),
         where: ColumnElement[bool] | None = None,
     ) -> _Rows:
-        """The number of rows for each combination of these columns; rows that a trend shows are also counted by
+        """Return the number of rows for each combination of these columns; rows that a trend shows are also counted by
         `piece`.
         """
         time, later = _time_of(table), self.starts[1:] if table in _IN_TREND else []
@@ -331,12 +333,12 @@ def _time_of(table: Table) -> ColumnElement[float]:
 
 
 def _number(rows: Iterable[Any], column: str = "", *values: str) -> int:
-    """The number of rows counted; if a column is named, only those with one of these values."""
+    """Return the number of rows counted; if a column is named, only those with one of these values."""
     return sum(row.number for row in rows if not column or getattr(row, column) in values)
 
 
 def _by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
-    """The rows by the values of these columns, or by the value of one; the largest number first."""
+    """Return the rows by the values of these columns, or by the value of one; the largest number first."""
     found: defaultdict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         key = tuple(getattr(row, column) or "" for column in columns)
@@ -346,7 +348,7 @@ def _by(rows: _Rows, *columns: str) -> dict[Any, list[Any]]:
 
 
 def _counts(rows: _Rows, column: str) -> dict[str, int]:
-    """The numbers by the value of a column, the largest first."""
+    """Return the numbers by the value of a column, the largest first."""
     return {value: _number(of) for value, of in _by(rows, column).items() if value}
 
 
@@ -355,7 +357,7 @@ def _usage(rows: _Rows) -> Usage:
 
 
 def diagnose(connection: Connection, span: Span) -> Health:
-    """The health of a journal in this period."""
+    """Return the health of a journal in this period."""
     count = partial(span.count, connection)
     runs = count(RUNS, "status")
     steps = count(STEPS, "pipeline", "place", "status", "trust", sums=("seconds", *USED))
@@ -373,7 +375,9 @@ def diagnose(connection: Connection, span: Span) -> Health:
     alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
 
     def ended(table: Table, rows: _Rows) -> dict[str, int]:
-        """By status. Those whose process is gone are `lost`, although the journal does not record their end."""
+        """Return the counts by status. Runs and steps whose process is gone are `lost`, although the journal does not
+        record their end.
+        """
         counts = _counts(rows, "status")
         if "running" in counts:
             left = and_(table.c.status == "running", table.c.run_id.not_in(alive))

@@ -79,7 +79,7 @@ _LOCK: Final = 4_711_042
 
 
 def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
-    """The engine of a journal. Missing tables are created.
+    """Return the engine of a journal. Missing tables are created.
 
     Raises `UsageError`, one sentence, when it cannot be opened, or, with `create=False`, when it does not exist.
     """
@@ -88,7 +88,7 @@ def open_database(source: str | Path, *, create: bool = True) -> sa.Engine:
 
 
 def file_of(source: str | Path) -> Path | None:
-    """The file of a journal; None for a database that is not a file."""
+    """Return the file of a journal; None for a database that is not a file."""
     url = database_url(source, "journal")
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
@@ -317,7 +317,7 @@ def write_rows(connection: sa.Connection, table: sa.Table, rows: list[_Row]) -> 
 
 
 def _storable(text: str) -> str:
-    """A string of the same length that every database accepts: without NUL and lone surrogates."""
+    """Return a string of the same length that every database accepts: without NUL and lone surrogates."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -367,8 +367,8 @@ class Journal:
             self.prune(max_runs=max_runs)
 
     def _first_id(self) -> int:
-        """The first id for rows of this process: larger than all existing ones, even if the clock was set back, since
-        the records of a run are ordered by them.
+        """Return the first id for rows of this process: larger than all existing ones, even if the clock was set back,
+        since the records of a run are ordered by them.
         """
         now = time.time_ns()
         with self._reading() as connection:
@@ -532,7 +532,7 @@ _PAUSED: Final = ("paused", "resumed")
 
 
 def _find(connection: sa.Connection, run: str) -> str:
-    """The id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
+    """Return the id of the run with this id or prefix. Raises `UsageError` if no run matches, or more than one."""
     newest = sa.select(RUNS.c.run_id).order_by(RUNS.c.started.desc())
     if run == "last":
         found = connection.execute(newest.limit(1)).scalars().all()
@@ -550,7 +550,7 @@ def _find(connection: sa.Connection, run: str) -> str:
 
 
 def _story(connection: sa.Connection, run: str) -> Story:
-    """The complete story of one run, in the order of events."""
+    """Return the complete story of one run, in the order of events."""
     run_id = _find(connection, run)
     head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
@@ -573,7 +573,7 @@ def _story(connection: sa.Connection, run: str) -> Story:
         return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys), _of(notes, keys))
 
     def within(newest: JournalStep) -> Chapter:
-        """A step with all its rows, each of which has the usage and time up to a pause or from there on."""
+        """Return a step with all its rows, each of which has the usage and time up to a pause or from there on."""
         of = rows[newest.id]
         whole = replace(
             newest,
@@ -595,13 +595,13 @@ def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
 
 
 def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
-    """The steps that paused and have continued since, each with the row that continues it."""
+    """Return the steps that paused and have continued since, each with the row that continues it."""
     newest = {step.name: step.id for step in steps}
     return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
 
 
 def _reopen(connection: sa.Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
-    """The ids of the unsettled steps of a run, by name, after removing the rows inside them. Paused steps are
+    """Return the ids of the unsettled steps of a run, by name, after removing the rows inside them. Paused steps are
     left alone, because they continue in another row (see `_gone_on`).
     """
     query = sa.select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
@@ -626,7 +626,7 @@ def _counted() -> sa.Select[Any]:
 
 
 def _records(connection: sa.Connection, kind: type[RecordT], run_id: str) -> Iterator[RecordT]:
-    """The records of a run, in the order in which they happened."""
+    """Yield the records of a run, in the order in which they happened."""
     table = TABLES[kind]
     for row in connection.execute(sa.select(table).where(table.c.run_id == sa.literal(run_id)).order_by(table.c.id)):
         yield from_row(kind, row)
@@ -657,12 +657,12 @@ def _step(step: JournalStep, run: JournalRun, value: JournalValue | None) -> Jou
 
 
 def is_off(named: str | None) -> bool:
-    """Whether the settings turn the journal off."""
+    """Return whether the settings turn the journal off."""
     return named is not None and named.strip().lower() in ("off", "none", "false", "0")
 
 
 def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
-    """The journal of the settings: None for `off`, the default file for `on` or if they name none.
+    """Return the journal of the settings: None for `off`, the default file for `on` or if they name none.
 
     If the default file cannot be written, for example in a read-only folder, there is no journal and a warning is
     logged. Raises `UsageError` if a journal that was named cannot be opened.

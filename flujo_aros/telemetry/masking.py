@@ -38,7 +38,7 @@ class Mask:
 
     @classmethod
     def of_environment(cls, more: Iterable[str] = ()) -> Mask:
-        """A mask that also hides the secrets in the environment of this process."""
+        """Return a mask that also hides the secrets in the environment of this process."""
         return cls((*secrets_in(os.environ), *more))
 
     def hear(self, event: Event) -> None:
@@ -55,7 +55,7 @@ class Mask:
             self._names = {}  # a new one, after the values: another thread may be filling the old one
 
     def __call__(self, text: str) -> str:
-        """The text with its secrets masked, at the same length."""
+        """Return the text with its secrets masked, at the same length."""
         names = self._names
         known = names.get(text)
         if known is not None:
@@ -70,5 +70,5 @@ class Mask:
 
 
 def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
-    """Each value once, at its last position."""
+    """Return each value once, at its last position."""
     return tuple(reversed(dict.fromkeys(reversed(values))))[-most:]

@@ -91,7 +91,7 @@ class Spans:
         return None if take is None else take(event)
 
     def _run_started(self, event: events.RunStarted) -> AbstractContextManager[object]:
-        """A resumed run is a separate trace with a link to the span that paused."""
+        """Open the span of a run. A resumed run is a separate trace with a link to the span that paused."""
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         tags: Tags = {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline}
@@ -213,7 +213,7 @@ class Spans:
         span.add_event("agent.response", {**tags, "chars": len(event.text), **reply})
 
     def _repair_tags(self, event: events.StageStarted | events.StageFinished | events.ReadFinished) -> Tags:
-        """The attributes of every span event about a repair."""
+        """Return the attributes of every span event about a repair."""
         faulty = _step_or_owner(event.scope) in self._faulty
         kind = names.STAGE_KINDS.get(event.stage, "llm")
         tags = {"stage": event.stage, "stage_kind": kind, "provider_error": faulty}
@@ -240,7 +240,7 @@ class Spans:
         return Held(span, lambda: self._spans.pop(scope, None))
 
     def _own(self, event: events.Event) -> Span:
-        """The span for the scope of an event; without one, a span that records nothing."""
+        """Return the span for the scope of an event; without one, a span that records nothing."""
         return self._spans.get(event.scope.id, trace.INVALID_SPAN)
 
     def _around(self, event: events.Event, beyond: int | None = None) -> Span:
@@ -253,7 +253,7 @@ class Spans:
 
 
 def _step_or_owner(scope: events.Scope) -> int:
-    """The scope to which a provider failure is attributed."""
+    """Return the scope to which a provider failure is attributed."""
     return scope.step or scope.owner
 
 
@@ -285,7 +285,7 @@ class Metric:
     bounds: tuple[float, ...] = ()
 
     def made(self, meter: Meter) -> Callable[..., None]:
-        """Its instrument: the function that adds to a counter or records a value in a histogram."""
+        """Return its instrument: the function that adds to a counter or records a value in a histogram."""
         if not self.bounds:
             return meter.create_counter(self.name, self.unit, self.description).add
         advice = {"explicit_bucket_boundaries_advisory": self.bounds}
@@ -340,7 +340,7 @@ class Measures:
                 self._instruments[name](value, labels)
 
     def _measured(self, event: events.Event) -> Iterator[tuple[str, float | None, Mapping[str, str | bool]]]:
-        """The metrics that an event adds, with their values (None: unknown) and labels."""
+        """Yield the metrics that an event adds, with their values (None: unknown) and labels."""
         match event:
             case events.RunStarted():
                 self._unsettled[event.scope.id] = 0
@@ -431,5 +431,5 @@ class OpenTelemetry:
 
 
 def _heard(provider: object) -> bool:
-    """Whether a global provider is a real one, not the placeholder of the API."""
+    """Return whether a global provider is a real one, not the placeholder of the API."""
     return not type(provider).__module__.startswith(_PLACEHOLDERS)

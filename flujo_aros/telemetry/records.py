@@ -64,7 +64,7 @@ Internal: TypeAlias = Annotated[T, _INTERNAL]
 
 
 def _computed(default: Any) -> Any:
-    """A field that is not a column; a query computes it from other rows."""
+    """Declare a field that is not a column; a query computes it from other rows."""
     return field(default=default, metadata={"computed": True})
 
 
@@ -307,7 +307,7 @@ def _of_usage(used: Usage) -> tuple[Any, ...]:
 
 
 def usage_in(requests: Any, read: Any, written: Any, cost: Decimal | None, unmeasured: Any) -> Usage:
-    """The `Usage` in the columns `USED`, or in sums of them."""
+    """Return the `Usage` in the columns `USED`, or in sums of them."""
     return Usage(int(requests or 0), int(read or 0), int(written or 0), cost, int(unmeasured or 0))
 
 
@@ -327,7 +327,7 @@ def _json(text: str | None) -> Any:
 
 
 def _columns(kind: type[Any]) -> dict[str, _Columns]:
-    """The storage of the fields of a record."""
+    """Return the storage of the fields of a record."""
     hints = get_type_hints(kind, include_extras=True)
     kept = (each.name for each in fields(kind) if not each.metadata.get("computed"))
     return {name: _columns_of(name, hints[name]) for name in kept}
@@ -367,7 +367,7 @@ _KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """The values of the columns of a record."""
+    """Return the values of the columns of a record."""
     row: dict[str, Any] = {}
     for name, columns in _KEPT[type(record)].items():
         row.update(zip(columns.types, columns.encode(getattr(record, name)), strict=True))
@@ -375,7 +375,7 @@ def to_row(record: Record) -> dict[str, Any]:
 
 
 def to_plain(record: Record) -> dict[str, Any]:
-    """A record as plain JSON, with its computed fields and without its keys."""
+    """Return a record as plain JSON, with its computed fields and without its keys."""
     internal = {name for name, columns in _KEPT[type(record)].items() if _INTERNAL in columns.marks}
     return {each.name: _plain(getattr(record, each.name)) for each in fields(record) if each.name not in internal}
 
@@ -393,7 +393,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_row(kind: type[RecordT], row: Row[Any], **computed: Any) -> RecordT:
-    """The record in a row, with the fields that are computed."""
+    """Return the record in a row, with the fields that are computed."""
     found = {
         name: columns.decode(*(getattr(row, each) for each in columns.types)) for name, columns in _KEPT[kind].items()
     }
@@ -545,7 +545,7 @@ class Story:
         return max(max(ends) - self.run.started, 1e-6)
 
     def so_far(self, now: float) -> Story:
-        """The same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
+        """Return the same story; if it is still running, with the time and usage up to `now`, in seconds since 1970."""
         if self.run.status != "running":
             return self
         usage = Usage.total(ask.usage for chapter in self.chapters for ask in chapter.asks)
@@ -573,12 +573,12 @@ class Story:
         yield from below(0, 0)
 
     def children(self, parent_id: int = 0) -> Iterator[Chapter]:
-        """The direct children of a step in start order; by default those of the pipeline itself."""
+        """Return the direct children of a step in start order; by default those of the pipeline itself."""
         return (each for each in self.chapters if (each.step.parent_id if each.step else 0) == parent_id)
 
 
 def is_gone(host: str | None, pid: int | None) -> bool:
-    """Whether the process of a run is known to have ended, which can be seen only on its own host."""
+    """Return whether the process of a run is known to have ended, which can be seen only on its own host."""
     if not pid or host != socket.gethostname():
         return False
     try:
@@ -598,17 +598,17 @@ _HOST: Final = socket.gethostname()
 
 
 def _said(kind: type[Any], source: Any) -> dict[str, Any]:
-    """The columns of a record for which another object has an attribute of the same name."""
+    """Return the columns of a record for which another object has an attribute of the same name."""
     return {name: getattr(source, name) for name in _KEPT[kind] if hasattr(source, name)}
 
 
 def _of(kind: type[RecordT], source: Any, /, **own: Any) -> RecordT:
-    """A record with the attributes of an event in its columns, except for the values given here."""
+    """Return a record with the attributes of an event in its columns, except for the values given here."""
     return kind(**(_said(kind, source) | own))
 
 
 def _ended(record: RecordT, event: events.Event, /, **own: Any) -> RecordT:
-    """The record with the attributes of its finished event in its columns, except for the values given here."""
+    """Return the record with the attributes of its finished event in its columns, except for the values given here."""
     return replace(record, **(_said(type(record), event) | own))
 
 
@@ -636,7 +636,9 @@ class Recorder:
         self._recovered.update({(run_id, name): own for name, own in left.items()})
 
     def records(self, event: events.Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
-        """The rows that an event adds or replaces. Live events add none, because their result is in the reading."""
+        """Yield the rows that an event adds or replaces. Live events add none, because their result
+        is in the reading.
+        """
         scope = event.scope
         match event:
             case events.RunStarted():
@@ -683,7 +685,7 @@ class Recorder:
         return record
 
     def _closed(self, event: events.Event, kind: type[T]) -> T | None:
-        """The row of the operation that ended; None if its start was not seen."""
+        """Return the row of the operation that ended; None if its start was not seen."""
         record = self._open.pop(event.scope.id, None)
         return record if isinstance(record, kind) else None
 
@@ -692,7 +694,7 @@ class Recorder:
         return step if isinstance(step, JournalStep) else None
 
     def _own(self, event: events.Event) -> dict[str, Any]:
-        """The columns that every row of a step begins with."""
+        """Return the columns that every row of a step begins with."""
         step = self._step_around(event)
         return {
             "run_id": event.scope.run_id or "",
@@ -787,7 +789,8 @@ class Recorder:
 
 
 def _read_with(event: events.ReadFinished) -> dict[str, Any]:
-    """The data that a replay needs besides the schema: checks, options of the contract and the ladder, unless defaults.
+    """Return the data that a replay needs besides the schema: checks, options of the contract and the ladder, unless
+    defaults.
 
     Checks are included as far as they can be serialized: functions are not in the journal.
     """
@@ -806,7 +809,7 @@ def _read_with(event: events.ReadFinished) -> dict[str, Any]:
 
 
 def _written_as(check: Check) -> dict[str, str]:
-    """A check in serializable form: its expression, its import path, or just its name."""
+    """Return a check in serializable form: its expression, its import path, or just its name."""
     for attribute, key in (("expression", "expression"), ("reference", "function")):
         found = getattr(check, attribute, None)
         if isinstance(found, str):
@@ -819,5 +822,5 @@ def _options(model: BaseModel) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    """A name shortened to fit an index: PostgreSQL rejects a row whose indexed strings are too long in total."""
+    """Return a name shortened to fit an index: PostgreSQL rejects a row whose indexed strings are too long in total."""
     return name[:_MOST_NAME]

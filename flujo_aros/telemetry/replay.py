@@ -116,7 +116,9 @@ def replay(
 def _recorded_checks(
     spec: str, reading: JournalReading, allow: Sequence[str], own: Collection[str]
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks of a reply except the contract's `own`: those that can be applied, and the names of the others."""
+    """Return the checks of a reply except the contract's `own`: those that can be applied, and the
+    names of the others.
+    """
     checks: list[Check] = []
     skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # the format of journals before 0.2
     for written in reading.read_with.get("checks", ()):
@@ -131,7 +133,7 @@ def _recorded_checks(
 
 
 def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
-    """A recorded check as a function; None if it cannot be rebuilt here."""
+    """Return a recorded check as a function; None if it cannot be rebuilt here."""
     if (expression := written.get("expression")) is not None:
         try:
             return Expressed(expression)
@@ -144,7 +146,7 @@ def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
 
 
 def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
-    """Whether a check that cannot be applied had rejected a reply that is accepted now."""
+    """Return whether a check that cannot be applied had rejected a reply that is accepted now."""
     judged = {check.objection for check in applied if isinstance(check, Expressed)}
     latest = readings[found.used - 1]
     issues = (issue for issue in latest.issues if issue.code == "check")
@@ -159,7 +161,7 @@ def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Seq
 
 
 def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Contract[Any]:
-    """The contract that the journal describes. Raises `UsageError` if it cannot be rebuilt."""
+    """Return the contract that the journal describes. Raises `UsageError` if it cannot be rebuilt."""
     if not spec:
         raise UsageError("the journal has no contract for this run: name one with --contract")
     data = json.loads(spec)
@@ -191,7 +193,7 @@ def _made(spec: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
 
 
 def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
-    """The readings of a step, one list for each reply that the agent itself gave."""
+    """Yield the readings of a step, one list for each reply that the agent itself gave."""
     current: list[JournalReading] = []
     for reading in chapter.readings:
         if reading.stage == "first" and current:
@@ -240,7 +242,7 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
 
 
 def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAsk]:
-    """The calls behind these readings, that of the agent itself first."""
+    """Return the calls behind these readings, that of the agent itself first."""
     own = [ask.id for ask in chapter.asks if ask.stage == "first"]
     began = max((id_ for id_ in own if id_ < readings[0].id), default=None)
     ended = min((id_ for id_ in own if id_ > readings[0].id), default=math.inf)
@@ -248,15 +250,16 @@ def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAs
 
 
 def _native_of(asks: list[JournalAsk]) -> Native | None:
-    """Whether the provider enforced the schema from the start, or could, as far as the recorded calls show."""
+    """Return whether the provider enforced the schema from the start, or could, as far as the recorded calls show."""
     if asks and asks[0].constrained:
         return "on"
     return "can" if any(ask.constrained for ask in asks) else None
 
 
 def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
-    """The outcome of these readings: the accepted value, or else the first rejection, degraded if a stage degraded
-    it."""
+    """Return the outcome of these readings: the accepted value, or else the first rejection, degraded if a stage
+    degraded it.
+    """
     accepted = [reading for reading in readings if reading.outcome == "accepted"]
     if accepted:
         return Verdict("accepted", accepted[-1].trust, accepted[-1].stage)
@@ -270,7 +273,7 @@ def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
 
 
 def _reply(reading: JournalReading) -> Reply:
-    """The original reply, as far as the journal has it."""
+    """Return the original reply, as far as the journal has it."""
     finish = reading.finish_reason
     cut = True if finish in _CUT else False if finish == "stop" else None
     failed = reading.reason == "provider" and not reading.text

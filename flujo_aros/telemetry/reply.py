@@ -84,7 +84,7 @@ class Edit:
 
 
 def repair_words(repair: Repair | JournalRepair) -> str:
-    """The edit in words, without path, code and risk.
+    """Return the edit in words, without path, code and risk.
 
     >>> from flujo_aros.outcome import Risk
     >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
@@ -94,7 +94,7 @@ def repair_words(repair: Repair | JournalRepair) -> str:
 
 
 def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
-    """A repair in three parts: the original, the verb, and the result."""
+    """Return a repair in three parts: the original, the verb, and the result."""
     before, after = clipped(repair.before), clipped(repair.after)
     if before == after:  # only its notation changed, such as a key that got its quotes
         return before or "changed", "", ""
@@ -104,7 +104,7 @@ def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
 
 
 def numbered(repairs: Sequence[Repair | JournalRepair]) -> tuple[Edit, ...]:
-    """The repairs in the order of the text, counted from 1."""
+    """Return the repairs in the order of the text, counted from 1."""
     ordered = sorted(repairs, key=lambda repair: repair.span)
     return tuple(Edit(number, repair) for number, repair in enumerate(ordered, start=1))
 
@@ -133,7 +133,7 @@ class ShownReply:
 
     @classmethod
     def of_outcome(cls, outcome: Outcome[Any]) -> ShownReply:
-        """The reply of a reading."""
+        """Return the reply of a reading."""
         if isinstance(outcome, Accepted):
             edits = numbered(tuple(outcome.repairs))
             return cls(outcome.text, outcome.kind, outcome.trust.value, None, edits)
@@ -150,7 +150,7 @@ class ShownReply:
 
     @classmethod
     def of_reading(cls, reading: JournalReading) -> ShownReply:
-        """The reply of a reading from the journal."""
+        """Return the reply of a reading from the journal."""
         return cls(
             reading.text,
             reading.outcome,
@@ -206,7 +206,7 @@ class ShownReply:
         return [risk for risk in ("lossless", "inferred", "lossy") if risk in found]
 
     def place_of(self, issue: Issue) -> tuple[int, int] | None:
-        """The place of an issue, if certain: a character, a key that occurs once, or the end of a cut text."""
+        """Return the place of an issue, if certain: a character, a key that occurs once, or the end of a cut text."""
         ends = len(self.text.rstrip())
         if issue.at is not None:
             return min(issue.at, ends), min(issue.at, ends) + 1
@@ -222,7 +222,7 @@ class ShownReply:
 
 
 def ask_words(ask: JournalAsk) -> str:
-    """The end of a model call in words, to follow the name of the model."""
+    """Return the end of a model call in words, to follow the name of the model."""
     if ask.fault:
         return "did not answer:"
     if ask.seconds is None:
@@ -235,7 +235,7 @@ def ask_words(ask: JournalAsk) -> str:
 
 
 def stage_words(stage: JournalStage) -> str:
-    """The reason why a stage ran, to follow its name."""
+    """Return the reason why a stage ran, to follow its name."""
     if not stage.because:
         return "ran"
     cause = "the provider failed" if stage.because == Reason.PROVIDER else f"the reply was {code_words(stage.because)}"
@@ -243,7 +243,7 @@ def stage_words(stage: JournalStage) -> str:
 
 
 def advice_for(chapter: Chapter) -> str:
-    """Advice for a step that ended without a value; empty for any other."""
+    """Return advice for a step that ended without a value; empty for any other."""
     reason = chapter.step.reason if chapter.step else None
     issues = chapter.readings[-1].issues if chapter.readings else ()
     if chapter.step is not None and chapter.step.kind == "agree" and reason == Reason.AMBIGUOUS:
@@ -262,7 +262,7 @@ class Piece:
 
 
 def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
-    """The text in pieces, each within the same edits; together they are the whole text.
+    """Yield the text in pieces, each within the same edits; together they are the whole text.
 
     >>> from flujo_aros.outcome import Risk
     >>> edit = Repair("quotes", Risk.LOSSLESS, "$", (1, 4), "'a'", "a")

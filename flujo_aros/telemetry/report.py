@@ -69,7 +69,7 @@ class Shown:
 
 
 def shown_value(chapter: Chapter, story: Story) -> Shown | None:
-    """The value of a step; None if it has none, or if no model was asked for one."""
+    """Return the value of a step; None if it has none, or if no model was asked for one."""
     step = chapter.step
     status = story.run.status if step is None else step.status
     if not chapter.readings or status not in ("success", "completed"):
@@ -89,7 +89,7 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
 
 
 def _read_again(chapter: Chapter, final: JournalReading, story: Story) -> Any:
-    """The accepted text, from its own reply or, if it was assembled, from all of them."""
+    """Read the accepted text again, from its own reply or, if it was assembled, from all replies."""
     if not final.text or not final.whole:
         raise UsageError("its reply was not kept in full")
     contract = recorded_contract(story.contracts.get(final.schema_hash or "", ""))
@@ -112,7 +112,7 @@ def _edits(repairs: Iterable[Repair | JournalRepair]) -> set[tuple[str, tuple[in
 
 
 def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
-    """A ladder of the stages that ran; their options are not in the journal, so the outcome may differ."""
+    """Return a ladder of the stages that ran; their options are not in the journal, so the outcome may differ."""
     names = dict.fromkeys(stage.stage for stage in chapter.stages if stage.outcome != "skipped")
     stages = [{"stage": name, "model": "recorded"} if name == "escalate" else {"stage": name} for name in names]
     return Ladder.model_validate({"stages": stages}) if stages else None
@@ -191,7 +191,7 @@ class Section:
 
 
 def sections(story: Story) -> Iterator[Section]:
-    """One for each step; nested steps follow their parent."""
+    """Yield a section for each step; nested steps follow their parent."""
     for number, (chapter, depth, has_steps) in enumerate(story.nested, start=1):
         hashes = dict.fromkeys(reading.schema_hash for reading in chapter.readings if reading.schema_hash)
         specs = [json.loads(spec) for spec in map(story.contracts.get, hashes) if spec]
@@ -249,7 +249,7 @@ class Bar:
 
 
 def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
-    """The lines of the timeline: one for each step, followed by its calls and stages.
+    """Yield the lines of the timeline: one for each step, followed by its calls and stages.
 
     Operations without an end extend to the end of the run.
     """
@@ -268,7 +268,7 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
 
 
 def _named(each: _Timed, ran: frozenset[str], asked: Mapping[int, str]) -> tuple[str, _Kind, str]:
-    """The name, the kind and the status of an operation."""
+    """Return the name, the kind and the status of an operation."""
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):
@@ -292,7 +292,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 
 
 def report_html(run: Story, *, served: bool = False) -> str:
-    """The run as one HTML page that needs nothing else: no network, no script, no font.
+    """Return the run as one HTML page that needs nothing else: no network, no script, no font.
 
     If it is `served`, as by `aros ui`, the page links back to the list of runs and follows a run that is in progress.
 
@@ -329,7 +329,9 @@ LIVE: Final = ("running", "paused")
 
 
 def page(template: str, *, served: bool, **values: Any) -> str:
-    """A page of this package's templates, with the style sheet of all of them and a policy that allows nothing else."""
+    """Return a page of this package's templates, with the style sheet of all of them and a policy that allows nothing
+    else.
+    """
     return (
         _environment()
         .get_template(template)
@@ -351,24 +353,24 @@ def _is_trouble(section: Section) -> bool:
 
 
 def _worst_outcome(chapters: Iterable[Chapter]) -> str | None:
-    """The lowest trust of any step, or of an agent outside a step."""
+    """Return the lowest trust of any step, or of an agent outside a step."""
     order = [trust.value for trust in Trust]
     described = (chapter.final if chapter.step is None else chapter.step for chapter in chapters)
     return max((each.trust for each in described if each and each.trust in order), key=order.index, default=None)
 
 
 def tone(word: str | None) -> str:
-    """The tone of a word of status, trust or risk."""
+    """Return the tone of a word of status, trust or risk."""
     return _TONES.get(word or "", "plain")
 
 
 def _sign(word: str | None) -> str:
-    """The sign before a word of that tone, for people who cannot see colours."""
+    """Return the sign before a word of that tone, for people who cannot see colours."""
     return _SIGNS[tone(word)]
 
 
 def _seen(value: Any) -> Any:
-    """A string that is safe to show: control characters are made visible."""
+    """Return a string that is safe to show: control characters are made visible."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -378,7 +380,7 @@ def _file(name: str) -> Markup:
 
 
 def _policy(*, served: bool) -> Markup:
-    """The content security policy: the page may use its style sheet and, if served, run its one script.
+    """Return the content security policy: the page may use its style sheet and, if served, run its one script.
 
     Both are known by their hashes. The script may only ask the server that the page came from.
     """

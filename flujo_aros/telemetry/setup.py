@@ -38,7 +38,7 @@ _EXPORTERS: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 def from_environment(
     environment: Mapping[str, str] = os.environ, *, content: bool = False
 ) -> AbstractContextManager[OpenTelemetry] | None:
-    """A context manager that returns the observer configured by the `OTEL_*` variables; None if there is none.
+    """Return a context manager that returns the observer configured by the `OTEL_*` variables; None if there is none.
 
     Raises `UsageError` if one is configured and the extra `otel` is not installed.
     """
@@ -55,8 +55,9 @@ def from_environment(
 
 
 def exporting(environment: Mapping[str, str], *, content: bool) -> AbstractContextManager[OpenTelemetry]:
-    """An observer that sends spans and metrics over OTLP, or prints them on stderr, while the block runs, as the
-    `OTEL_*` variables say, and flushes at its end. Raises `ModuleNotFoundError` without the extra `otel`.
+    """Return a context manager with an observer that sends spans and metrics over OTLP, or prints them on stderr, as
+    the `OTEL_*` variables say. It flushes at the end of the block. Raises `ModuleNotFoundError` without the extra
+    `otel`.
     """
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -127,7 +128,7 @@ class _Losses(logging.Handler):
 
 
 def _exporters(variable: str, environment: Mapping[str, str]) -> set[str]:
-    """The exporters that a variable names: `otlp`, which needs an endpoint and is the default, and `console`."""
+    """Return the exporters that a variable names: `otlp`, which needs an endpoint and is the default, and `console`."""
     named = {each.strip().lower() for each in environment.get(variable, "").split(",")} - {""} or {"otlp"}
     has_endpoint = any(environment.get(name) for name in _ENDPOINTS)
     return named if has_endpoint else named - {"otlp"}

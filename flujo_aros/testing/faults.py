@@ -277,7 +277,7 @@ class FaultyModel(Model):
     def _next(
         self, messages: list[ModelMessage], parameters: ModelRequestParameters, *, streamed: bool
     ) -> tuple[Exchange, random.Random]:
-        """The course of the next call."""
+        """Return the course of the next call."""
         number = len(self.calls)
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
         prompt = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
@@ -366,7 +366,7 @@ class _FaultyStream(StreamedResponse):
 
 
 def _object_in(text: str) -> Any:
-    """The object that a string contains as JSON; None for any other string."""
+    """Return the object that a string contains as JSON; None for any other string."""
     try:
         value: Any = json.loads(text)
     except ValueError:

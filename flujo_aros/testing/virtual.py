@@ -39,7 +39,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._thread = ThreadPoolExecutor(1)
 
     def time(self) -> float:
-        """The virtual seconds since the loop was created."""
+        """Return the virtual seconds since the loop was created."""
         return self._clock.now
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
@@ -95,7 +95,7 @@ class _Clock(selectors.DefaultSelector):
 
 
 def _described(task: asyncio.Task[Any]) -> str:
-    """The name of a task, and the innermost line at which it waits."""
+    """Return the name of a task, and the innermost line at which it waits."""
     frames = task.get_stack()
     where = f" at {frames[-1].f_code.co_qualname}, line {frames[-1].f_lineno}" if frames else ""
     return f"{task.get_name()}{where}"

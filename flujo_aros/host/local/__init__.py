@@ -58,7 +58,7 @@ class LocalModels:
                 stack.push_async_callback(self._end, weights)
 
     async def model(self, name: str) -> Model:
-        """The model with that name, ready to answer; starts its server if it is not running.
+        """Return the model with that name, ready to answer; starts its server if it is not running.
 
         Raises `LocalModelError`, one sentence that says what to do, if llama.cpp or the weights are not installed,
         llama.cpp cannot read the file, or the server does not start.
@@ -107,7 +107,7 @@ def require_engine() -> None:
 
 
 def find_weights(name: str) -> Path:
-    """The weights file that a name such as `local:smollm2` or `local:~/models/x.gguf` means.
+    """Return the weights file that a name such as `local:smollm2` or `local:~/models/x.gguf` means.
 
     Raises `LocalModelError` if it does not exist or is not a GGUF file.
     """

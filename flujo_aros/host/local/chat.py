@@ -95,7 +95,7 @@ class LocalChatModel(OpenAIChatModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """One call, as in the base class, with plain errors."""
+        """Make one call, as in the base class, with plain errors."""
         try:
             return await super().request(messages, model_settings, model_request_parameters)
         except (ModelHTTPError, ModelConnectionError) as error:
@@ -109,7 +109,7 @@ class LocalChatModel(OpenAIChatModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """One streamed call, as in the base class, with plain errors."""
+        """Make one streamed call, as in the base class, with plain errors."""
         asked = super().request_stream(messages, model_settings, model_request_parameters, run_context)
         try:
             async with asked as stream:

@@ -95,7 +95,7 @@ def _start(order: dict[str, Any]) -> Any:
 
 
 def _facts(url: str, key: str) -> dict[str, Any]:
-    """The running server's report; asking for it proves that it answers and knows the key."""
+    """Return the running server's report; asking for it proves that it answers and knows the key."""
     request = urllib.request.Request(f"{url}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310 - loopback
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(request, timeout=30) as answer:

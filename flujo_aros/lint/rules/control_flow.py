@@ -67,7 +67,7 @@ class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
 
 
 def _never(source: str) -> str | None:
-    """The reason why an expression can never be true; None if it can, or if there is none."""
+    """Return the reason why an expression can never be true; None if it can, or if there is none."""
     try:
         condition = Condition(source)
         roots = {read.root for read in condition.reads}
@@ -139,7 +139,7 @@ class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
 
 
 def _values(subject: Subject, located: Located, condition: Condition) -> list[str] | None:
-    """The possible results of a condition, as the names of branches; None if unknown."""
+    """Return the possible results of a condition, as the names of branches; None if unknown."""
     if _is_truth(condition.source):
         return ["true", "false"]
     source = condition.source.strip().removeprefix("{{").removesuffix("}}").strip()
@@ -155,7 +155,7 @@ def _values(subject: Subject, located: Located, condition: Condition) -> list[st
 
 
 def _is_truth(source: str) -> bool:
-    """Whether an expression can only be true or false."""
+    """Return whether an expression can only be true or false."""
     text = source.strip().removeprefix("{{").removesuffix("}}").strip()
     try:
         tree = ast.parse(f"({text}\n)", mode="eval").body

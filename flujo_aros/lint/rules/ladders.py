@@ -62,7 +62,7 @@ class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
 
 
 def why_unreachable(ladder: Ladder, index: int) -> str | None:
-    """The reason why a stage can never run, whatever the reason of the rejection; None if it can."""
+    """Return the reason why a stage can never run, whatever the reason of the rejection; None if it can."""
     stage = ladder.stages[index]
     whys = {_why(ladder, index, reason) for reason in Reason if reason in stage.answers}
     return None if None in whys or not whys else min(why for why in whys if why is not None)
@@ -83,12 +83,12 @@ def _why(ladder: Ladder, index: int, reason: Reason) -> str | None:
 
 
 def calls_of(stage: AnyStage) -> int:
-    """The number of calls that a stage makes if it never obtains a value."""
+    """Return the number of calls that a stage makes if it never obtains a value."""
     return int(getattr(stage, "attempts", 1)) if stage.asks else 0
 
 
 def _element(stages: Node, name: str) -> Node:
-    """The last element of the list that names this stage."""
+    """Return the last element of the list that names this stage."""
     named = [
         each
         for each in stages.elements
@@ -242,8 +242,8 @@ def _may_degrade(step: Step, known: Facts) -> bool:
 
 
 def _receiver(outline: Outline, located: Located) -> tuple[Located | None, tuple[Read, ...]]:
-    """The step that gets the value as `previous_step`, and its references to it: the next step, or the loop whose
-    conditions see the last value of its body.
+    """Return the step that gets the value as `previous_step`, and its references to it: the next step, or the loop
+    whose conditions see the last value of its body.
     """
     following = outline.following(located)
     if following is not None:
@@ -255,14 +255,14 @@ def _receiver(outline: Outline, located: Located) -> tuple[Located | None, tuple
 
 
 def _previous_key(read: Read) -> str | None:
-    """The key of the previous value that is read, if any."""
+    """Return the key of the previous value that is read, if any."""
     if read.root != "previous_step" or not read.path or read.path[0] == DEGRADED_KEY:
         return None
     return str(read.path[0])
 
 
 def _key(read: Read, name: str) -> str | None:
-    """The key of this step's value that is read by its name, if any."""
+    """Return the key of this step's value that is read by its name, if any."""
     if read.step == name and len(read.path) > 2 and read.path[1] in OUTPUT_NAMES:
         return str(read.path[2])
     return None

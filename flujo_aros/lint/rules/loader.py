@@ -35,7 +35,7 @@ class LoaderRule(Rule):
         cls.about, cls.never_runs = about, never_runs
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Every error of this kind."""
+        """Yield every error of this kind."""
         inspected = subject.inspected
         for severity, problems in (
             (self.severity, inspected.findings),

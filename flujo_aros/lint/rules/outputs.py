@@ -98,7 +98,7 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
 
 
 def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edit | None, bool]:
-    """The edit that puts a key into the `processing` of a step, and whether other steps share that block."""
+    """Return the edit that puts a key into the `processing` of a step, and whether other steps share that block."""
     editor, node = subject.editor, located.node
     processing = node.members.get("processing")
     if processing is None:
@@ -109,7 +109,7 @@ def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edi
 
 
 def _whose_schema(located: Located, step: Step) -> str | None:
-    """The place of a step's schema, if it has one."""
+    """Return the place of a step's schema, if it has one."""
     if step.processing.schema is not None:
         return "its own"
     has_own = member(located.node, "output_schema") or member(located.node, "agent", "output_schema")
@@ -204,7 +204,7 @@ class TagNotInPrompt(Rule, code="V-O1", severity=Severity.WARNING):
 
 
 def _prompt(step: Step) -> str:
-    """Everything that the author has written for the model."""
+    """Return everything that the author has written for the model."""
     parts = [str(getattr(step.agent, "system_prompt", "")), *(template.source for template in step.templates)]
     return "\n".join(parts)
 
@@ -270,7 +270,7 @@ class MaxTokensTooSmall(Rule, code="V-O2", severity=Severity.WARNING, fixable=Ap
 
 
 def least_chars(contract: Contract[Any]) -> int:
-    """The length of the shortest reply that can satisfy a contract."""
+    """Return the length of the shortest reply that can satisfy a contract."""
     schema = contract.json_schema
     around = 2 * len(contract.tag) + len("<></>") if isinstance(contract, TaggedContract) else 0
     return around + (_least(schema, schema, 0) if schema and contract.mode in ("json", "tagged") else 1)
@@ -312,7 +312,7 @@ def _limit(known: Facts) -> int | None:
 
 
 def _holder(subject: Subject, located: Located) -> Node | None:
-    """The mapping that sets `max_tokens` for a step: its own, or else its agent's."""
+    """Return the mapping that sets `max_tokens` for a step: its own, or else its agent's."""
     uses = member(located.node, "uses")
     name = str(uses.value).removeprefix("agents.") if uses is not None else ""
     own = [member(located.node, *keys) for keys in (("model_settings",), ("config",), ("agent", "model_settings"))]
@@ -411,7 +411,7 @@ class SchemaLoss(Rule, code="V-O3", severity=Severity.INFO):
 
 
 def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | None:
-    """The place of the effective schema."""
+    """Return the place of the effective schema."""
     if known.schema_source == "processing":
         return member(located.node, "processing", "schema")
     if known.schema_source == "contract":
@@ -432,7 +432,7 @@ def _loss_span(schema: Node, loss: Loss) -> tuple[Place, Place]:
 
 
 def _at(loss: Loss) -> str:
-    """The path of the value that a loss concerns, in words."""
+    """Return the path of the value that a loss concerns, in words."""
     names = [str(part) for word, part in zip(loss.path, loss.path[1:], strict=False) if word == "properties"]
     return f" of {'.'.join(names)}" if names else ""
 
@@ -518,7 +518,7 @@ def _is_closed(part: Node, enum: Node) -> bool:
 
 
 def _beside_null(part: Node) -> set[int]:
-    """The branches of a union that also allows null."""
+    """Return the branches of a union that also allows null."""
     branches = [
         each for word in ("anyOf", "oneOf") for each in (part.members[word].elements if word in part.members else ())
     ]
@@ -657,14 +657,14 @@ class OverlappingUnion(Rule, code="V-O6", severity=Severity.WARNING):
 
 
 def _overlap(branches: list[Any], root: object) -> tuple[int, int] | None:
-    """The first two branches that one value can satisfy."""
+    """Return the first two branches that one value can satisfy."""
     plain = [follow_refs(branch, root) for branch in branches]
     pairs = combinations(range(len(plain)), 2)
     return next(((one, two) for one, two in pairs if not _apart(plain[one], plain[two], root, 0)), None)
 
 
 def _apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -> bool:
-    """Whether no value can satisfy both; if that cannot be determined, they count as distinct."""
+    """Return whether no value can satisfy both; if that cannot be determined, they count as distinct."""
     if depth > 5 or any(_OPAQUE & part.keys() or "anyOf" in part or "oneOf" in part for part in (one, two)):
         return True
     choices = _choices(one), _choices(two)
@@ -709,7 +709,7 @@ def _types(schema: JsonSchema) -> set[str]:
 
 
 def _word_of(shown: str) -> str:
-    """The JSON type of a constant, by its `repr`."""
+    """Return the JSON type of a constant, by its `repr`."""
     if shown in ("True", "False"):
         return "boolean"
     starts = {"'": "string", '"': "string", "{": "object", "[": "array", "N": "null"}

@@ -87,7 +87,7 @@ class UnknownLocalModel(Rule, code="V-A9", severity=Severity.WARNING, suggests_n
 
 
 def _holders(root: Node) -> list[Node]:
-    """Every mapping with a string `model`, in the order of the document."""
+    """Return every mapping with a string `model`, in the order of the document."""
     found = (node for node in root.walk() if "model" in node.members)
     written = (node for node in found if isinstance(node.members["model"].value, str))
     return sorted(written, key=lambda node: (node.members["model"].place.line, node.members["model"].place.column))
@@ -146,7 +146,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _is_real(secret: str, text: str) -> bool:
-    """Whether it is neither a placeholder nor a plain word, as in `Bearer authentication`."""
+    """Return whether it is neither a placeholder nor a plain word, as in `Bearer authentication`."""
     if any(char in secret for char in "{}$<>*") or secret.lower() in ("password", "secret"):
         return False
     return any(char.isdigit() for char in secret) or "-----BEGIN" in secret or f":{secret}@" in text
@@ -220,7 +220,7 @@ class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
 
 
 def _read_by_name(outline: Outline) -> frozenset[str]:
-    """The names of the steps that some other step reads; all names if one reads `steps` as a whole."""
+    """Return the names of the steps that some other step reads; all names if one reads `steps` as a whole."""
     names = frozenset(located.step.name for located in outline.steps if located.step is not None)
     found: set[str] = set()
     for reader in outline.steps:
@@ -232,12 +232,12 @@ def _read_by_name(outline: Outline) -> frozenset[str]:
 
 
 def _goes_to_context(outline: Outline, located: Located) -> bool:
-    """Whether the step, or a nested step, writes its value or a part of it to the context."""
+    """Return whether the step, or a nested step, writes its value or a part of it to the context."""
     return any(_writes(each.step) for each in (located, *outline.inside(located)))
 
 
 def _is_seen(outline: Outline, located: Located) -> bool:
-    """Whether another agent continues a conversation in which an agent of this step took part."""
+    """Return whether another agent continues a conversation in which an agent of this step took part."""
     agents = any(is_agent_step(each.step) for each in (located, *outline.inside(located)))
     if not agents or not isinstance(located.step, (Step, Loop, Branch)):
         return False
@@ -261,7 +261,7 @@ def _writes(step: PipelineStep | None) -> bool:
 
 
 def _severity(step: PipelineStep) -> Severity:
-    """The severity: a wasted model call costs money; a callable may have been called for its side effects."""
+    """Return the severity: a wasted model call costs money; a callable may have been called for its side effects."""
     return Severity.WARNING if step.models else Severity.INFO
 
 
@@ -338,7 +338,7 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
             )
 
     def _replaced(self, located: Located, step: PipelineStep) -> Iterator[Finding]:
-        """Values that take the place of one that can be merged."""
+        """Yield values that take the place of one that can be merged."""
         if step.on_degraded == "accept":
             yield self._fails(located, "on_degraded", "`on_degraded: accept` lets step {step} end with text")
         if step.fallback is not None and mergeable(step.fallback) is False:
@@ -391,7 +391,9 @@ def _free_name(subject: Subject, wanted: str) -> str:
 
 
 def _is_mapping(step: PipelineStep) -> bool:
-    """Whether the value is always a mapping although its type is open, because every branch of a union is one."""
+    """Return whether the value is always a mapping although its type is open, because every branch
+    of a union is one.
+    """
     if isinstance(step, Step):
         contract = step.facts.contract
         return contract is not None and _describes_objects(contract.json_schema, contract.json_schema, 0)
@@ -468,7 +470,7 @@ class ParallelWriteConflict(Rule, code="V-P1", severity=Severity.WARNING):
 
 
 def _places(located: Located) -> Iterator[str]:
-    """The paths in the context to which a step writes, dotted."""
+    """Yield the paths in the context to which a step writes, dotted."""
     step = located.step
     if step is None:
         return

@@ -36,7 +36,7 @@ from flujo_aros.spelling import nearest
 
 if TYPE_CHECKING:
     from flujo_aros.evals.replies import ReplyCache
-    from flujo_aros.host import PerMinute
+    from flujo_aros.pipeline.per_minute import PerMinute
     from flujo_aros.telemetry.journal import Journal
     from flujo_aros.telemetry.records import Story
 
@@ -62,7 +62,7 @@ def _is_pair(model: str) -> bool:
 
 def per_minute(options: Limits) -> dict[str, PerMinute]:
     """Return the limits of each provider. Raises `UsageError` for an invalid one."""
-    from flujo_aros.host import PerMinute  # imported here: only runs need the model host
+    from flujo_aros.pipeline.per_minute import PerMinute  # imported here: only runs need the model host
 
     return dict(PerMinute.parse(each) for each in options.limits)
 

@@ -223,7 +223,7 @@ class _Batch:
         results: ResultsFile,
         cache: ReplyCache | None,
     ) -> None:
-        from flujo_aros.host import CallsPerMinute
+        from flujo_aros.pipeline.per_minute import CallsPerMinute
 
         self.options, self.pipeline, self.context, self.deps = options, pipeline, context, deps
         self.results, self.cache, self.limits = results, cache, CallsPerMinute(args.per_minute(options))

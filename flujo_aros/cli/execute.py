@@ -90,7 +90,8 @@ def execute(
     Raises `BlueprintError` for errors that can be found before any model call.
     """
     from flujo_aros.evals.replies import PaidCalls
-    from flujo_aros.host import CallsPerMinute, recorded_by
+    from flujo_aros.host import recorded_by
+    from flujo_aros.pipeline.per_minute import CallsPerMinute
 
     console = stderr_console()
     ended: list[RunResult] = []

@@ -24,7 +24,7 @@ from flujo_aros.errors import UsageError
 try:
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.handle import DurableHandle
-    from flujo_aros.host import PerMinute
+    from flujo_aros.pipeline.per_minute import PerMinute
 except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
     if error.name not in ("dbos", "sqlalchemy", "psycopg"):
         raise

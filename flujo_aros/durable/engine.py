@@ -36,9 +36,9 @@ from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, reject_pickles
 from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, Unwritten, workflow_of
 from flujo_aros.errors import ArosError, UsageError
-from flujo_aros.host import PerMinute
 from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import as_given, as_saved, every_step, fingerprint, step_with_deps
+from flujo_aros.pipeline.per_minute import PerMinute
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.step import Step

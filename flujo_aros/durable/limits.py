@@ -17,8 +17,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from flujo_aros.durable.store import LIMITS, Store
-from flujo_aros.host import CallMade, PerMinute
-from flujo_aros.host.recorded import WINDOW, Reserved
+from flujo_aros.host import CallMade
+from flujo_aros.pipeline.per_minute import WINDOW, PerMinute, Reserved
 
 _LONGEST_NAP: Final = 5.0
 

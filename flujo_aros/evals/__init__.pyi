@@ -27,6 +27,4 @@ from flujo_aros.evals.scoring import (
 from flujo_aros.evals.stop import (
     Stop as Stop,
 )
-from flujo_aros.host import (
-    PerMinute as PerMinute,
-)
+from flujo_aros.pipeline.per_minute import PerMinute as PerMinute

@@ -20,11 +20,12 @@ from flujo_aros.evals.replies import NO_REPLY, PaidCalls, Replies, ReplyCache
 from flujo_aros.evals.scoring import FieldScore, Match, check_of, holds_check, score
 from flujo_aros.evals.stop import SAME_FAILURES, Stop, run_all
 from flujo_aros.events import AskFinished, Event, observing
-from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
+from flujo_aros.host import AgentSpec, recorded_by
 from flujo_aros.json_data import is_dict, value_place
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.per_minute import CallsPerMinute, PerMinute
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step

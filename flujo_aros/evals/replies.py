@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host import CallMade, CallsPerMinute, PendingCall, Record
+from flujo_aros.host import CallMade, PendingCall, Record
 from flujo_aros.pipeline.execution import current_step
+from flujo_aros.pipeline.per_minute import CallsPerMinute
 from flujo_aros.usage import Usage, usage_from
 
 _log: Final = logging.getLogger("flujo_aros.evals")

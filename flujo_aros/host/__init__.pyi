@@ -23,7 +23,6 @@ from flujo_aros.host.content import (
 from flujo_aros.host.request import Call as Call, calls_made_by as calls_made_by, request_once as request_once
 from flujo_aros.host.response import USED_UP as USED_UP, rejects_schema as rejects_schema
 from flujo_aros.host.recover import fitted as fitted
-from flujo_aros.host.recorded import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.models import (
     counted as counted,
     ModelSource as ModelSource,
@@ -41,6 +40,7 @@ from flujo_aros.host.spec import (
     LOCAL_MODEL as LOCAL_MODEL,
     Result as Result,
     endpoint_of as endpoint_of,
+    meant_provider as meant_provider,
     mistaken as mistaken,
     local_name_error as local_name_error,
     nearest_local as nearest_local,

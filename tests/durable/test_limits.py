@@ -15,7 +15,8 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import Store
-from flujo_aros.host import CallMade, PerMinute
+from flujo_aros.host import CallMade
+from flujo_aros.pipeline.per_minute import PerMinute
 
 
 class Minute:

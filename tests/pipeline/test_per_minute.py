@@ -6,7 +6,8 @@ import asyncio
 from decimal import Decimal
 
 from flujo_aros import Usage
-from flujo_aros.host import CallMade, CallsPerMinute, PerMinute
+from flujo_aros.host import CallMade
+from flujo_aros.pipeline.per_minute import CallsPerMinute, PerMinute
 
 
 class Clock:

@@ -124,7 +124,7 @@ class Region:
         self.seen = start
 
     def end(self, text: str) -> int | None:
-        """The end: after the last closing bracket or at the fence; None if neither has arrived."""
+        """Return the end: after the last closing bracket or at the fence; None if neither has arrived."""
         for found in _MARKS.finditer(text, self.seen):
             char = found[0]
             self.seen = found.end()
@@ -167,12 +167,12 @@ class Following:
     """The open string that is searched for line breaks, and after these for the start of another answer."""
 
     def waits_at(self) -> int:
-        """The start of the part that may still change."""
+        """Return the start of the part that may still change."""
         opened = self.parser.opened
         return opened.start if opened is not None else self.parser.certain[0]
 
     def read_on(self, text: str) -> Parsed | Failure | None:
-        """The finished candidate, or None if more text is needed."""
+        """Return the finished candidate, or None if more text is needed."""
         parsed = self.parser.go_on(text)
         if not self.begun:
             stack = self.parser.stack
@@ -180,13 +180,13 @@ class Following:
         return parsed
 
     def may_be_escaped(self, text: str, start: int) -> bool:
-        """Whether all of it looks escaped, which only its end can confirm."""
+        """Return whether all of it looks escaped, which only its end can confirm."""
         if self._escaped_to < ESCAPED_WITHIN:
             self._escaped, self._escaped_to = ESCAPED.match(text, start) is not None, len(text) - start
         return self._escaped and bool(self.parser.edits)
 
     def may_be_broken(self, text: str) -> bool:
-        """Whether another answer could begin in the text that the parser is holding back."""
+        """Return whether another answer could begin in the text that the parser is holding back."""
         opened = self.parser.opened
         if opened is None:
             return _BEGINS.search(text, self.parser.certain[0]) is not None
@@ -248,7 +248,7 @@ class Candidate(Generic[T]):
         return self
 
     def unread(self) -> Candidate[T]:
-        """A new, unread candidate at the same place."""
+        """Return a new, unread candidate at the same place."""
         return Candidate(
             self.start,
             self.start + 1,
@@ -259,15 +259,15 @@ class Candidate(Generic[T]):
         )
 
     def words(self) -> str:
-        """The reason for its rejection, in one line."""
+        """Return the reason for its rejection, in one line."""
         why = self.reason.value if self.reason else "fits"
         first = f", {self.issues[0].path}: {self.issues[0].message}" if self.issues else ""
         return f"at {self.start}-{self.end}: {why}{first}"
 
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
-    """The value if the text is JSON that satisfies the contract unchanged and triggers no guard, else None. Never
-    raises.
+    """Return the value if the text is JSON that satisfies the contract unchanged and triggers no guard, else None.
+    Never raises.
     """
     verdict = judge_json(text, contract)
     return verdict if isinstance(verdict, Valid) else None
@@ -296,14 +296,14 @@ def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
 
 
 def _echoes(value: object, contract: Contract[Any]) -> bool:
-    """Whether an object looks like a schema, or like data wrapped in a schema."""
+    """Return whether an object looks like a schema, or like data wrapped in a schema."""
     if not is_dict(value) or contract.shape.anything or "properties" in contract.shape.keys:
         return False
     return isinstance(value.get("properties"), dict) or value == contract.json_schema
 
 
 def _uses_alias(value: object, shape: Shape) -> bool:
-    """Whether a key is an alias of another one in an object that allows any keys."""
+    """Return whether a key is an alias of another one in an object that allows any keys."""
     return any(
         is_dict(here) and any(known.keys.get(key, key) != key for key in here) for here, known in shape.walk(value)
     )
@@ -369,7 +369,7 @@ def judge(
 
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
-    """Whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
+    """Return whether an ellipsis stands for an item or a key; a cheap test rules out most texts."""
     marks = ("...", "…", "more", "etc", "so on")
     return any(text.find(mark, start, end) >= 0 for mark in marks) and ELIDED_ITEM.search(text, start, end) is not None
 
@@ -412,7 +412,7 @@ def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceil
 
 
 def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
-    """The value after local repairs, or None if coercion would change any of it."""
+    """Return the value after local repairs, or None if coercion would change any of it."""
     codes = {edit.code for edit in found.edits}
     if "unquoted-value" in codes or (worst(found.edits) or Risk.LOSSLESS) > ceiling:
         return None
@@ -430,7 +430,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 
 def _holds_mixed_list(value: Any) -> bool:
-    """Whether lists occur next to other items, so that a repaired bracket may have belonged elsewhere."""
+    """Return whether lists occur next to other items, so that a repaired bracket may have belonged elsewhere."""
     kinds = (set(map(type, here)) for _, here in parts(value) if is_list(here))
     return any(list in found and len(found) > 1 for found in kinds)
 
@@ -456,7 +456,7 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
 
 
 def _one_a_line(text: str, start: int, end: int) -> bool:
-    """Whether each item of the enclosing list is on its own line."""
+    """Return whether each item of the enclosing list is on its own line."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 
@@ -468,7 +468,7 @@ _OF_A_KEY: Final = {"required": "missing", "additionalProperties": "extra_key"}
 def _other_issues(
     value: Any, known: list[Issue], candidate: Candidate[Any], text: str, contract: Contract[Any]
 ) -> list[Issue]:
-    """The validator's errors at other places, so that one retry can correct all of them."""
+    """Return the validator's errors at other places, so that one retry can correct all of them."""
     verdict = contract.validate(value)
     if isinstance(verdict, Invalid) and _decimals(value, verdict.issues, candidate, text):
         verdict = contract.validate(value)  # amounts that could be read must not be corrected
@@ -480,7 +480,7 @@ def _other_issues(
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Whether an unquoted word may be a placeholder; coercion decides this at its place."""
+    """Return whether an unquoted word may be a placeholder; coercion decides this at its place."""
     for edit in candidate.edits:
         if edit.code in ("key-value-lines", "list-items"):
             return True
@@ -496,7 +496,7 @@ _KEY_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
 
 
 def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:
-    """Whether the parsed value needs no conversion: the common case, and the fast one."""
+    """Return whether the parsed value needs no conversion: the common case, and the fast one."""
     risk = worst(parsed.edits)
     if (
         contract.shape.has_risks
@@ -519,7 +519,7 @@ def _is_echo(node: Node, shape: Shape) -> bool:
 
 
 def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
-    """The edits that exceed the risk allowed at their place (`x-aros: {risk: …}`), or overall."""
+    """Return the edits that exceed the risk allowed at their place (`x-aros: {risk: …}`), or overall."""
     if not shape.has_risks:
         return [edit for edit in candidate.edits if edit.risk > ceiling]
     over: list[Edit] = []
@@ -562,7 +562,9 @@ def _validate(candidate: Candidate[T], value: Any, text: str, contract: Contract
 
 
 def _other_currency(candidate: Candidate[Any], text: str) -> Issue | None:
-    """An amount in a currency that the value does not state: `"€12.50"` beside `"currency": "USD"`, or beside null."""
+    """Return the issue for an amount in a currency that the value does not state: `"€12.50"` beside `"currency":
+    "USD"`, or beside null.
+    """
     paid = [edit for edit in candidate.edits if edit.code == "currency"]
     value = as_json(candidate.valid.value, None) if paid and candidate.valid is not None else None
     for edit in paid:
@@ -606,7 +608,9 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any], te
 
 
 def _span_of(part: str, candidate: Candidate[Any], text: str) -> tuple[int, int]:
-    """The characters of a string that repairs have moved; those of the candidate if it was written in another way."""
+    """Return the characters of a string that repairs have moved; those of the candidate if it was written in another
+    way.
+    """
     at = text.find(part, candidate.start, candidate.end)
     return (at, at + len(part)) if at >= 0 else (candidate.start, candidate.end)
 
@@ -682,7 +686,7 @@ _SPELLED: Final = {word: spelled for word, _, spelled in _WORDS}
 
 
 def rewrites(text: str, start: int, end: int) -> list[Edit]:
-    """The edits of `rewrite` in the text that it repaired, with their paths.
+    """Return the edits of `rewrite` in the text that it repaired, with their paths.
 
     They are listed on demand, because few callers look at them. Each piece of the text is what it looks like: `rewrite`
     repairs no string whose end is doubtful.
@@ -746,7 +750,7 @@ def _quote_within(single: list[str], strings: list[str]) -> list[str] | None:
 
 
 def _keys_behind_gaps(parts: list[str], strings: list[str]) -> Iterator[str]:
-    """The double-quoted keys that lack a comma before them."""
+    """Yield the double-quoted keys that lack a comma before them."""
     seen = 0
     for before, part in pairwise(parts):
         seen += before.count(_DOUBLE)
@@ -852,7 +856,7 @@ def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bo
 
 
 def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
-    """One item before the last one begun, because the end of a string depends on the text after it."""
+    """Return the place one item before the last one begun: the end of a string depends on the text after it."""
     prefix = text[start:error]
     if "\\" in prefix:
         prefix = prefix.replace("\\\\", "..").replace('\\"', "..")
@@ -884,7 +888,7 @@ def _place(text: str, start: int, error: int, shape: Shape) -> _Place | None:
 
 
 def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | None:
-    """The containers open at the end of `prefix`, outermost first, with the items read so far."""
+    """Return the containers open at the end of `prefix`, outermost first, with the items read so far."""
     try:
         here: Any = jiter.from_json(prefix.encode(), partial_mode=True)
     except ValueError:
@@ -905,7 +909,7 @@ def _frames(prefix: str, start: int, depth: int, shape: Shape) -> list[Frame] | 
 
 
 def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str:
-    """The text up to the place where the parser stopped, with the items that it read written as JSON."""
+    """Return the text up to the place where the parser stopped, with the items that it read written as JSON."""
     still_open = len(parser.stack)
     out = text[: place.cut]
     for level in range(len(place.frames) - 1, max(still_open - 1, 0) - 1, -1):
@@ -921,7 +925,7 @@ def _written(text: str, place: _Place, before: list[int], parser: Parser) -> str
 
 
 def _with_paths(parser: Parser, grown: int) -> list[Edit]:
-    """The edits with positions in the original text."""
+    """Return the edits with positions in the original text."""
     root, edits = parser.tree_so_far(), parser.edits
     return [
         edit._replace(

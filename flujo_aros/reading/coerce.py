@@ -98,7 +98,7 @@ class Coerced(NamedTuple):
 
 
 def risk_of(shape: Shape, inherited: Risk) -> Risk:
-    """The highest risk allowed at a place: its own setting, or the one it inherits."""
+    """Return the highest risk allowed at a place: its own setting, or the one it inherits."""
     return _RISKS.get(shape.risk or "", inherited)
 
 
@@ -175,7 +175,7 @@ class Coercion:
         return take(node, shape, path)
 
     def _stays(self, node: Scanned, shape: Shape) -> bool:
-        """Whether a container of valid JSON stays unchanged."""
+        """Return whether a container of valid JSON stays unchanged."""
         return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._is_bent(node))
 
     def _free(self, node: Node, path: Path) -> Any:
@@ -280,7 +280,7 @@ class Coercion:
         return ignored
 
     def _rival(self, member: Member, out: dict[str, Any], shape: Shape) -> str | None:
-        """The field whose value, perhaps null, an undeclared member contradicts."""
+        """Return the field whose value, perhaps null, an undeclared member contradicts."""
         if not undeclared.says_something(member) or len(out) > _MOST_FIELDS:
             return None
         for name, value in out.items():
@@ -298,7 +298,7 @@ class Coercion:
         return None
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
-        """Whether a value can be read as the value of a field; nothing is logged."""
+        """Return whether a value can be read as the value of a field; nothing is logged."""
         return self._reads_as(node, shape.member(name), (None, name))
 
     def _unmatched(self, member: Member, name: str, path: Path) -> None:
@@ -401,7 +401,7 @@ class Coercion:
         self.rest[:] = kept
 
     def _real_names(self, members: list[Member], shape: Shape, path: Path) -> list[str | None]:
-        """The declared name that each member is meant for, or None."""
+        """Return the declared name that each member is meant for, or None."""
         keys = shape.keys
         names: list[str | None] = [keys.get(member.key) for member in members]
         taken = {name for name in names if name is not None}
@@ -428,7 +428,7 @@ class Coercion:
         return names
 
     def _conflicts(self, member: Member, meant: str, members: list[Member], shape: Shape) -> bool:
-        """Whether another member is meant for the same field with a different value."""
+        """Return whether another member is meant for the same field with a different value."""
         mine = plain(member.node)
         return mine is not None and any(
             other is not member and shape.folded.get(fold(other.key)) == meant and plain(other.node) != mine
@@ -448,14 +448,14 @@ class Coercion:
             self._issue(path, "no_known_key", f"none of the declared keys is present ({known})", node)
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
-        """The value inside an envelope if it fits, in a tuple because the value may be None."""
+        """Return the value inside an envelope if it fits, in a tuple because the value may be None."""
         found = self._read_as(inner, shape, None, inside=holds_json(inner), even_twice=True)
         if found is not None:
             self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
         return found
 
     def _framed(self, node: Node, shape: Shape) -> tuple[Any] | None:
-        """The value of the only member of an envelope that fits the contract, as a tuple. The envelope has other
+        """Return the value of the only member of an envelope that fits the contract, as a tuple. The envelope has other
         members.
         """
         members: list[Member] = node.value
@@ -489,7 +489,7 @@ class Coercion:
     def _read_as(
         self, node: Node, shape: Shape, path: Path, *, inside: bool = False, even_twice: bool = False
     ) -> tuple[Any] | None:
-        """The value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
+        """Return the value of a node if it fits this shape, in a tuple because it may be None; else nothing is logged.
 
         `inside` means that the value is JSON in a string. With `even_twice`, a value whose only fault is a duplicate
         key counts as well, and its issues are logged.
@@ -503,7 +503,7 @@ class Coercion:
         return None
 
     def _reads_as(self, node: Node, shape: Shape, path: Path = None) -> bool:
-        """Whether a node can be read as a value of this shape; nothing is logged."""
+        """Return whether a node can be read as a value of this shape; nothing is logged."""
         mark = self._mark()
         fits = self._read_as(node, shape, path, inside=path is None and holds_json(node)) is not None
         self._rewind(mark)
@@ -551,12 +551,12 @@ class Coercion:
         return values
 
     def _is_mixed(self, items: list[Node], shape: Shape) -> bool:
-        """Whether some items are lists and others are not, where all should be: a bracket may be missing."""
+        """Return whether some items are lists and others are not, where all should be: a bracket may be missing."""
         lists = sum(item.kind == ARRAY for item in items)
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
-        """Whether a bracket was repaired inside it, or right after it."""
+        """Return whether a bracket was repaired inside it, or right after it."""
         index = bisect_left(self.bent, node.start)
         if index == len(self.bent):
             return False
@@ -565,7 +565,9 @@ class Coercion:
         return self.bent[index] < node.end + _NEAR and not self.text[node.end : self.bent[index]].strip()
 
     def _is_bent_member(self, member: Member, path: Path) -> bool:
-        """Whether a repaired bracket makes it unclear which object a member belongs to; a last scalar is the root's."""
+        """Return whether a repaired bracket makes it unclear which object a member belongs to; a last scalar is the
+        root's.
+        """
         at_end = path is None and member.node.kind not in (OBJECT, ARRAY)
         return bool(self.bent) and not at_end and self._is_bent(member.node)
 
@@ -663,7 +665,7 @@ class Coercion:
         return Hints(_name_at(path), frozenset(scalars.name_words(f"{around} {shape.note}")), shape.most)
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
-        """A scalar in place of a list of scalars: a list of one, unless the text itself looks like a list."""
+        """Wrap a scalar in place of a list of scalars in a list of one, unless the text itself looks like a list."""
         if not shape.allows("array"):
             return None
         if node.kind in (STRING, BARE):
@@ -675,14 +677,14 @@ class Coercion:
         return self._in_list(node, shape, path)
 
     def _in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
-        """The value as a list of one, if it fits as an item."""
+        """Return the value as a list of one, if it fits as an item."""
         found = self._read_as(node, shape.element(0), (path, 0))
         if found is not None:
             self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
         return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
-        """A string that contains the expected JSON, encoded twice."""
+        """Parse a string that contains the expected JSON, encoded twice."""
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
             return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
@@ -721,7 +723,9 @@ class Coercion:
         return found.value
 
     def _framed_choice(self, node: Node, shape: Shape) -> Any:
-        """The choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`; otherwise None."""
+        """Return the choice in an object with one member, if it is spelled exactly: `{"priority": "low"}`; otherwise
+        None.
+        """
         members: list[Member] = node.value
         if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):
             return None
@@ -734,7 +738,7 @@ class Coercion:
     # --- alternatives -----------------------------------------------------------------------------------------
 
     def _union(self, node: Node, shape: Shape, path: Path) -> Any:
-        """The alternative that fits with the fewest conversions; a tie between different values is an issue."""
+        """Return the alternative that fits with the fewest conversions; a tie between different values is an issue."""
         best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str], list[Leftover]] | None = (
             None
         )
@@ -827,7 +831,7 @@ class Coercion:
 
 
 def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
-    """Whether an opened envelope may say which alternative is meant: `{"Dog": {"name": "Rex"}}`."""
+    """Return whether an opened envelope may say which alternative is meant: `{"Dog": {"name": "Rex"}}`."""
     opened = max((edit.end for edit in edits if edit.code == "envelope"), default=-1)
     here = node
     while here.start < opened and here.kind in (OBJECT, ARRAY) and here.value:
@@ -838,7 +842,9 @@ def _is_labelled(node: Node, edits: Iterable[Edit]) -> bool:
 
 
 def _names_another(node: Node, edits: Iterable[Edit], rest: Iterable[Leftover], chosen: Shape, shape: Shape) -> bool:
-    """Whether an envelope or a key that no alternative declares names another one: `{"Dog": {"indoor": true}}`."""
+    """Return whether an envelope or a key that no alternative declares names another one: `{"Dog":
+    {"indoor": true}}`.
+    """
     names = {fold(branch.title) for branch in shape.branches if branch.title} - {fold(chosen.title)}
     if not names:
         return False
@@ -852,7 +858,7 @@ _PAIRS: Final = ({"name", "value"}, {"key", "value"}, {"field", "value"}, {"k", 
 
 
 def _is_pair(node: Node, shape: Shape) -> bool:
-    """Whether an object represents one member of a map as a name and a value."""
+    """Return whether an object represents one member of a map as a name and a value."""
     return node.kind == OBJECT and not shape.properties and {fold(member.key) for member in node.value} in _PAIRS
 
 
@@ -868,7 +874,7 @@ _WORDS: Final = {
 
 
 def _name_at(path: Path) -> tuple[str, ...]:
-    """The words in the key of a value, or in the key of the list that holds it."""
+    """Return the words in the key of a value, or in the key of the list that holds it."""
     while path is not None:
         path, step = path
         if isinstance(step, str):
@@ -877,7 +883,7 @@ def _name_at(path: Path) -> tuple[str, ...]:
 
 
 def _is_text(shape: Shape, text: str) -> bool:
-    """Whether a string is allowed here unchanged, because any string is or because it is a choice."""
+    """Return whether a string is allowed here unchanged, because any string is or because it is a choice."""
     if shape.branches:
         return any(_is_text(branch, text) for branch in shape.branches)
     if shape.choices is not None:
@@ -886,7 +892,7 @@ def _is_text(shape: Shape, text: str) -> bool:
 
 
 def wanted_type(shape: Shape) -> str:
-    """The types of a shape in words: `a list`, `an object or null`."""
+    """Return the types of a shape in words: `a list`, `an object or null`."""
     kinds = sorted(shape.types) or [kind for kind in _WORDS if shape is not ANY and shape.allows(kind)]
     return " or ".join(_WORDS.get(kind, kind) for kind in kinds) or "a value"
 
@@ -895,5 +901,5 @@ _PLAIN_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def _loses_digits(source: str, value: float) -> bool:
-    """Whether a float differs from the number written, up to the rounding of its shortest form."""
+    """Return whether a float differs from the number written, up to the rounding of its shortest form."""
     return _PLAIN_NUMBER.fullmatch(source) is not None and Decimal(source) != Decimal(repr(value))

@@ -17,7 +17,7 @@ _STRING: Final = expression(r"(?P<quote>[\"'])(?:[^\"'\\\n]|\\.|(?!(?P=quote))[\
 
 
 def as_objects(text: str, shape: Shape) -> str | None:
-    """The text with braces in place of calls of `dict` and of the contract's models: `Ticket(title="x")`.
+    """Return the text with braces in place of calls of `dict` and of the contract's models: `Ticket(title="x")`.
 
     It keeps its length.
 

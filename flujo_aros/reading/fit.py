@@ -57,7 +57,7 @@ class Scalars(NamedTuple):
     """Every string except those for a missing value, which become null."""
 
     def hold(self, value: Any) -> bool:
-        """Whether a scalar whose class is not in `classes` is accepted unchanged anyway."""
+        """Return whether a scalar whose class is not in `classes` is accepted unchanged anyway."""
         if value.__class__ is not str:
             return False
         return value in self.strings or (self.nullable and not is_no_value(value))
@@ -83,7 +83,7 @@ Place: TypeAlias = "tuple[frozenset[type], Scalars, Shape]"
 def fit(
     value: Any, shape: Shape, fuel: list[int] | None = None, misfits: list[Misfit] | None = None, path: Path = None
 ) -> int:
-    """How an object or a list fits a shape: `AS_IS`, or flags for the reasons against it.
+    """Return how an object or a list fits a shape: `AS_IS`, or flags for the reasons against it.
 
     `fuel` is the number of alternatives that may still be tried; once it is used up, everything counts as possibly in
     need of conversion. `misfits` collects the scalars after `OTHER_SCALARS`, in the order of the text.
@@ -125,7 +125,7 @@ def fit(
 
 
 def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
-    """The reasons against a key that the shape does not name, and the shape expected at that key or index."""
+    """Return the reasons against a key that the shape does not name, and the shape expected at that key or index."""
     if isinstance(key, int):
         flags, inner = AS_IS, shape.element(key)
     else:
@@ -138,7 +138,9 @@ def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
 
 
 def _fit_branch(value: Any, shape: Shape, fuel: list[int]) -> int:
-    """The fit of the first alternative that accepts the value unchanged, else the flags common to all alternatives."""
+    """Return the fit of the first alternative that accepts the value unchanged, else the flags common to all
+    alternatives.
+    """
     found = AS_IS
     for branch in shape.branches:
         fuel[0] -= 1
@@ -269,7 +271,7 @@ _NEGATING: Final = word_set("not never dont")
 
 
 def disowns(key: str) -> bool:
-    """Whether the key of a member says that it holds something other than the answer.
+    """Return whether the key of a member says that it holds something other than the answer.
 
     >>> [disowns(key) for key in ("input", "previous_order", "expectedFormat", "order", "draft_email")]
     [True, True, True, False, False]
@@ -281,7 +283,9 @@ def disowns(key: str) -> bool:
 
 
 def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | None:
-    """The reason why the other members of an envelope cast doubt on the answer in it, or None if they are harmless."""
+    """Return the reason why the other members of an envelope cast doubt on the answer in it, or None if they are
+    harmless.
+    """
     if disowns(inner.key):
         return f"{inner.key!r} is not the name of an answer"
     for member in members:
@@ -313,7 +317,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
 
 
 def reports_failure(member: Member) -> bool:
-    """Whether a member says that the values next to it are not an answer: an error, or that it is an example.
+    """Return whether a member says that the values next to it are not an answer: an error, or that it is an example.
 
     >>> reports_failure(Member("error", 0, Node(STRING, "not found", 0, 0)))
     True
@@ -325,8 +329,8 @@ def reports_failure(member: Member) -> bool:
 
 
 def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether an undeclared member retracts something: a `correction`, a `corrected_age` or `final_age` that differs
-    from `age`, or a `note` that says so.
+    """Return whether an undeclared member retracts something: a `correction`, a `corrected_age` or `final_age` that
+    differs from `age`, or a `note` that says so.
     """
     value = member.node.value
     words = name_words(member.key)
@@ -348,7 +352,9 @@ def corrects(member: Member, values: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:
-    """The name of the member that holds the arguments, if these are the keys of a tool call and not of the contract."""
+    """Return the name of the member that holds the arguments, if these are the keys of a tool call and not of the
+    contract.
+    """
     written = set(keys)
     if len(written) < 2 or not written <= _CALL or {"name", "arguments"} <= shape.keys.keys():
         return None  # the contract is itself a tool call
@@ -356,7 +362,9 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
 
 
 def is_framed(value: object, shape: Shape) -> bool:
-    """Whether valid JSON is a tool call or an envelope that only a permissive schema would accept as the answer."""
+    """Return whether valid JSON is a tool call or an envelope that only a permissive schema would
+    accept as the answer.
+    """
     if is_list(value):  # `[{…}]` where only the fields of an object are declared
         return len(value) == 1 and means_object(shape) and is_dict(value[0]) and any(k in shape.keys for k in value[0])
     if shape.anything or not is_dict(value):
@@ -377,12 +385,12 @@ def is_framed(value: object, shape: Shape) -> bool:
 
 
 def means_object(shape: Shape) -> bool:
-    """Whether a schema without a type declares the fields of an object, and nothing else."""
+    """Return whether a schema without a type declares the fields of an object, and nothing else."""
     return bool(shape.properties) and not shape.types and not shape.branches and shape.items is None
 
 
 def inner_of(node: Node, shape: Shape) -> Node | None:
-    """The node inside an envelope, or None if `node` is not an envelope for this shape (or already fits it)."""
+    """Return the node inside an envelope, or None if `node` is not an envelope for this shape (or already fits it)."""
     members: list[Member] = node.value
     written = {member.key for member in members}
     known = sum(1 for key in written if shape.knows(key))
@@ -406,12 +414,14 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
 
 
 def has_required(written: Iterable[str], shape: Shape) -> bool:
-    """Whether there are required keys and all of them are among these."""
+    """Return whether there are required keys and all of them are among these."""
     return bool(shape.required) and shape.required <= {shape.name_of(k) for k in written}
 
 
 def may_hold(name: str, node: Node, shape: Shape) -> bool:
-    """Whether a member of an envelope with other members can be the answer, judged by its type and one of its keys."""
+    """Return whether a member of an envelope with other members can be the answer, judged by its type and one of its
+    keys.
+    """
     if shape.allows("object"):
         inner = _deeper(node, shape) if is_neutral(name) else node
         inner = inner.value[0] if inner.kind == ARRAY and len(inner.value) == 1 else inner
@@ -422,7 +432,7 @@ def may_hold(name: str, node: Node, shape: Shape) -> bool:
 
 
 def payload_of(node: Node, shape: Shape) -> Node | None:
-    """The list or scalar inside an envelope: its only member apart from thoughts, or the arguments of a call."""
+    """Return the list or scalar inside an envelope: its only member apart from thoughts, or the arguments of a call."""
     members: list[Member] = node.value
     if {member.key for member in members} <= _CALL and len(members) > 1:
         named = {member.key: member.node for member in members}
@@ -439,12 +449,12 @@ def payload_of(node: Node, shape: Shape) -> Node | None:
 
 
 def is_neutral(name: str) -> bool:
-    """Whether a key only announces an answer, and does not describe it: `result`, but not `dog`."""
+    """Return whether a key only announces an answer, and does not describe it: `result`, but not `dog`."""
     return _ENVELOPES.union(ANNOUNCING).issuperset(name_words(name))
 
 
 def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
-    """Whether a key may wrap the answer: `result` or `priority`, but not `error_code` or `rejected`."""
+    """Return whether a key may wrap the answer: `result` or `priority`, but not `error_code` or `rejected`."""
     words = set(name_words(name))
     if inner.kind == ARRAY:
         return not words & _DENIALS
@@ -460,12 +470,12 @@ def _deeper(node: Node, shape: Shape) -> Node:
 
 
 def holds_json(node: Node) -> bool:
-    """Whether it is a string that may contain an object or a list."""
+    """Return whether it is a string that may contain an object or a list."""
     return node.kind == STRING and node.value.lstrip()[:1] in ("{", "[")
 
 
 def is_schema(node: Node) -> bool:
-    """Whether an object is a JSON Schema and not data: its `properties` are themselves schemas."""
+    """Return whether an object is a JSON Schema and not data: its `properties` are themselves schemas."""
     if node.kind != OBJECT:
         return False
     members: dict[str, Node] = {member.key: member.node for member in node.value}

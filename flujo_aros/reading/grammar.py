@@ -39,7 +39,7 @@ class _Expression:
 
 
 def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that is compiled on first use: valid JSON needs hardly any of them.
+    """Return a regular expression that is compiled on first use: valid JSON needs hardly any of them.
 
     A group that is repeated possessively ends in `|(?!)`, here and everywhere in the package: Python before 3.11.5 does
     not backtrack if the last repetition of such a group failed halfway (python/cpython#106052), unless a branch that
@@ -106,7 +106,7 @@ class Ahead:
         return re.compile(begun(self.pattern), self.flags)
 
     def match(self, text: str, pos: int, *, growing: bool) -> re.Match[str] | None:
-        """The match at `pos`. In a streamed reply, raises `NeedMoreInput` if more text could change it."""
+        """Return the match at `pos`. In a streamed reply, raises `NeedMoreInput` if more text could change it."""
         if not growing:
             return self.now.match(text, pos)
         found = self.sure.match(text, pos)
@@ -115,7 +115,7 @@ class Ahead:
         return found
 
     def matches(self, text: str, pos: int, *, growing: bool) -> bool:
-        """Whether there is a match at `pos`. Raises `NeedMoreInput` if only more text can tell."""
+        """Return whether there is a match at `pos`. Raises `NeedMoreInput` if only more text can tell."""
         if not growing:
             return self.now.match(text, pos) is not None
         if self.sure.match(text, pos) is not None:
@@ -142,7 +142,7 @@ _TOKEN: Final = re.compile(
 
 
 def begun(pattern: str) -> str:
-    r"""A verbose expression that matches `pattern` and, at the end of the text, whatever may become a match.
+    r"""Return a verbose expression that matches `pattern` and, at the end of the text, whatever may become a match.
 
     At the end of the text, each part of it may be missing.
 
@@ -180,7 +180,7 @@ def _begun_atom(found: re.Match[str]) -> str:
 
 
 def _close(pattern: str, start: int) -> int:
-    """The end of the group that opens at `start`."""
+    """Return the end of the group that opens at `start`."""
     depth = 0
     for found in _TOKEN.finditer(pattern, start):
         depth += bool(found["open"] or found["behind"]) - bool(found["close"])
@@ -193,7 +193,7 @@ _NEVER: Final = "\0"
 
 
 def certain(pattern: str) -> str:
-    r"""The expression for a streamed reply, whose end is not final and may be followed by anything.
+    r"""Return the expression for a streamed reply, whose end is not final and may be followed by anything.
 
     Text that must not follow may already have begun.
 
@@ -263,7 +263,7 @@ _QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 
 @cache
 def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
-    """A key and an unambiguous scalar, or a key and an opening bracket, in one match.
+    """Return the expression for a key and an unambiguous scalar, or a key and an opening bracket, in one match.
 
     `bare` means that the object has bare keys, so a word before a colon is a key. Groups: three kinds of keys, five of
     values.
@@ -274,12 +274,12 @@ def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
 
 @cache
 def member_begun(*, bare: bool) -> re.Pattern[str]:
-    """Text that may become a `member` in a streamed reply."""
+    """Return the expression for text that may become a `member` in a streamed reply."""
     return re.compile(begun(certain(_member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY))), re.X)
 
 
 def _member(next_key: str) -> str:
-    """The expression for a member, where a key such as `next_key` may follow.
+    """Return the expression for a member, where a key such as `next_key` may follow.
 
     A string has ended if its object closes or another key follows; a quote before anything else may be part of the
     string. A number has ended at a closer, or at a comma that is not followed by digits (`1,234` is one number).
@@ -314,7 +314,7 @@ _BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+|(?!))*
 
 
 def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The brackets in a part of a text, without those in strings; an unterminated string does not count as one.
+    """Yield the brackets in a part of a text, without those in strings; an unterminated string does not count as one.
 
     No string ends after the opening quote of one that never ends, so nothing is searched twice.
     """

@@ -52,7 +52,9 @@ _BOX: Final = expression(r"\[[ xX✓✗]?\][ \t]|~~|[☐☑☒✅❌]")
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:
-    """The object written as `key: value` lines, or None. Every required key must be there, and each key only once."""
+    """Read the object written as `key: value` lines, or return None. Every required key must be there, and each key
+    only once.
+    """
     if text.count("\n") > _MAX_LINES:
         return None
     if shape.branches and not shape.required:
@@ -65,12 +67,12 @@ def read_lines(text: str, shape: Shape) -> Node | None:
 
 
 def _wanted(shape: Shape) -> AbstractSet[str]:
-    """The keys that there must be lines for: the required ones or, if there are none, several optional ones."""
+    """Return the keys that there must be lines for: the required ones or, if there are none, several optional ones."""
     return shape.required or (shape.properties.keys() if len(shape.properties) > 1 else frozenset())
 
 
 def read_items(text: str, shape: Shape) -> Node | None:
-    """A list of scalars from a Markdown list of at least two items, or None.
+    """Read a list of scalars from a Markdown list of at least two items, or return None.
 
     One short line may announce it and other paragraphs may follow it. The items form one block with the same marker,
     numbered without a gap. The result is None for a task list, which marks some items as meant, and for a second list,
@@ -101,7 +103,7 @@ def read_items(text: str, shape: Shape) -> Node | None:
 
 
 def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
-    """Whether there are only blank lines between the items, and the text around them does not belong to them."""
+    """Return whether there are only blank lines between the items, and the text around them does not belong to them."""
     gaps = [text[one.end() : two.start()] for one, two in itertools.pairwise(items)]
     before, after = (_FENCE.sub("", part) for part in (text[: items[0].start()], text[items[-1].end() :]))
     return (
@@ -112,7 +114,9 @@ def _stand_alone(text: str, items: list[re.Match[str]]) -> bool:
 
 
 def _read_flat(text: str, shape: Shape) -> Node | None:
-    """A line of another kind. Between the keys it makes the result None, because it might belong to the value above."""
+    """Read flat lines. A line of another kind between them makes the result None: it might belong
+    to the value above.
+    """
     members: dict[str, Member] = {}
     signs: set[str] = set()
     at, pending, apart, last = 0, False, False, None
@@ -159,7 +163,7 @@ def _read_flat(text: str, shape: Shape) -> Node | None:
 
 
 def _goes_on(text: str, final: Member) -> bool:
-    """Whether the paragraphs behind the last line may belong to its string: a letter, or more sentences."""
+    """Return whether the paragraphs behind the last line may belong to its string: a letter, or more sentences."""
     begin, end = text.rfind("\n", 0, final.start) + 1, text.find("\n", final.node.end)
     rest = text[end:].lstrip() if end >= 0 else ""
     if not any(map(str.isalnum, rest)) or rest.startswith(("```", "~~~", "---")):
@@ -170,19 +174,19 @@ def _goes_on(text: str, final: Member) -> bool:
 
 
 def _is_free(shape: Shape) -> bool:
-    """Whether a field accepts any string."""
+    """Return whether a field accepts any string."""
     return any(part.allows("string") and not part.choices and not part.format for part in (shape, *shape.branches))
 
 
 def _without_emphasis(found: re.Match[str]) -> str:
-    """The value after the colon; in `**Key:** value` the asterisks belong to the key."""
+    """Return the value after the colon; in `**Key:** value` the asterisks belong to the key."""
     value = found["value"]
     mark = found["open"]
     return value.removeprefix(mark).lstrip() if mark and not found["close"] and value.startswith(mark) else value
 
 
 def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
-    """The value of one line, or None if it is a placeholder or uncertain."""
+    """Return the value of one line, or None if it is a placeholder or uncertain."""
     raw = raw.rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
@@ -235,7 +239,7 @@ class _Nested:
         self.at = 0
 
     def read(self) -> Node | None:
-        """The object or list, or None if the lines are anything else."""
+        """Return the object or list, or None if the lines are anything else."""
         if not self._find():
             return None
         node = self._block(self.lines[0].indent, self.shape, 0)
@@ -292,7 +296,7 @@ class _Nested:
         )
 
     def _goes_on(self, rest: str) -> bool:
-        """Whether known keys also occur after the end of the lines."""
+        """Return whether known keys also occur after the end of the lines."""
         return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
 
     def _block(self, indent: int, shape: Shape, depth: int) -> Node | None:
@@ -345,13 +349,13 @@ class _Nested:
 
     @staticmethod
     def _member(shape: Shape, name: str) -> Shape:
-        """The shape of a member, without the null of an optional one."""
+        """Return the shape of a member, without the null of an optional one."""
         part = shape.member(name)
         objects = [branch for branch in part.branches if branch.properties or branch.items]
         return objects[0] if len(objects) == 1 else part
 
     def _value(self, raw: str, start: int, indent: int, shape: Shape, depth: int) -> Node | None:
-        """The value after a key or a dash: on its line, or on more deeply indented lines below."""
+        """Return the value after a key or a dash: on its line, or on more deeply indented lines below."""
         below = self.lines[self.at] if self.at < len(self.lines) else None
         if re.fullmatch(r"[|>][+-]?", raw):
             return self._text(raw, start, indent)
@@ -362,7 +366,7 @@ class _Nested:
         return Node(LITERAL, None, start, start)
 
     def _text(self, mark: str, start: int, indent: int) -> Node | None:
-        """A block scalar, with its blank lines and deeper indentation."""
+        """Read a block scalar, with its blank lines and deeper indentation."""
         first = self.at
         while self.at < len(self.lines) and self.lines[self.at].indent > indent:
             self.at += 1

@@ -56,7 +56,7 @@ new_scanned: Final[Callable[[type[Scanned], tuple[str, Any, int, int, Source]], 
 
 
 def moved(node: Node, by: int) -> Node:
-    """The same tree with all positions shifted."""
+    """Return the same tree with all positions shifted."""
     value = node.value
     if node.kind == OBJECT:
         value = [Member(member.key, member.start + by, moved(member.node, by)) for member in value]
@@ -66,7 +66,7 @@ def moved(node: Node, by: int) -> Node:
 
 
 def plain(node: Node) -> Any:
-    """The JSON value of a node, independent of any schema; the last of duplicate keys wins."""
+    """Return the JSON value of a node, independent of any schema; the last of duplicate keys wins."""
     if node.kind == OBJECT:
         return {member.key: plain(member.node) for member in node.value}
     if node.kind == ARRAY:
@@ -159,14 +159,14 @@ _OF_VALIDATOR: Final = ("ignored_key", "lax-conversion")
 
 
 def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
-    """The keys and indexes that lead to the place of an edit; empty if it concerns the entire value."""
+    """Return the keys and indexes that lead to the place of an edit; empty if it concerns the entire value."""
     if isinstance(edit.path, str):
         return () if edit.path else steps_to(root, edit.start, names)
     return unlink(edit.path)
 
 
 def worst(edits: Iterable[Edit]) -> Risk | None:
-    """The highest risk, or None if nothing was edited."""
+    """Return the highest risk, or None if nothing was edited."""
     return max(map(_RISK_OF, edits), default=None)
 
 
@@ -174,7 +174,7 @@ _RISK_OF: Final = attrgetter("risk")
 
 
 def unlink(path: Path) -> tuple[str | int, ...]:
-    """A linked path as a tuple, outermost first."""
+    """Return a linked path as a tuple, outermost first."""
     steps: list[str | int] = []
     while path is not None:
         path, step = path
@@ -183,7 +183,7 @@ def unlink(path: Path) -> tuple[str | int, ...]:
 
 
 def steps_to(root: Node | None, at: int, names: dict[int, str]) -> tuple[str | int, ...]:
-    """The keys and indexes that lead to the innermost node at this position of the text.
+    """Return the keys and indexes that lead to the innermost node at this position of the text.
 
     Siblings are in the order of the text, so each level takes a binary search: a text may have as many edits as a list
     has items.
@@ -212,7 +212,7 @@ _MEMBER_END, _END = attrgetter("node.end"), attrgetter("end")
 
 
 def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]) -> Node | None:
-    """The node that these keys and indexes lead to; None if repairs have moved it."""
+    """Return the node that these keys and indexes lead to; None if repairs have moved it."""
     node = root
     for step in steps:
         if node is None:
@@ -227,7 +227,7 @@ def node_at(root: Node | None, steps: Iterable[str | int], names: dict[int, str]
 
 
 def span_at(root: Node | None, path: str) -> tuple[int, int] | None:
-    """The characters of the member or item at a path such as `$.items[2].price`, or of what holds its place."""
+    """Return the characters of the member or item at a path such as `$.items[2].price`, or of what holds its place."""
     node, span = root, None
     for step in place_of(path) or ():
         parts: list[tuple[str | int, int, Node]] = []
@@ -259,7 +259,7 @@ def reject_constant(word: str) -> None:
 
 
 def finite(digits: str) -> float:
-    """The float written by these digits. Raises `ValueError` if it would be infinite."""
+    """Return the float written by these digits. Raises `ValueError` if it would be infinite."""
     value = float(digits)
     if value - value != 0:
         raise ValueError(f"the number {digits[:40]} is too large to represent exactly")
@@ -274,7 +274,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _context(**hooks: Any) -> Any:
-    """The decoder attributes that the scanner reads its hooks from; its stubs do not declare them."""
+    """Return the decoder attributes that the scanner reads its hooks from; its stubs do not declare them."""
     return json.JSONDecoder(parse_constant=reject_constant, strict=True, **hooks)
 
 
@@ -322,7 +322,7 @@ class JsonExtent(NamedTuple):
 
 
 def json_extent(text: str, start: int) -> JsonExtent:
-    """The end of the valid part of the JSON at `start`, at the speed of a C scanner."""
+    """Return the end of the valid part of the JSON at `start`, at the speed of a C scanner."""
     if text[start : start + 1] == "{" and (begins := _OBJECT_BEGINS.match(text, start)) is not None and not begins[1]:
         return JsonExtent(None, begins.end())  # an exception of the scanner counts the lines and costs ten times this
     try:
@@ -336,7 +336,7 @@ def json_extent(text: str, start: int) -> JsonExtent:
 
 
 def find_json_end(text: str, start: int) -> int | None:
-    """The end of the JSON value at `start`, or None if there is no JSON value."""
+    """Return the end of the JSON value at `start`, or None if there is no JSON value."""
     return json_extent(text, start).end
 
 
@@ -347,7 +347,7 @@ class Unreadable(NamedTuple):
 
 
 def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
-    """The container at `start`, if it is valid and unambiguous JSON.
+    """Return the container at `start`, if it is valid and unambiguous JSON.
 
     The parser must read it itself where a key occurs twice, a number is not finite, a backslash may be part of the text
     (`C:\\new`), or containers are nested deeper than `depth`.
@@ -374,7 +374,8 @@ def scan(source: Source, start: int, depth: int) -> Scanned | Unreadable:
 
 
 def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
-    """The nodes of the scalars at these paths of the JSON value at `start`; paths and nodes in the order of the text.
+    """Return the nodes of the scalars at these paths of the JSON value at `start`; paths and nodes in the order of the
+    text.
 
     The C scanner skips everything that no path leads into, and stops after the last one.
     """
@@ -410,7 +411,9 @@ def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], foun
 
 
 def has_long_number(text: str, start: int, end: int) -> bool:
-    """Whether a number in this part of a text may have too many digits to be read exactly: a sample has only digits."""
+    """Return whether a number in this part of a text may have too many digits to be read exactly: a sample has only
+    digits.
+    """
     half = MAX_DIGITS // 2
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 

@@ -204,7 +204,7 @@ class Parser:
     # --- the entry points ---------------------------------------------------------------------------------------------
 
     def parse(self) -> Parsed | Failure:
-        """The value, or the reason why there is none. Never raises."""
+        """Return the value, or the reason why there is none. Never raises."""
         try:
             return self._run()
         except Stop as stop:
@@ -226,7 +226,7 @@ class Parser:
             return stop.failure
 
     def _pauses(self) -> bool:
-        """Whether parsing is past the damaged part, in the innermost container in which it started."""
+        """Return whether parsing is past the damaged part, in the innermost container in which it started."""
         depth = len(self.stack)
         if len(self.edits) > _MOST_IN_ONE_PLACE:
             raise self._stop("the damage exceeds what is repaired locally", "everywhere")
@@ -234,7 +234,7 @@ class Parser:
         return behind and depth <= len(self.around) and self.stack[-1] is self.around[depth - 1]
 
     def tree_so_far(self) -> Node | None:
-        """The value, with all open containers closed."""
+        """Return the value, with all open containers closed."""
         while self.stack:
             self._pop()
         return self.root
@@ -335,7 +335,7 @@ class Parser:
         return found[3], found.start(3)
 
     def _plain(self, found: re.Match[str], first: int) -> Node:
-        """The node of a common scalar. The groups from `first`: double quotes, single quotes, number, word."""
+        """Return the node of a common scalar. The groups from `first`: double quotes, single quotes, number, word."""
         group = found.lastindex or first
         start, end = found.span(group)
         raw = found[group]
@@ -502,7 +502,7 @@ class Parser:
             raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
-        """Whether there is a key and a colon in place of an element: `"tags": ["a", "b", "total": 3`.
+        """Return whether there is a key and a colon in place of an element: `"tags": ["a", "b", "total": 3`.
 
         The list was never closed. With a schema, the key has to be one of the outer object.
         """
@@ -678,7 +678,7 @@ class Parser:
         return end
 
     def _cut_string(self, start: int) -> Node:
-        """A string that never ends: the rest of the text, as a LOSSY repair."""
+        """Read a string that never ends: the rest of the text, as a LOSSY repair."""
         quote = self.text[start]
         raw = self.text[start + 1 :]
         self.pos = len(self.text)
@@ -724,7 +724,7 @@ class Parser:
         return value
 
     def _wants_text(self, shape: Shape) -> bool:
-        """Whether a string is expected here.
+        """Return whether a string is expected here.
 
         The parser does not know the expected contents of an envelope, of a key in another case or of a list of one: if
         there is a schema at all, they are taken for text."""
@@ -769,7 +769,7 @@ class Parser:
         return self._word(raw, pos, shape, at_end=at_end)
 
     def _behind_bare_word(self) -> bool:
-        """Whether the previous element is also unquoted, so that the string may have begun there."""
+        """Return whether the previous element is also unquoted, so that the string may have begun there."""
         frame = self.stack[-1]
         return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
 
@@ -795,12 +795,12 @@ class Parser:
         return Node(BARE, raw, pos, end)
 
     def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs it)
-        """A token that is not a valid number, or a number that is too large."""
+        """Handle a token that is not a valid number, or a number that is too large."""
         self.pos = pos
         raise self._stop(why, "non_finite")
 
     def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
-        """The end of a number or literal that is followed by the next item without a comma."""
+        """Return the end of a number or literal that is followed by the next item without a comma."""
         found = grammar.SCALAR.match(self.text, pos)
         if found is None:
             return None
@@ -851,7 +851,7 @@ class Parser:
             self._need(found.end() + 80)
 
     def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
-        """A comma inside `1,234,567` if the schema expects a number; without a schema it is ambiguous."""
+        """Handle a comma inside `1,234,567` if the schema expects a number; without a schema it is ambiguous."""
         wanted = frame.wanted
         self._need(comma + 4)
         ahead = grammar.THOUSANDS.match(self.text, comma + 1)
@@ -1073,7 +1073,7 @@ class Parser:
             self.root, self.plain = node, plain
 
     def _is_json(self, frame: Frame) -> bool:
-        """Whether a container that ends here is valid JSON without duplicate keys."""
+        """Return whether a container that ends here is valid JSON without duplicate keys."""
         kept = len(self.edits) == frame.edits and len(frame.items) == len(frame.plain)
         return kept and find_json_end(self.text, frame.start) == self.pos
 
@@ -1088,7 +1088,7 @@ class Parser:
         return False
 
     def _goes_on(self) -> bool:
-        """Whether members follow the closer of the outermost object, with a closer of their own.
+        """Return whether members follow the closer of the outermost object, with a closer of their own.
 
         `{"a": 1}, "b": 2}`: the first brace came too early. In `{"a": 1}, {"b": 2}` no key follows the comma, and in
         `{"a": 1}, "b": 2` no closer is left, so the object has ended.
@@ -1103,7 +1103,9 @@ class Parser:
         return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
-        """The text ends while containers are still open: their closing brackets are missing, or the text was cut."""
+        """Return the text ends while containers are still open: their closing brackets are missing, or the text was
+        cut.
+        """
         whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = self._closers()
@@ -1114,11 +1116,13 @@ class Parser:
         return False
 
     def _closers(self) -> str:
-        """The brackets that close all open containers."""
+        """Return the brackets that close all open containers."""
         return "".join(frame.closer for frame in reversed(self.stack))
 
     def _is_whole(self) -> bool:
-        """Whether only closing brackets are missing in a complete reply. After a comma, a field may be missing too."""
+        """Return whether only closing brackets are missing in a complete reply. After a comma, a field may be missing
+        too.
+        """
         last = self.text[: self.pos].rstrip()[-1:]
         if last != ",":
             return last not in ":[{" and len(self.stack) < _MOST_CLOSERS
@@ -1149,7 +1153,7 @@ class Parser:
         raise self._stop(f"{char!r} closes no open bracket", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
-        """The number of closers from here on that have no opener, not counting brackets in strings.
+        """Return the number of closers from here on that have no opener, not counting brackets in strings.
 
         Each call scans the rest of the text, up to a bound. To keep the work linear, the parser gives up on a text with
         so many unmatched brackets that all calls together scan more than a few times its length.
@@ -1176,7 +1180,7 @@ class Parser:
         return found.end() if found else pos
 
     def _char_behind(self, pos: int) -> str:
-        """The first non-blank character from `pos` on; empty at the end of the text."""
+        """Return the first non-blank character from `pos` on; empty at the end of the text."""
         at = self._blank_end(pos)
         return self.text[at : at + 1]
 
@@ -1211,7 +1215,7 @@ class Parser:
                 return
 
     def _comment_end(self, comment: re.Match[str]) -> int:
-        """The end of a comment: before the closers on its line, if no others are missing and nothing follows."""
+        """Return the end of a comment: before the closers on its line, if no others are missing and nothing follows."""
         closers = self._closers()
         last = _CLOSERS_OF_LINE.search(comment[0])
         unquoted = bool(self.edits) and self.edits[-1].code == "unquoted-value"  # `a // b` may be a string
@@ -1250,7 +1254,7 @@ class Parser:
         return grammar.KEY_AHEAD.match(self.text, pos, growing=self.growing)
 
     def _key_ahead(self, pos: int) -> bool:
-        """Whether a key and its colon follow. A key of several words must be known to the schema."""
+        """Return whether a key and its colon follow. A key of several words must be known to the schema."""
         ahead = self._look_for_key(pos)
         if ahead is None:
             return False
@@ -1299,5 +1303,5 @@ class Parser:
 
 
 def _in_pairs(raw: str) -> bool:
-    """Whether the single quotes at the end of an unquoted word belong to it: `check 'ok'`."""
+    """Return whether the single quotes at the end of an unquoted word belong to it: `check 'ok'`."""
     return raw[-1] == "'" and "\\" not in raw and raw.count("'") % 2 == 0 and " '" in raw

@@ -42,7 +42,7 @@ class OpenText:
         self._known = 0
 
     def upto(self, count: int) -> str:
-        """The first `count` pieces joined."""
+        """Return the first `count` pieces joined."""
         if count < self._known:
             return "".join(self.pieces[:count])
         if count > self._known:
@@ -81,7 +81,7 @@ class Finals:
         return len(self._steps)
 
     def upto(self, count: int) -> frozenset[str]:
-        """The first `count` paths."""
+        """Return the first `count` paths."""
         for index in range(len(self._counts) - 1, count):
             step = self._steps[index]
             self._texts.append(path_of(() if step is None else (*unlink(self._outer[index]), step)))
@@ -261,7 +261,7 @@ class Preview(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """The current value."""
+        """Return the current value."""
         ...
 
 
@@ -344,7 +344,7 @@ class JsonPreview:
         self.rules = self.rules._replace(finals=False)
 
     def snapshot(self) -> Snapshot:
-        """The current preview."""
+        """Return the current preview."""
         levels = self.levels
         if self.whole is not NOTHING:
             return Snapshot((), whole=self.whole if self.path is None else {self.path[1]: self.whole})
@@ -387,21 +387,21 @@ class JsonPreview:
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
-        """Whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer."""
+        """Return whether a member has an undeclared key and so may be renamed, moved, or not belong to the answer."""
         shape, written = level.shape, level.frame.key if key is None else key
         if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
             return False
         return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
-        """The place of the next value in a container."""
+        """Return the place of the next value in a container."""
         if level.frame.kind == ARRAY:
             return len(level.container)
         key = level.frame.key
         return key if level.shape is None else level.shape.keys.get(key, key)
 
     def _shape_at(self, shape: Shape, parent: Level, step: str | int) -> Shape | None:
-        """The shape of a place, or None if it may still change."""
+        """Return the shape of a place, or None if it may still change."""
         if isinstance(step, int):
             return None if shape.unique and self.rules.typed else shape.element(step)
         if step in parent.container:
@@ -412,7 +412,7 @@ class JsonPreview:
         return shape.member(step) if self._is_kept(shape, written) else None
 
     def _is_kept(self, shape: Shape, key: str) -> bool:
-        """Whether a key that the schema does not name stays unchanged."""
+        """Return whether a key that the schema does not name stays unchanged."""
         if shape.anything:
             return True
         if not self.rules.exact and fold(key) in shape.folded:
@@ -476,7 +476,7 @@ class JsonPreview:
         self._note(level, name, final=part.final, inside=part.value if part.deep else NOTHING)
 
     def _is_as_written(self, node: Node, shape: Shape) -> bool:
-        """Whether a scalar is shown as written and is final: the common case."""
+        """Return whether a scalar is shown as written and is final: the common case."""
         kind = None if node.kind not in _WRITTEN else node.value.__class__
         if kind not in shape.takes_any or self.rules.kinds:
             return False
@@ -544,7 +544,7 @@ class JsonPreview:
         return part
 
     def _converted(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
-        """A closed value that the schema has to convert."""
+        """Convert a closed value as the schema requires."""
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, path)
         if isinstance(node, Scanned):
@@ -584,7 +584,7 @@ class JsonPreview:
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
     def _stays(self, value: Any, shape: Shape) -> bool:
-        """Whether such a string is kept as written."""
+        """Return whether such a string is kept as written."""
         if shape.format is None or not isinstance(value, str):
             return True
         if not self.rules.typed:
@@ -677,7 +677,7 @@ class JsonPreview:
             self.open_text.pieces.append(unescape(piece).value if "\\" in piece else piece)
 
     def _shows_text(self) -> bool:
-        """Whether a string may be shown before its end, because it will not be converted."""
+        """Return whether a string may be shown before its end, because it will not be converted."""
         level = self.levels[-1]
         step = self._step_of(level)
         if is_dict(level.container) and step in level.container:
@@ -705,7 +705,7 @@ class JsonPreview:
 
 
 def as_json(value: object, shown: Any) -> Any:
-    """A typed value as JSON, or its preview if it cannot be serialized."""
+    """Return a typed value as JSON, or its preview if it cannot be serialized."""
     try:
         return to_jsonable_python(value, by_alias=True)
     except PydanticSerializationError:
@@ -713,7 +713,7 @@ def as_json(value: object, shown: Any) -> Any:
 
 
 def _extends(shown: Any, value: Any) -> bool:
-    """Whether a value equals its preview, apart from additional keys."""
+    """Return whether a value equals its preview, apart from additional keys."""
     if is_dict(shown):
         return is_dict(value) and all(key in value and _extends(part, value[key]) for key, part in shown.items())
     if is_list(shown):
@@ -722,21 +722,21 @@ def _extends(shown: Any, value: Any) -> bool:
 
 
 def _holds_same(one: Any, two: Any) -> bool:
-    """Whether two containers hold identical values in the same places, so that one of them is enough."""
+    """Return whether two containers hold identical values in the same places, so that one of them is enough."""
     if is_dict(one):
         return is_dict(two) and list(one) == list(two) and all(map(is_, one.values(), two.values()))
     return is_list(two) and len(one) == len(two) and all(map(is_, one, two))
 
 
 def _cannot_be(shape: Shape, kind: str) -> bool:
-    """Whether no conversion can turn such a container into this shape."""
+    """Return whether no conversion can turn such a container into this shape."""
     if shape.branches or not shape.types:
         return False
     return shape.types == frozenset({"null"}) or (kind == OBJECT and "array" not in shape.types)
 
 
 def plain_of(frame: Frame, member: Member) -> Any:
-    """The JSON of a member, shared with the parser unless another member has the same key."""
+    """Return the JSON of a member, shared with the parser unless another member has the same key."""
     node = member.node
     if node.kind not in (OBJECT, ARRAY):
         return node.value
@@ -745,7 +745,7 @@ def plain_of(frame: Frame, member: Member) -> Any:
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether a Python type that expects a float stores a different number from the one written."""
+    """Return whether a Python type that expects a float stores a different number from the one written."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53
 
 
@@ -772,7 +772,7 @@ class TextPreview:
             self.text.pieces.append(piece)
 
     def snapshot(self) -> Snapshot:
-        """The text received so far."""
+        """Return the text received so far."""
         return Snapshot((), self.text, len(self.text.pieces))
 
 
@@ -788,7 +788,8 @@ _known: Final[WeakKeyDictionary[TypeValues[Any], frozenset[str]]] = WeakKeyDicti
 
 
 def rewritten_fields(values: Values[Any]) -> frozenset[str]:
-    """The names of the fields that a validator, a serializer or a setting of a type may change; a schema changes none.
+    """Return the names of the fields that a validator, a serializer or a setting of a type may change; a schema changes
+    none.
 
     >>> from pydantic import AfterValidator
     >>> from typing import Annotated
@@ -806,7 +807,7 @@ def rewritten_fields(values: Values[Any]) -> frozenset[str]:
 
 
 def _names_in(part: object, around: tuple[str, ...], *, changed: bool = False) -> Iterator[str]:
-    """The names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to.
+    """Yield the names of the fields changed in a part of a pydantic-core schema; `around` is the member it belongs to.
 
     `changed` means that an enclosing part is changed, and with it all fields in this one.
     """
@@ -841,6 +842,6 @@ def _is_field(part: object) -> TypeIs[dict[str, Any]]:
 
 
 def _aliases(field: dict[str, Any]) -> Iterator[str]:
-    """The aliases of a member: each step of each path, which may be too many but is harmless."""
+    """Return the aliases of a member: each step of each path, which may be too many but is harmless."""
     steps = (step for _, step in parts(field.get("validation_alias")))
     return (str(step) for step in steps if step is not None and not is_list(step))

@@ -105,7 +105,7 @@ class Look(Protocol):
     """Reads one JSON value from a text, with the options of the call."""
 
     def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
-        """The outcome. `whole` means that the text is complete, even if the reply was cut later."""
+        """Return the outcome. `whole` means that the text is complete, even if the reply was cut later."""
         ...
 
 
@@ -133,7 +133,7 @@ class _Marks:
         self._longest = longest + _LONGEST_TAG
 
     def next(self, text: str) -> re.Match[str] | None:
-        """The next marker, or None if there is no more text."""
+        """Return the next marker, or None if there is no more text."""
         while (found := (self._closes or self._pattern).search(text, self.seen)) is not None:
             self.seen = found.end()
             if self._closes is None and found["wanted"]:
@@ -171,7 +171,7 @@ class TagReader(Generic[T]):
         self._text: TextPreview | None = None
 
     def read(self, text: str, look: Look) -> Reading[T]:
-        """The payload of a complete reply. `look` reads JSON that is not valid as written."""
+        """Return the payload of a complete reply. `look` reads JSON that is not valid as written."""
         self.text = mask_reasoning(text)
         self.budget = _LOOKS * len(text)
         self._read_on()
@@ -187,7 +187,7 @@ class TagReader(Generic[T]):
             self._following.let_go()
 
     def shown(self) -> Preview | None:
-        """The payload, unless it is still empty."""
+        """Return the payload, unless it is still empty."""
         return None if self._text is not None and not self._text.begun else self._preview
 
     @property
@@ -253,7 +253,7 @@ class TagReader(Generic[T]):
         return True
 
     def _parse_on(self, start: int) -> bool:
-        """Whether more of a payload is needed to see where its JSON ends."""
+        """Return whether more of a payload is needed to see where its JSON ends."""
         text, contract = self.text, self.contract
         if self._following is None:
             try:
@@ -331,7 +331,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
 
 
 def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
-    """Text outside the last pair of tags that casts doubt on it."""
+    """Return text outside the last pair of tags that casts doubt on it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and (doubt := rivalry(text, last, others)) is not None:
         return doubt
@@ -352,7 +352,7 @@ class _TwiceError(ValueError):
 
 
 def _strictly(payload: str) -> tuple[Any] | _NotJson:
-    """The value of strictly valid JSON: finite numbers, each key once, complete characters.
+    """Return the value of strictly valid JSON: finite numbers, each key once, complete characters.
 
     In a tuple, because it may be None.
     """
@@ -377,7 +377,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
-    """The pairs that are not just mentioned: `between <result> and </result>` contains no payload."""
+    """Return the pairs that are not just mentioned: `between <result> and </result>` contains no payload."""
     if len(pairs) < 2:
         return pairs
     spoken = _SPOKEN_WORD if contract.mode == "text" else _SPOKEN
@@ -385,7 +385,7 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
 
 
 def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
-    """Whether the last pair may be part of the text in another pair, or contain only part of its own.
+    """Return whether the last pair may be part of the text in another pair, or contain only part of its own.
 
     JSON has a recognizable end. Plain text does not, so text that mentions the tags is ambiguous.
     """
@@ -402,7 +402,9 @@ def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> 
 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
-    """The closing tag of a JSON payload, found by the end of the JSON, because tags inside strings do not end it."""
+    """Return the closing tag of a JSON payload, found by the end of the JSON, because tags inside strings do not end
+    it.
+    """
     begin = _FENCE_OPEN.now.match(text, start)
     end = find_json_end(text, begin.end() if begin else start)
     if end is None:
@@ -440,7 +442,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
 
 
 def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
-    """The outcome of a payload, with spans relative to the beginning of the reply."""
+    """Return the outcome of a payload, with spans relative to the beginning of the reply."""
     if not isinstance(outcome, Accepted):
         draft = outcome.draft
         moved = None if draft is None else Draft(draft.value, (draft.span[0] + by, draft.span[1] + by))
@@ -467,7 +469,7 @@ class BlockPreview:
         self._preview: JsonPreview | None = None
 
     def shown(self) -> Preview | None:
-        """The block as the fields of a `Block`."""
+        """Return the block as the fields of a `Block`."""
         return self._preview
 
     @property
@@ -514,7 +516,7 @@ _TOOL_CALL: Final = expression(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>
 
 
 def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
-    """The leading JSON object with all required keys, and the prose after it. Reasoning is skipped.
+    """Return the leading JSON object with all required keys, and the prose after it. Reasoning is skipped.
 
     The prose is part of the value and has no recognizable end: a reply that was cut, or that ends in a runaway
     repetition, is TRUNCATED, whatever its block says.
@@ -528,7 +530,8 @@ def read_block(text: str, contract: BlockContract, *, truncated: bool | None = N
 
 
 def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
-    """The reason why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the end.
+    """Return the reason why the prose of a reply is incomplete: the token limit cut it off, or it repeats itself to the
+    end.
 
     Unlike an object, prose has no recognizable end. `path` is its place in the value.
     """
@@ -570,7 +573,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
 
 
 def _repaired_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
-    """The block, if it begins before `before` and needs only trivial repairs: a trailing comma, other quotes."""
+    """Return the block, if it begins before `before` and needs only trivial repairs: a trailing comma, other quotes."""
     start = text.find("{", 0, before)
     if start < 0:
         return None
@@ -583,7 +586,7 @@ def _repaired_block(text: str, contract: BlockContract, before: int) -> tuple[di
 
 
 def _has_twice(node: Node) -> bool:
-    """Whether a key occurs twice in one object of a tree."""
+    """Return whether a key occurs twice in one object of a tree."""
     if node.kind == OBJECT:
         names = {member.key for member in node.value}
         return len(names) < len(node.value) or any(_has_twice(member.node) for member in node.value)
@@ -591,7 +594,7 @@ def _has_twice(node: Node) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it can be serialized as JSON, with only complete characters."""
+    """Return whether it can be serialized as JSON, with only complete characters."""
     try:
         return not SURROGATE.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except ValueError:
@@ -599,7 +602,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
-    """The block at this position, and the prose around it without reasoning and tool calls."""
+    """Return the block at this position, and the prose around it without reasoning and tool calls."""
     around = text[: at[0]], text[at[1] :]
     said = [_said(part) for part in around]
     aside = [
@@ -612,7 +615,7 @@ def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs:
 
 
 def prose_of(text: str) -> str:
-    """The prose of a reply without a block, without reasoning and tool calls."""
+    """Return the prose of a reply without a block, without reasoning and tool calls."""
     return _said(text).strip()
 
 
@@ -621,7 +624,7 @@ def _said(part: str) -> str:
 
 
 def _prose(before: str, behind: str) -> str:
-    """The text around the block, without a fence around the block."""
+    """Return the text around the block, without a fence around the block."""
     before, behind = before.strip("\ufeff \t\r\n"), behind.strip()
     opened = _FENCE_BEFORE.search(before)
     if opened and (behind.startswith("```") or "```" not in behind):
@@ -630,7 +633,7 @@ def _prose(before: str, behind: str) -> str:
 
 
 def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
-    """The JSON objects and lists of a text, in order, with their positions."""
+    """Yield the JSON objects and lists of a text, in order, with their positions."""
     at, budget = 0, 4 * len(text) + 4_096
     for found in re.finditer(r"[{\[]", text):
         if found.start() < at:
@@ -665,12 +668,12 @@ async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outco
 
 
 def is_settled(outcome: Accepted[Any]) -> bool:
-    """Whether checks have already run. A value that was openly made up because of them need not satisfy them."""
+    """Return whether checks have already run. A value that was openly made up because of them need not satisfy them."""
     return outcome.origin == "synthesize"
 
 
 def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
-    """The outcome after the results of the checks on its value."""
+    """Return the outcome after the results of the checks on its value."""
     value, issues, cleaned = judgement
     if issues:
         return Rejected(Reason.INVALID, issues, outcome.text)
@@ -725,7 +728,7 @@ def _event_in(text: str, contract: EventContract, look: Look, *, truncated: bool
 
 
 def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
-    """The outcome, with a note of the text that was set aside as an echo."""
+    """Return the outcome, with a note of the text that was set aside as an echo."""
     if heard == text:
         return outcome
     start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)
@@ -744,7 +747,7 @@ def _echo_of(example: str) -> re.Pattern[str]:
 
 
 def is_slot(said: str, example: str) -> bool:
-    """Whether a text is the example from the prompt, or its unfilled dots."""
+    """Return whether a text is the example from the prompt, or its unfilled dots."""
     return is_same_line(said, example) or (bool(said.strip()) and is_blank(said))
 
 
@@ -768,7 +771,7 @@ def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: s
 
 
 def event_of(written: WrittenEvent, contract: EventContract) -> Event:
-    """An event as it was written, with an allowed kind."""
+    """Return an event as it was written, with an allowed kind."""
     asked = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
     return Event.model_validate(
         {**asked, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
@@ -776,14 +779,14 @@ def event_of(written: WrittenEvent, contract: EventContract) -> Event:
 
 
 def event_kind(written: str | None, contract: EventContract) -> str:
-    """The allowed kind for a written one: the kind itself, its declared spelling, or the fallback."""
+    """Return the allowed kind for a written one: the kind itself, its declared spelling, or the fallback."""
     if written in contract.kinds:
         return written
     return {fold(kind): kind for kind in contract.kinds}.get(fold(written or "")) or contract.fallback
 
 
 def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
-    """Whether the event that begins here is the form or the example from the prompt."""
+    """Return whether the event that begins here is the form or the example from the prompt."""
     return is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
 
 
@@ -834,7 +837,8 @@ _KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
 def said_in(prose: str) -> str:
-    """The speech in a reply without an event: a labelled quotation, a quotation that never ends, or all of the reply.
+    """Return the speech in a reply without an event: a labelled quotation, a quotation that never ends, or all of the
+    reply.
 
     Notes that a model writes for itself are not speech; only such a quotation in them is kept.
     """
@@ -856,12 +860,14 @@ def said_in(prose: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether the braces in a text cannot contain an event: words surround them, and no key of an event is inside."""
+    """Return whether the braces in a text cannot contain an event: words surround them, and no key of an event is
+    inside.
+    """
     return text[:1] not in ("{", "[", "`", "") and _KEY.search(text) is None and _ANSWER.search(text) is None
 
 
 def is_same_line(said: str, other: str) -> bool:
-    """Whether two texts have the same words in the same order. Very short texts must be identical, to rule out
+    """Return whether two texts have the same words in the same order. Very short texts must be identical, to rule out
     coincidence.
     """
     words = _words(said)
@@ -873,7 +879,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_alone(before: str, quoted: str) -> bool:
-    """Whether a quotation is on its own line and not inside a longer sentence."""
+    """Return whether a quotation is on its own line and not inside a longer sentence."""
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
 
 
@@ -908,7 +914,7 @@ def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, l
 
 
 def _without_optional(outcome: Rejected, winner: str = "") -> Rejected:
-    """The rejection without issues about optional fields, which a model is not asked to repair.
+    """Return the rejection without issues about optional fields, which a model is not asked to repair.
 
     `winner` is the value of a winner that names no one, if all other fields are clean.
     """
@@ -989,7 +995,7 @@ class _Cleaning:
 
 
 def _name_in(given: Any) -> str | None:
-    """The name inside a list or an object given in place of a name, or None if it is unclear."""
+    """Return the name inside a list or an object given in place of a name, or None if it is unclear."""
     if isinstance(given, (bool, int, float)):
         return json.dumps(given) if isinstance(given, int) or isfinite(given) else None
     held = list(given.values()) if is_dict(given) else given if is_list(given) else []
@@ -1041,7 +1047,7 @@ class LenientParser(Parser):
         return bool(self.stack) and self._is_optional(self.stack[0])
 
     def _is_optional(self, root: Frame) -> bool:
-        """Whether the member being read is optional."""
+        """Return whether the member being read is optional."""
         return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self.counts.keys
 
     # --- objects that end early ---------------------------------------------------------------------------------------
@@ -1063,7 +1069,7 @@ class LenientParser(Parser):
     # --- dropping unreadable text -------------------------------------------------------------------------------
 
     def _end_of_what_counts(self, stop: Stop) -> int | None:
-        """The end of the last required key, if it is certain and the parser stopped at an optional one."""
+        """Return the end of the last required key, if it is certain and the parser stopped at an optional one."""
         root = self.stack[0] if self.stack else None
         if root is None or root.kind != OBJECT or not self.counts.needed <= root.plain.keys():
             return None
@@ -1073,7 +1079,7 @@ class LenientParser(Parser):
         return end if sure and (between or self._is_optional(root)) else None
 
     def _end_of_object(self, stop: Stop, begin: int) -> int | None:
-        """The end of the object, or None if it is uncertain or a required key may still follow."""
+        """Return the end of the object, or None if it is uncertain or a required key may still follow."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
         for found in brackets(self.text, self.stack[0].start, end):
@@ -1089,7 +1095,7 @@ class LenientParser(Parser):
         return None if re.compile(rf"[\"'](?:{again})[\"']\s*:").search(self.text, begin, end) else end
 
     def _without_rest(self, stop: Stop, end: int) -> Parsed:
-        """The object with the members that were complete before this place."""
+        """Return the object with the members that were complete before this place."""
         path, root = self._path(), self.stack[0]
         if stop.failure.reason is Reason.TOO_LARGE:  # nothing is kept of endless nesting
             path = path_of([root.key])
@@ -1114,7 +1120,7 @@ class LenientParser(Parser):
         self.stack[-1].key = ""
 
     def _path(self) -> str:
-        """The path of the value that the parser is reading."""
+        """Return the path of the value that the parser is reading."""
         steps: list[str | int] = []
         for frame in self.stack:
             if frame.kind != OBJECT:
@@ -1125,7 +1131,7 @@ class LenientParser(Parser):
 
 
 def _end_of(frame: Frame) -> int:
-    """The end of the last item of a container."""
+    """Return the end of the last item of a container."""
     last = frame.items[-1] if frame.items else None
     node: Node | None = last.node if isinstance(last, Member) else last
     return 0 if node is None else node.end

@@ -18,7 +18,7 @@ from flujo_aros.reading.grammar import expression
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a string, for lookup."""
+    """Return the words of a string, for lookup."""
     return frozenset(words.split())
 
 
@@ -45,7 +45,7 @@ class Phrases:
         return re.compile(self.source, re.I | re.M)
 
     def may_match(self, text: str) -> bool:
-        """Whether a match is possible. It may report false positives, but no false negatives."""
+        """Return whether a match is possible. It may report false positives, but no false negatives."""
         if text.isascii():
             return self._in_ascii(text if self.cased else text.lower())
         try:
@@ -62,17 +62,17 @@ class Phrases:
         return contains(f"(?m){_UNSUPPORTED.sub(_supported, self.source).replace(_BOUNDARY, '')}")
 
     def search(self, text: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
-        """The first match in a text, or in a part of it."""
+        """Return the first match in a text, or in a part of it."""
         if end is None:
             return self.exact.search(text, start) if self.may_match(text) else None
         return self.exact.search(text, start, end) if self.may_match(text[start:end]) else None
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Every match in a text."""
+        """Return every match in a text."""
         return self.exact.finditer(text) if self.may_match(text) else iter(())
 
     def sub(self, new: str, text: str) -> str:
-        """The text with every match replaced."""
+        """Return the text with every match replaced."""
         return self.exact.sub(new, text) if self.may_match(text) else text
 
 
@@ -94,7 +94,7 @@ _ESCAPES: Final = {
 
 
 def _supported(found: re.Match[str]) -> str:
-    """An expression for the automaton's engine that matches wherever this part of an expression does."""
+    """Return an expression for the automaton's engine that matches wherever this part of an expression does."""
     if found["escape"]:
         return _ESCAPES.get(found[0], found[0])
     if found["class"]:

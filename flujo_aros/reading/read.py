@@ -139,7 +139,7 @@ def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
 
 
 def _with_runaway(rejected: Rejected) -> Rejected:
-    """The rejection, with an issue for a runaway repetition at the end of the reply."""
+    """Return the rejection, with an issue for a runaway repetition at the end of the reply."""
     lost = ran_away(rejected.text)
     if lost is None or any(issue.code == lost.code for issue in rejected.issues):
         return rejected
@@ -147,7 +147,7 @@ def _with_runaway(rejected: Rejected) -> Rejected:
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:
-    """The rejection of a text beyond the limit, which keeps as many characters as the limit allows."""
+    """Return the rejection of a text beyond the limit, which keeps as many characters as the limit allows."""
     words = f"{length} characters, more than the {limits.max_chars} allowed"
     return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
 
@@ -358,7 +358,8 @@ class StreamReader(Generic[T]):
 
 
 def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
-    """The issue of the first complete place in an unfinished reply that can no longer satisfy the contract, or None.
+    """Return the issue of the first complete place in an unfinished reply that can no longer satisfy the contract, or
+    None.
 
     >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})
     >>> doomed_in('{"age": "unknown", "name": "Ann"', ages)

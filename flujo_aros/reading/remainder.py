@@ -54,7 +54,8 @@ class Span(NamedTuple):
 
 
 def label_before(text: str, start: int, floor: int = 0) -> str:
-    """The words that introduce the value at `start`: the end of the clause before it, on its line or the line above.
+    """Return the words that introduce the value at `start`: the end of the clause before it, on its line or the line
+    above.
 
     >>> label_before("I did it. For comparison, the old one was: {}", 43)
     'For comparison, the old one was:'
@@ -64,7 +65,9 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
 
 
 def is_disowned(text: str, start: int, floor: int) -> bool:
-    """Whether the words before a value say that it is not the answer: an old value, an example, a counterexample."""
+    """Return whether the words before a value say that it is not the answer: an old value, an example, a
+    counterexample.
+    """
     label = label_before(text, start, floor)
     if phrases.DISOWNS.search(label) is None or phrases.OWNS.search(label) is not None:
         return False
@@ -72,7 +75,7 @@ def is_disowned(text: str, start: int, floor: int) -> bool:
 
 
 def _looks_back(label: str) -> bool:
-    """Whether the words between two values are a sentence that retracts the first one: `Wait, that's wrong.`"""
+    """Return whether the words between two values are a sentence that retracts the first one: `Wait, that's wrong.`"""
     is_sentence = label[-1:] in _SENTENCE_ENDS or label.count(" ") < _FEW_WORDS
     return is_sentence and phrases.CORRECTS.search(label) is not None and phrases.AHEAD.search(label) is None
 
@@ -83,7 +86,7 @@ _FEW_WORDS: Final = 3
 
 
 def is_compared(text: str, start: int, floor: int) -> bool:
-    """Whether a value is only shown for comparison: the words between it and the previous one say only that.
+    """Return whether a value is only shown for comparison: the words between it and the previous one say only that.
 
     >>> is_compared("{} For comparison, the previous record was: {}", 44, 2)
     True
@@ -94,7 +97,7 @@ def is_compared(text: str, start: int, floor: int) -> bool:
 
 
 def is_replacement(text: str, start: int, floor: int) -> bool:
-    """Whether a value replaces the previous one: its label says so, or a correction precedes it.
+    """Return whether a value replaces the previous one: its label says so, or a correction precedes it.
 
     >>> is_replacement("{} Wait, that is wrong. The corrected version is: {}", 50, 2)
     True
@@ -113,7 +116,7 @@ def is_replacement(text: str, start: int, floor: int) -> bool:
 
 
 def succeeds(text: str, before: Span, start: int) -> bool:
-    """Whether the words around two answers say that the second one is the answer, or that the first one is not.
+    """Return whether the words around two answers say that the second one is the answer, or that the first one is not.
 
     >>> [succeeds(text, Span(0, 2), text.rindex("{}")) for text in ("{} Final: {}", "{} Second item: {}")]
     [True, False]
@@ -134,13 +137,13 @@ _COMMENTED: Final = expression(r"^[ \t]*(?://|#)[ \t]*\Z", re.M)
 
 
 def is_aside(text: str, start: int, floor: int) -> bool:
-    """Whether a value is in parentheses that opened after `floor`."""
+    """Return whether a value is in parentheses that opened after `floor`."""
     before = text[max(floor, start - _NEAR) : start]
     return before.count("(") + before.count("（") > before.count(")") + before.count("）")
 
 
 def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
-    """The reason why the selected one of several answers may be wrong, or None if it is right.
+    """Return the reason why the selected one of several answers may be wrong, or None if it is right.
 
     `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it or
     the answers are offered as alternatives.
@@ -172,7 +175,9 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
 
 
 def _takes_over(text: str, other: Span, floor: int) -> bool:
-    """Whether a later answer in a lower-ranked place is meant to replace the previous one: announced, or on its own."""
+    """Return whether a later answer in a lower-ranked place is meant to replace the previous one: announced, or on its
+    own.
+    """
     if is_disowned(text, other.start, floor):
         return False
     between = text[floor : other.start]
@@ -182,7 +187,7 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
 
 
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
-    """Evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
+    """Return evidence in the surrounding text that the value is not the answer, or None if all of it is harmless.
 
     `others` are the places of other values, whose own text is not prose. `value` returns the JSON value if it is needed
     for a comparison. Takes time linear in the text.
@@ -208,7 +213,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has any meaning: it contains letters, an ellipsis, an arrow or a cross."""
+    """Return whether a text has any meaning: it contains letters, an ellipsis, an arrow or a cross."""
     return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
 
 
@@ -223,7 +228,7 @@ _SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
 
 
 def without(text: str, places: Iterable[tuple[int, int]], start: int = 0, end: int | None = None) -> str:
-    """A part of a text without these places in it.
+    """Return a part of a text without these places in it.
 
     >>> without("one {} two", [(4, 6)])
     'one   two'
@@ -265,7 +270,9 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 
 def _denied_before(before: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    """The last statement about a boolean in the text before a value, if the value contradicts it: `It is not vegan.`"""
+    """Return the last statement about a boolean in the text before a value, if the value contradicts it: `It is not
+    vegan.`
+    """
     flags = shape.flags
     mentions = list(_naming(tuple(flags))[0].finditer(before)) if flags else []
     if not mentions:
@@ -330,8 +337,8 @@ _NO_TEXTS: Final = expression(
 
 
 def _other_text(prose: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    """A line that gives a string another value (`Owner: Marko`), a link for an empty one, or another unit for amounts
-    (`All prices are in euros.`).
+    """Return a line that gives a string another value (`Owner: Marko`), a link for an empty one, or another unit for
+    amounts (`All prices are in euros.`).
     """
     if (line := _LABELLED.fullmatch(prose.strip())) is not None and (name := shape.name_of(line[1])) is not None:
         held = [_said(part) for part in _leaves(value(), shape).get(fold(name), ()) if part is not None]
@@ -355,20 +362,22 @@ _NEAR_UNIT: Final = 60
 
 
 def _has_amount(unit: re.Match[str], shape: Shape) -> bool:
-    """Whether the words before a unit mention an amount, or name a field."""
+    """Return whether the words before a unit mention an amount, or name a field."""
     place = max(0, unit.start() - _NEAR_UNIT), unit.start()
     return any(each.search(unit.string, *place) for each in (_AMOUNTS, _naming(tuple(shape.named))[0]))
 
 
 def _differs_from(prose: str, at: int, shape: Shape, value: Callable[[], Any]) -> bool:
-    """Whether the paragraph at `at` contains anything other than values of the answer."""
+    """Return whether the paragraph at `at` contains anything other than values of the answer."""
     body = prose[at : at + _NEAR_SENTENCE].strip().split("\n\n")[0]
     held = " ".join(_said(part) for parts in _leaves(value(), shape).values() for part in parts)
     return any(word.casefold() not in held for word in _TOKEN.findall(body))
 
 
 def contradiction_in(comments: str, shape: Shape, value: Callable[[], Any]) -> Issue | None:
-    """A comment in the value that gives one of its fields a different value: `// explicit: true`."""
+    """Return the issue for a comment in the value that gives one of its fields a different value:
+    `// explicit: true`.
+    """
     if not shape.named:
         return None
     said = _COMMENTED_OUT.sub("", _MARKS.sub("", comments))
@@ -381,7 +390,7 @@ _MARKS: Final = expression(r"^[/#*<!-]+|\*/|-->", re.M)
 
 
 def _elision(prose: str) -> re.Match[str] | None:
-    """Words for something that was left out, unless they say that there was nothing to report."""
+    """Return words for something that was left out, unless they say that there was nothing to report."""
     for found in phrases.ELIDES.finditer(prose):
         end = prose.find("\n", found.end())
         start = prose.rfind("\n", 0, found.start()) + 1
@@ -395,7 +404,7 @@ def _excerpt(text: str, at: int) -> str:
 
 
 def names_fields(text: str, names: Iterable[str]) -> bool:
-    """Whether a text that is not prose names one of these fields."""
+    """Return whether a text that is not prose names one of these fields."""
     named = set(map(fold, _TOKEN.findall(text[:20_000])))
     return any(fold(name) in named for name in names)
 
@@ -407,7 +416,7 @@ _KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：
 
 
 def _other_lines(prose: str, shape: Shape) -> str | None:
-    """An answer in `key: value` lines: all required keys, and at least two."""
+    """Return an answer in `key: value` lines: all required keys, and at least two."""
     if ":" not in prose and "：" not in prose:
         return None
     written = {shape.name_of(name) for name in _KEY_LINE.findall(prose)} - {None}
@@ -417,7 +426,7 @@ def _other_lines(prose: str, shape: Shape) -> str | None:
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
-    """An answer in a form that is not supported: a call with arguments, a table, a row of tags."""
+    """Return an answer in a form that is not supported: a call with arguments, a table, a row of tags."""
     if not any(sign in prose for sign in "(|<"):
         return None
     for found in _FORMS.finditer(prose):
@@ -435,7 +444,9 @@ _FORMS: Final = expression(
 
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
-    """Expressions for the fields of a contract in a sentence, as words and anywhere; names by their folded form."""
+    """Return expressions for the fields of a contract in a sentence, as words and anywhere; names
+    by their folded form.
+    """
     written = (r"[\s_-]?".join(map(re.escape, WORD.findall(name))) or re.escape(name) for name in names)
     in_words = rf"(?<![\w-])(?:{'|'.join(sorted(written, key=len, reverse=True))})(?![\w-])"
     within = "|".join(map(re.escape, names))
@@ -443,7 +454,9 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 
 
 def _contradiction(prose: str, asserts: bool, shape: Shape, value: Callable[[], Any]) -> str | None:  # noqa: FBT001
-    """A sentence that contradicts the value. `asserts` means that the text contains a word of denial or assertion."""
+    """Return a sentence that contradicts the value. `asserts` means that the text contains a word of denial or
+    assertion.
+    """
     names = shape.named
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk
@@ -487,7 +500,9 @@ def _against(
 
 
 def _is_part_of_another(before: str, key: str, names: Iterable[str]) -> bool:
-    """Whether the word before a name makes it another field's: `the maximum score`, if there is a `max_score`."""
+    """Return whether the word before a name makes it another field's: `the maximum score`, if there
+    is a `max_score`.
+    """
     word = fold((_LAST_WORD.search(before) or [""])[0])
     named = (name_words(name) for name in names)
     return any(len(words) > 1 and words[-1] == fold(key) and word.startswith(words[-2]) for words in named)
@@ -497,7 +512,7 @@ _LAST_WORD: Final = expression(r"[^\W\d_]+(?=[\s*_`\"'-]*\Z)")
 
 
 def _revises(sentence: str, at: int) -> bool:
-    """Whether a sentence begins by asking to change the field whose name is at `at`."""
+    """Return whether a sentence begins by asking to change the field whose name is at `at`."""
     return (
         at <= _NEAR_WORDS
         and phrases.REVISES.search(sentence[:at]) is not None
@@ -510,7 +525,7 @@ def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
 
 
 def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Whether a sentence gives the field named at `name` a value other than the answer's."""
+    """Return whether a sentence gives the field named at `name` a value other than the answer's."""
     start, end = name
     said = _said_of(sentence, start, shape)
     if said is not None:
@@ -524,7 +539,7 @@ def _gives_another(sentence: str, name: tuple[int, int], shape: Shape, accepted:
 
 
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
-    """The value that a sentence gives to the boolean named at `at` (`is not vegan`), or None."""
+    """Return the value that a sentence gives to the boolean named at `at` (`is not vegan`), or None."""
     if not shape.allows("boolean") or shape.allows("string"):
         return None
     before = sentence[max(0, at - _NEAR_WORDS) : at]
@@ -533,7 +548,7 @@ def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
 
 
 def _value_after(sentence: str, at: int) -> str:
-    """The value that a sentence assigns to the field whose name ends at `at`; empty if none."""
+    """Return the value that a sentence assigns to the field whose name ends at `at`; empty if none."""
     bears = phrases.BEARS.search(sentence, at, at + 60)
     far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
     rest = "" if bears is None or far else sentence[bears.end() :]
@@ -547,7 +562,9 @@ _ARROW: Final = expression(r"→|[-=]>")
 def _names_another_choice(
     sentence: str, leaves: Callable[[], dict[str, list[Any]]], names: Mapping[str, Shape]
 ) -> bool:
-    """Whether a Chinese, Japanese or Korean sentence names a choice of the schema that the answer does not have."""
+    """Return whether a Chinese, Japanese or Korean sentence names a choice of the schema that the
+    answer does not have.
+    """
     if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
         return False
     for name, shape in names.items():
@@ -574,7 +591,7 @@ _REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
 def _may_assert(sentence: str) -> bool:
-    """Whether a text contains any word of denial or assertion."""
+    """Return whether a text contains any word of denial or assertion."""
     lists = (
         phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS, phrases.PREFERRED, phrases.ANNOUNCED,
         phrases.SWAPS, phrases.ASSUMES,
@@ -583,7 +600,7 @@ def _may_assert(sentence: str) -> bool:
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
-    """Whether a short sentence denies a value of the answer, replaces one, or says that it was assumed."""
+    """Return whether a short sentence denies a value of the answer, replaces one, or says that it was assumed."""
     held = {
         _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
     }
@@ -616,7 +633,7 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
 
 
 def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence prefers a choice that the answer lacks, or announces it as the answer."""
+    """Return whether a sentence prefers a choice that the answer lacks, or announces it as the answer."""
     announced = phrases.ANNOUNCED.search(sentence) is not None
     if not announced and phrases.PREFERRED.search(sentence) is None:
         return False
@@ -637,7 +654,7 @@ def _prefers_another(sentence: str, held: set[str], names: Mapping[str, Shape]) 
 
 
 def _takes_away(sentence: str, held: set[str]) -> bool:
-    """Whether a sentence crosses out a value of the answer, or replaces it: `change 3 to 4`."""
+    """Return whether a sentence crosses out a value of the answer, or replaces it: `change 3 to 4`."""
     if any(_begins_with(struck, held) for struck in _STRUCK.findall(sentence)):
         return True
     if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
@@ -647,7 +664,7 @@ def _takes_away(sentence: str, held: set[str]) -> bool:
 
 
 def _swaps(text: str, held: set[str]) -> bool:
-    """Whether a text begins with a value of the answer and its replacement: `3 to 4`."""
+    """Return whether a text begins with a value of the answer and its replacement: `3 to 4`."""
     rest = text[:_NEAR_SENTENCE].lstrip(" \"'`*“‘「『")
     return any(
         phrases.SWAPPED.exact.match(rest, len(part)) is not None
@@ -663,7 +680,7 @@ _IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence ends with a choice that the answer lacks and names none of the answer's choices."""
+    """Return whether a sentence ends with a choice that the answer lacks and names none of the answer's choices."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
     if any(_occurs_in(choice, sentence) for choice in choices & held):
@@ -672,7 +689,7 @@ def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]
 
 
 def _begins_with(text: str, held: set[str]) -> bool:
-    """Whether a text begins with a value of the answer; numbers in any notation."""
+    """Return whether a text begins with a value of the answer; numbers in any notation."""
     rest = text[:60].strip(" \"'`*“”‘’").casefold()
     number = _NUMBER.match(rest)
     if number is not None and (plain := _decimal(number[0])) is not None and _MOMENT.match(rest) is None:
@@ -693,7 +710,7 @@ _VALUE_TOKEN: Final = expression(
 
 
 def _is_held(token: str, held: set[str]) -> bool:
-    """Whether a number or code is in the answer, or is part of a value in it."""
+    """Return whether a number or code is in the answer, or is part of a value in it."""
     if not any(map(str.isdigit, token)):
         return False
     whole = re.compile(rf"(?<!\d)0*{re.escape(token.rstrip('.,'))}(?!\d)")
@@ -701,7 +718,7 @@ def _is_held(token: str, held: set[str]) -> bool:
 
 
 def _iso_day(written: str) -> str | None:
-    """A date in ISO form, in whatever form it was written."""
+    """Return a date in ISO form, in whatever form it was written."""
     day = read_time(written, "date")
     return None if day is None else day.iso
 
@@ -711,7 +728,7 @@ def _said(part: Any) -> str:
 
 
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
-    """All scalars of a value, by the normalized names of their keys."""
+    """Return all scalars of a value, by the normalized names of their keys."""
     found: dict[str, list[Any]] = {}
     pending: list[tuple[Any, Shape]] = [(value, shape)]
     while pending:
@@ -734,7 +751,7 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
 
 
 def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
-    """Whether a sentence gives a field, named before `at`, a value other than the answer's."""
+    """Return whether a sentence gives a field, named before `at`, a value other than the answer's."""
     choices = _choices(shape)
     also, ought = phrases.ALSO.search(sentence) is not None, phrases.OUGHT.search(sentence) is not None
     supposed = not also and phrases.CONDITION.search(sentence) is not None
@@ -792,7 +809,7 @@ def _is_number(shape: Shape) -> bool:
 
 
 def _other_number(rest: str, accepted: Sequence[Any]) -> bool:
-    """Whether a text begins with a number and has none of the accepted ones."""
+    """Return whether a text begins with a number and has none of the accepted ones."""
     if (begin := _NUMBER.match(rest)) is None or _plain_number(begin[0]) is None:
         return False
     return not set(accepted) & {_plain_number(found) for found in _NUMBER.findall(rest)}

@@ -46,7 +46,7 @@ class Runaway:
 
 
 def ran_away(text: str) -> Issue | None:
-    """The issue if the end of a text is a runaway, else None."""
+    """Return the issue if the end of a text is a runaway, else None."""
     if len(text) <= MOST_BLANK:
         return None
     blank = len(text) - len(text.rstrip())
@@ -54,7 +54,7 @@ def ran_away(text: str) -> Issue | None:
 
 
 def before_runaway(text: str) -> str:
-    """A text without the runaway at its end; one copy of the repeated part is kept.
+    """Return a text without the runaway at its end; one copy of the repeated part is kept.
 
     >>> before_runaway('{"a": "well' + " and so on" * 900)
     '{"a": "well and so on'
@@ -78,7 +78,7 @@ def _again(tail: str) -> Issue | None:
 
 
 def repeated(tail: str) -> str | None:
-    """The text repeated at the end, at least twenty times within four thousand characters."""
+    """Return the text repeated at the end, at least twenty times within four thousand characters."""
     unit = 32
     if len(tail) < _SPAN:
         return None

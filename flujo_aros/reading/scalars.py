@@ -66,7 +66,8 @@ class Reading(NamedTuple):
 
 
 def read_number(raw: str) -> Reading | None:
-    """The number that these characters represent, or None. Digits are never dropped: `007` and `12%` are not numbers.
+    """Return the number that these characters represent, or None. Digits are never dropped: `007` and `12%` are not
+    numbers.
 
     Takes thousands groups (`1,234,567`), `+5`, `.5` and `5.` as INFERRED.
     """
@@ -294,7 +295,7 @@ _LABEL: Final = expression(r"([^\W\d][\w ]{0,40}?)(?: ?[:=：]| is| ist| est| es
 
 
 def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
-    """The one number in a text, or None."""
+    """Return the one number in a text, or None."""
     text = raw.strip()
     if len(text) > MAX_DIGITS:
         return None
@@ -318,7 +319,7 @@ def read_amount(raw: str, hints: Hints = NO_HINTS) -> Amount | None:
 
 
 def announced(text: str) -> str:
-    """The value after a label or a subject that only announces it, or the text itself.
+    """Return the value after a label or a subject that only announces it, or the text itself.
 
     >>> [announced(text) for text in ("The answer is 17.", "Total: 17", "Error: 17")]
     ['17', '17', 'Error: 17']
@@ -328,13 +329,13 @@ def announced(text: str) -> str:
 
 
 def announces(label: str) -> bool:
-    """Whether a label says only that an answer follows: `The answer`, `Here is the total price:`."""
+    """Return whether a label says only that an answer follows: `The answer`, `Here is the total price:`."""
     words = set(name_words(label)) - _GLUE - _HERE
     return bool(words) and words <= _ANNOUNCING_AMOUNTS
 
 
 def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with ASCII digits, signs, points and spaces."""
+    """Return the text with ASCII digits, signs, points and spaces."""
     if text.isascii():
         return text, ()
     spaced = _DASH.sub("-", text.translate(_SPACES)) if text.startswith("–") else text.translate(_SPACES)
@@ -384,7 +385,7 @@ class _Behind(NamedTuple):
 
 
 def _behind(before: str, after: str, hints: Hints) -> _Behind | None:
-    """The effect of the words around the digits, or None if they could change the meaning."""
+    """Return the effect of the words around the digits, or None if they could change the meaning."""
     codes: list[str] = []
     factor = Decimal(1)
     lead, rest = _squeezed(before), after.strip()
@@ -438,7 +439,9 @@ def _squeezed(words: str) -> str:
 
 
 def _units_of(hints: Hints) -> frozenset[str]:
-    """The kinds of unit in the name of a field, or else in its description; empty if there are none or several."""
+    """Return the kinds of unit in the name of a field, or else in its description; empty if there
+    are none or several.
+    """
     names = hints.names
     found: list[set[str]] = []
     for at, word in enumerate(names):
@@ -455,7 +458,7 @@ def _units_of(hints: Hints) -> frozenset[str]:
 
 
 def _shared(groups: list[set[str]]) -> frozenset[str]:
-    """The intersection of these sets."""
+    """Return the intersection of these sets."""
     if not groups:
         return frozenset()
     return frozenset(part for part in groups[0] if all(part in group for group in groups))
@@ -467,7 +470,9 @@ def _fits(word: str, units: frozenset[str]) -> bool:
 
 
 def _is_own_name(word: str, names: tuple[str, ...]) -> bool:
-    """Whether a unit names the things that the field counts: `3 retries` for `retries`, `12 pages` for `page_count`."""
+    """Return whether a unit names the things that the field counts: `3 retries` for `retries`, `12 pages` for
+    `page_count`.
+    """
     if not names or word in _LIMITS:
         return False
     counted = names[-2:-1] if names[-1] in _COUNTS else ()
@@ -482,13 +487,13 @@ def _stem(word: str) -> str:
 
 
 def _is_currency(sign: str, units: frozenset[str], hints: Hints) -> bool:
-    """Whether an amount in this currency is allowed here: the name states no other unit or currency."""
+    """Return whether an amount in this currency is allowed here: the name states no other unit or currency."""
     named = {_SIGNS[word] for word in hints.names if word in _SIGNS}
     return not units and (not named or sign in named)
 
 
 def other_unit(words: AbstractSet[str], unit: str) -> bool:
-    """Whether amounts in this unit contradict the words of the names and values around them, all in lower case.
+    """Return whether amounts in this unit contradict the words of the names and values around them, all in lower case.
 
     >>> [other_unit({"price", "usd"}, unit) for unit in ("euros", "dollars", "cents")]
     [True, False, True]
@@ -505,7 +510,7 @@ _SCALES: Final = frozenset(("hundreds", "thousands", "millions", "billions", "ce
 
 
 def contradicts_currency(amount: str, key: str, said: object) -> bool:
-    """Whether the value of a currency field contradicts the currency of an amount: `€12.50` and `USD`, or null.
+    """Return whether the value of a currency field contradicts the currency of an amount: `€12.50` and `USD`, or null.
 
     >>> [contradicts_currency("$5", key, "EUR") for key in ("currency", "city")]
     [True, False]
@@ -637,7 +642,9 @@ _AROUND_TIME: Final = "*_`\"'“”,;. "
 
 
 def read_time(text: str, form: str) -> Time | None:
-    """The ISO form of a written date, time or duration (`form` as in JSON Schema), or None if it is ambiguous."""
+    """Return the ISO form of a written date, time or duration (`form` as in JSON Schema), or None
+    if it is ambiguous.
+    """
     if is_misread(text, form):
         return None
     if len(text) > _MAX:
@@ -659,7 +666,7 @@ def read_time(text: str, form: str) -> Time | None:
 
 
 def _date(text: str) -> str | None:
-    """The ISO form of a written date, or None if it could be no date or more than one."""
+    """Return the ISO form of a written date, or None if it could be no date or more than one."""
     lowered = text.casefold()
     head, _, rest = lowered.partition(" ")
     weekday = _WEEKDAYS.get(head.rstrip(".,"))
@@ -698,7 +705,7 @@ def _made(year: str | int, month: int | None, day: str | int) -> date | None:
 
 
 def _clock(text: str) -> str | None:
-    """The ISO form of a time of day, with its time zone if it has one."""
+    """Return the ISO form of a time of day, with its time zone if it has one."""
     match = _CLOCK.match(text)
     if match is None or not (match["m"] or match["half"] or text.rstrip().endswith(("h", "Uhr"))):
         return None
@@ -745,7 +752,7 @@ def _time_of_day(text: str) -> str | None:
 
 
 def _length(text: str) -> str | None:
-    """The ISO form of a duration in weeks, days, hours, minutes and seconds, the longest unit first."""
+    """Return the ISO form of a duration in weeks, days, hours, minutes and seconds, the longest unit first."""
     seconds, at, last = Decimal(0), 0, -1
     while at < len(text):
         match = _LENGTH.match(text, at)
@@ -772,7 +779,7 @@ _SECONDS: Final = (
 
 
 def _is_iso(text: str, form: str) -> bool:
-    """Whether a date or a time is in its ISO form."""
+    """Return whether a date or a time is in its ISO form."""
     known = {"date": _ISO_DATE, "date-time": _ISO, "time": _ISO_CLOCK}.get(form)
     return known is not None and known.match(text) is not None
 
@@ -894,7 +901,7 @@ _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
 
 @cache  # compiled on first use: wide ranges take milliseconds to compile, and few replies need the search
 def _token_pattern() -> re.Pattern[str]:
-    """A run of Chinese, Japanese or Korean characters, a word, or a symbol."""
+    """Return the pattern of a token: a run of Chinese, Japanese or Korean characters, a word, or a symbol."""
     cjk = "".join(f"{first}-{last}" for first, last in _CJK)
     word = rf"[^\W_{cjk}]+"
     return re.compile(rf"[{cjk}]+|{word}(?:[-‐‑'’]{word})*(?:[+#]+(?!\w))?|[^\s_]")
@@ -904,7 +911,7 @@ _CJK: Final = (("\u2e80", "\u9fff"), ("\uac00", "\ud7af"))
 
 
 def _is_cjk(word: str) -> bool:
-    """Whether a word begins with a Chinese, Japanese or Korean character."""
+    """Return whether a word begins with a Chinese, Japanese or Korean character."""
     return any(first <= word[:1] <= last for first, last in _CJK)
 
 
@@ -919,12 +926,12 @@ _WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a name: `dose_mg`, `doseMg` and `Dose (mg)` are `dose` and `mg`."""
+    """Return the words of a name: `dose_mg`, `doseMg` and `Dose (mg)` are `dose` and `mg`."""
     return [fold(word) for word in _WORD.findall(name)]
 
 
 def match_choice(value: Any, source: Any, shape: Shape, hints: Hints = NO_HINTS) -> Choice | None:
-    """The one choice that `value` (written as `source`) means, or None if it could match none or several."""
+    """Return the one choice that `value` (written as `source`) means, or None if it could match none or several."""
     choices = shape.choices or ()
     for choice in choices:
         if choice == value and isinstance(choice, bool) == isinstance(value, bool):
@@ -937,7 +944,7 @@ def match_choice(value: Any, source: Any, shape: Shape, hints: Hints = NO_HINTS)
 
 
 def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
-    """The boolean that a string stands for as a whole word (`yes`, `off`, `[x]`), or None."""
+    """Return the boolean that a string stands for as a whole word (`yes`, `off`, `[x]`), or None."""
     bare = text.strip()
     if bare in _BOXES:
         return _BOXES[bare]
@@ -948,7 +955,7 @@ def match_boolean(text: str, hints: Hints = NO_HINTS) -> bool | None:
 
 
 def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
-    """The boolean stated in a sentence whose other words are all neutral."""
+    """Return the boolean stated in a sentence whose other words are all neutral."""
     named = {word: {"true"} for word in _YES} | {word: {"false"} for word in _NO}
     neutral = _SUBJECTS.union(hints.names, ("that", "that's"))
     found = _match_word(text, named, neutral, hints.described)
@@ -956,7 +963,7 @@ def boolean_word(text: str, hints: Hints = NO_HINTS) -> bool | None:
 
 
 def is_no_value(text: str) -> bool:
-    """Whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
+    """Return whether a string stands for a missing value: `N/A`, `unknown`, `-`, or an empty string."""
     word = text.strip().casefold()
     return word in _NO_VALUE or _unwrapped(word).casefold() in _NO_VALUE
 
@@ -965,7 +972,9 @@ _AND_SO_ON: Final = frozenset(("etc", "and so on", "usw", "und so weiter", "and 
 
 
 def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Whether an unquoted word is a placeholder for a value: `<name>`, `string`, `etc`, the name of its own field."""
+    """Return whether an unquoted word is a placeholder for a value: `<name>`, `string`, `etc`, the name of its own
+    field.
+    """
     if _SLOT.fullmatch(text) or tuple(name_words(text)) == names or text.rstrip(".").casefold() in _AND_SO_ON:
         return True
     return text in _TYPE_WORDS and not _OF_TYPES.intersection(names)
@@ -985,7 +994,7 @@ _NAME_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,9}\Z")
 
 
 def slot_in(text: str, fields: Container[str]) -> str | None:
-    """The string in a JSON text that is only a placeholder for the value of its field, or None.
+    """Return the string in a JSON text that is only a placeholder for the value of its field, or None.
 
     That is the name of the field, of one of its items or of a type in brackets, or the same `"string"` or `"..."` in
     several fields.
@@ -1019,7 +1028,7 @@ def _names_type(name: str) -> bool:
 
 
 def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
-    """A choice that is not a string: a number, a boolean or null."""
+    """Return a choice that is not a string: a number, a boolean or null."""
     amount = read_amount(text)
     if amount is not None:
         for choice in choices:
@@ -1050,7 +1059,9 @@ def _match_text(text: str, shape: Shape, hints: Hints) -> Choice | None:
 
 
 def _key(text: str) -> str:
-    """Text without case, accents and word separators; other symbols stay, because they could change the meaning."""
+    """Return text without case, accents and word separators; other symbols stay, because they could
+    change the meaning.
+    """
     inner = text.strip(" \t\r\n_.,:;'’")
     kept = "".join(c for c in inner if not c.isalnum() and c not in _JOINS and ord(c) not in _JOINERS)
     lead = inner[:1] if inner[:1] in "-/" else ""
@@ -1065,7 +1076,7 @@ _JOINERS: Final = frozenset({0xFE0F, 0x200B, 0x200C, 0x200D, 0xFEFF, *range(0x30
 
 
 def _unwrapped(text: str) -> str:
-    """Text without the emphasis, quotes, brackets, bullet and final period around it."""
+    """Return text without the emphasis, quotes, brackets, bullet and final period around it."""
     bare = text.strip()
     for _ in range(4):
         tagged = _TAGGED.fullmatch(bare)
@@ -1084,7 +1095,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], described: frozenset[str]) -> Choice | None:
-    """The one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
+    """Return the one choice that occurs in the text as a whole word or phrase, with only neutral words next to it."""
     if len(text) > _MAX_TEXT:
         return None
     if _ALTERNATIVES.search(text):
@@ -1122,7 +1133,7 @@ def _match_word(text: str, named: dict[str, set[Any]], own: frozenset[str], desc
 
 
 def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
-    """The words of a text, as keys, and its signs; text without spaces is split if all parts are known."""
+    """Yield the words of a text, as keys, and its signs; text without spaces is split if all parts are known."""
     before = ""
     for match in _token_pattern().finditer(text):
         part = match[0]
@@ -1147,7 +1158,7 @@ def _tokens(text: str, known: AbstractSet[str]) -> Iterator[str]:
 
 
 def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
-    """The words of a run of Chinese or Japanese characters, longest match first."""
+    """Yield the words of a run of Chinese or Japanese characters, longest match first."""
     longest = max((len(word) for word in known if _is_cjk(word)), default=1)
     at = 0
     while at < len(run):
@@ -1167,7 +1178,7 @@ def _choice_at(tokens: list[str], at: int, named: dict[str, set[Any]]) -> tuple[
 
 
 def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, own: frozenset[str]) -> bool:
-    """Whether a one-letter choice occurs among words, where it may be an article or a pronoun.
+    """Return whether a one-letter choice occurs among words, where it may be an article or a pronoun.
 
     It counts on its own, in brackets, or after a label: `(B)`, `Answer: B`, `Option B`.
     """
@@ -1185,19 +1196,19 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
 
 
 def _announces(between: list[str]) -> bool:
-    """Whether a colon or copula separates a described word from the choice."""
+    """Return whether a colon or copula separates a described word from the choice."""
     return any(token in _COLONS or token in _COPULAS for token in between)
 
 
 def _is_remark(rest: list[str]) -> bool:
-    """Whether the words after the choice only name its source."""
+    """Return whether the words after the choice only name its source."""
     words = [token for token in rest if token[:1].isalnum()]
     opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
     return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)
 
 
 def say_choices(shape: Shape, limit: int = 12) -> str:
-    """The choices, prepared for searching a sentence."""
+    """Return the choices, prepared for searching a sentence."""
     choices: tuple[Any, ...] = shape.choices or ()
     shown = ", ".join(repr(choice) for choice in choices[:limit])
     return f"{shown}, …" if len(choices) > limit else shown

@@ -87,7 +87,7 @@ _ANY_MARK: Final = expression(rf"[<`~{{\[◁]|\n{ROLE_HEADER}", re.I)
 
 
 def lone_fence(text: str) -> tuple[int, int] | None:
-    """The start and end of the JSON in a text with one fence and no other place where an answer could begin.
+    """Return the start and end of the JSON in a text with one fence and no other place where an answer could begin.
 
     >>> lone_fence("Here:\\n```json\\n[1, 2]\\n```\\nAnything else?")
     (14, 20)
@@ -101,7 +101,7 @@ def lone_fence(text: str) -> tuple[int, int] | None:
 
 
 def last_bracket(text: str, start: int, stop: int) -> int:
-    """The end of the last closing bracket in a part of a text; 0 if there is none."""
+    """Return the end of the last closing bracket in a part of a text; 0 if there is none."""
     return max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
 
 
@@ -154,7 +154,7 @@ class Scanner:
         self.first = len(text) - len(text.lstrip())
 
     def next(self, pos: int) -> Spot | None:
-        """The next possible start at or after `pos`, or None at the end of the text so far."""
+        """Return the next possible start at or after `pos`, or None at the end of the text so far."""
         text, growing = self.text, self.growing
         pos = max(pos, self.seen)
         if self.ended_at is not None or (not growing and len(text) - pos < _NEAR and not text[pos:].strip()):
@@ -189,7 +189,7 @@ class Scanner:
         return None
 
     def _mark_begun(self, pos: int) -> int:
-        """The start of text at the end that may become a marker, or the end of the text."""
+        """Return the start of text at the end that may become a marker, or the end of the text."""
         for first in _FIRST_OR_LINE.finditer(self.text, max(pos - 1, 0)):
             at = first.start() + (first[0] == "\n")
             if at >= pos and _MARK.begun.match(self.text, at) is not None:
@@ -197,7 +197,9 @@ class Scanner:
         return len(self.text)
 
     def _beyond(self, found: re.Match[str]) -> int | None:
-        """Where to continue after a marker that is not a bracket; None if the reply ends there or more may arrive."""
+        """Return where to continue after a marker that is not a bracket; None if the reply ends there or more may
+        arrive.
+        """
         if found["fence"]:
             return self._turn_fence(found.start(), found.end())
         if found["left"]:
@@ -213,7 +215,7 @@ class Scanner:
         return found.end()
 
     def _behind_reasoning(self, inside: re.Pattern[str], pos: int) -> int | None:
-        """The position after the open reasoning block, or None if it does not end."""
+        """Return the position after the open reasoning block, or None if it does not end."""
         close = inside.search(self.text, pos)
         if close is None:
             self.unclosed = True
@@ -237,7 +239,7 @@ class Scanner:
         return self.fence_start
 
     def _rank(self, start: int) -> int | None:
-        """The rank of this bracket as the start of an answer, or None if it cannot be one."""
+        """Return the rank of this bracket as the start of an answer, or None if it cannot be one."""
         text, growing = self.text, self.growing
         opens = _OBJECT_START if text[start] == "{" else _LIST_START
         begins = opens.matches(text, start, growing=True) if growing else opens.now.match(text, start) is not None
@@ -269,7 +271,7 @@ class Scanner:
         return LINES if own else INLINE
 
     def _is_prose_bracket(self, start: int) -> bool:
-        """A citation, a link or a footnote: brackets that belong to prose."""
+        """Return whether brackets belong to prose: a citation, a link or a footnote."""
         citation = _CITATION.match(self.text, start, growing=self.growing)
         is_index = start > 0 and (self.text[start - 1].isalnum() or self.text[start - 1] in "_)")
         may_be_list = not is_index and (self.numbered or (self.numbers and not self.growing))
@@ -296,7 +298,7 @@ class Scanner:
 
 
 def ends_reasoning(text: str, start: int) -> bool:
-    """Whether the end marker of a reasoning block follows after this place."""
+    """Return whether the end marker of a reasoning block follows after this place."""
     return _LEFT.search(text, start) is not None
 
 
@@ -306,7 +308,7 @@ def _alone(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a value is between quotation marks in a longer text: a quotation, not an answer."""
+    """Return whether a value is between quotation marks in a longer text: a quotation, not an answer."""
     before = text[start - 1 : start]
     closers = _MATCHING.get(before, "") if before else ""
     after = text[end : end + 1]
@@ -316,12 +318,12 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def is_citation(text: str, start: int, end: int) -> bool:
-    """Whether it is one or more source numbers before words: `[1] Smith`, `[2, 3] say`."""
+    """Return whether it is one or more source numbers before words: `[1] Smith`, `[2, 3] say`."""
     return _CITATION.now.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
 
 
 def ends_line(text: str, end: int) -> bool:
-    """Whether the rest of the line is only white space and a separator."""
+    """Return whether the rest of the line is only white space and a separator."""
     stop = text.find("\n", end)
     return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")
 
@@ -375,12 +377,14 @@ def key_without_opener(text: str) -> Opening | None:
 
 
 def begins_without_opener(text: str, start: int) -> bool:
-    """Whether members without an opening brace begin after this place: in a fence, or after reasoning."""
+    """Return whether members without an opening brace begin after this place: in a fence, or after reasoning."""
     return any(_behind(place, text, start) is not None for place in (_IN_A_FENCE, _BEHIND_REASONING))
 
 
 def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re.Match[str] | None:
-    """The first match of an expression that begins with a marker: searching for that first is 100 times faster."""
+    """Return the first match of an expression that begins with a marker: searching for that first
+    is 100 times faster.
+    """
     mark, pattern = place
     at = text.find(mark, start)
     while at >= 0:
@@ -391,17 +395,18 @@ def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re
 
 
 def _is_open(text: str, end: int) -> bool:
-    """Whether a brace before this place is still open, so that a marker after it is part of its contents."""
+    """Return whether a brace before this place is still open, so that a marker after it is part of its contents."""
     return text.count("{", 0, end) > text.count("}", 0, end)
 
 
 def goes_on(text: str, end: int) -> bool:
-    """Whether more members follow the end of a value."""
+    """Return whether more members follow the end of a value."""
     return _GOES_ON.match(text, end) is not None
 
 
 def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
-    """Whether the value at `start` is inside something that ends at `before`, or among members without a bracket.
+    """Return whether the value at `start` is inside something that ends at `before`, or among members without a
+    bracket.
 
     `broken` says that an unreadable value ended at `before`.
     """
@@ -425,7 +430,7 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
 
 
 def is_held(text: str, start: int, end: int) -> bool:
-    """Whether a value belongs to an unquoted key in an object that has lost its opening brace."""
+    """Return whether a value belongs to an unquoted key in an object that has lost its opening brace."""
     if _LABEL.search(text, max(0, start - 100), start) is None:
         return False
     behind = text[end : end + _BESIDE]
@@ -433,5 +438,5 @@ def is_held(text: str, start: int, end: int) -> bool:
 
 
 def _in_a_string(gap: str) -> bool:
-    """Whether a string that began after unreadable text is still open at the value."""
+    """Return whether a string that began after unreadable text is still open at the value."""
     return (gap.count('"') - gap.count('\\"')) % 2 == 1

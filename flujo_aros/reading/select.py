@@ -201,7 +201,9 @@ class Search(Generic[T]):
             self.written = TextPreview(begun=True) if self._is_text() else None
 
     def run(self) -> Reading[T]:
-        """The outcome of the first source that has one. `_bracketed` considers the candidates from all places."""
+        """Return the outcome of the first source that has one. `_bracketed` considers the
+        candidates from all places.
+        """
         for source in (
             self._whole_scalar,
             self._whole_object,
@@ -220,7 +222,7 @@ class Search(Generic[T]):
         return self._reject()
 
     def _whole_object(self) -> Reading[T] | None:
-        """A text that is one JSON object in which only scalars have to be converted."""
+        """Read a text that is one JSON object in which only scalars have to be converted."""
         text = self.text
         if not self.options.refused or not (text[0] == "{" and text[-1] == "}"):
             return None
@@ -231,7 +233,7 @@ class Search(Generic[T]):
         return self._accept(candidate)
 
     def _fenced(self) -> Reading[T] | None:
-        """Valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
+        """Read valid JSON in the only place of the text where an answer can begin, as in most replies with a fence."""
         place = (
             scanner.lone_fence(self.text) if "`" in self.text and self.quick and self.options.max_candidates else None
         )
@@ -245,7 +247,7 @@ class Search(Generic[T]):
         return self._only(Candidate(start, end, FENCE, valid))
 
     def _bracketed(self) -> Reading[T] | None:
-        """The decision between all places where a bracket opens an answer."""
+        """Decide between all places where a bracket opens an answer."""
         self._without_opener()
         self._read_on()
         if self.flooded:
@@ -263,7 +265,7 @@ class Search(Generic[T]):
         return self._decide(fitting) if fitting else None
 
     def _without_opener(self) -> None:
-        """A text without its first brace, `"a": 1, "b": {}}`. Tried first, because its contents look like answers."""
+        """Try a text without its first brace, `"a": 1, "b": {}}`. This comes first: its contents look like answers."""
         place = scanner.key_without_opener(self.text)
         if place is None:
             return
@@ -300,7 +302,7 @@ class Search(Generic[T]):
             self._take(read)
 
     def _enter(self) -> Candidate[T] | None:
-        """The next place where an answer may begin."""
+        """Find the next place where an answer may begin."""
         spot = self.scanner.next(self.at)
         if self.growing and self.scanner.reasoned_to:
             self.answers = [candidate for candidate in self.answers if candidate.start >= self.scanner.reasoned_to]
@@ -377,7 +379,7 @@ class Search(Generic[T]):
             self._show(candidate, counts=counts)
 
     def _goes_on_from(self, last: Candidate[T], candidate: Candidate[T]) -> bool:
-        """Whether it is the next of the rows that a list, or a contract for any value, collects."""
+        """Return whether it is the next of the rows that a list, or a contract for any value, collects."""
         row = self.shape.only_lists or self.shape.anything
         return row and last.fits and self._is_in_a_row(last, candidate)
 
@@ -385,7 +387,7 @@ class Search(Generic[T]):
         return self.text[candidate.start] == "[" and self.shape.element(0).allows("integer")
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
-        """Whether brackets among words are empty, or contain a source number at the start of a line."""
+        """Return whether brackets among words are empty, or contain a source number at the start of a line."""
         start, end = candidate.start, candidate.end
         if _EMPTY.fullmatch(self.text, start, end):
             if self.found and self._goes_on_from(self.found[-1], candidate):
@@ -395,7 +397,7 @@ class Search(Generic[T]):
         return (self.shape.anything or "," not in self.text[start:end]) and scanner.is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
-        """Whether it directly follows something unreadable, or members without brackets."""
+        """Return whether it directly follows something unreadable, or members without brackets."""
         last = self.found[-1] if self.found else None
         broken = last is not None and last.end == before and last.reason in (Reason.MALFORMED, Reason.TRUNCATED)
         if last is not None and last.end == before and last.reason is Reason.AMBIGUOUS:
@@ -405,7 +407,7 @@ class Search(Generic[T]):
         return scanner.is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
-        """Whether a value in a sentence after a refusal only shows the form of an answer."""
+        """Return whether a value in a sentence after a refusal only shows the form of an answer."""
         before = self.text[: candidate.start].rstrip()
         return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
@@ -450,7 +452,7 @@ class Search(Generic[T]):
         return self._judged(candidate, *read)
 
     def _last_bracket(self, start: int) -> int:
-        """The end of the last bracket of the fence, or of the text; 0 if there is none."""
+        """Return the end of the last bracket of the fence, or of the text; 0 if there is none."""
         text = self.text
         stop = text.find("```", start) if self.scanner.fence is not None else -1
         stop = len(text) if stop < 0 else stop
@@ -526,7 +528,7 @@ class Search(Generic[T]):
         return candidate
 
     def _unwrapped(self, candidate: Candidate[T]) -> bool:
-        """Whether the value fits once its escapes (`{\"a\": 1}`) or HTML entities are decoded."""
+        """Return whether the value fits once its escapes (`{\"a\": 1}`) or HTML entities are decoded."""
         text, start = self.text, candidate.start
         if self.nested >= NESTED:
             return False
@@ -552,7 +554,7 @@ class Search(Generic[T]):
         return candidate.fits
 
     def _adopt(self, candidate: Candidate[T], outcome: Accepted[T], end: int, code: str) -> Candidate[T]:
-        """The candidate, with the value read from the text inside it."""
+        """Return the candidate, with the value read from the text inside it."""
         start = candidate.start
         candidate.end = end
         candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
@@ -604,7 +606,7 @@ class Search(Generic[T]):
                 candidate.following.let_go()
 
     def shown(self) -> Preview | None:
-        """The current preview, chosen by the same rule as the outcome."""
+        """Return the current preview, chosen by the same rule as the outcome."""
         if self.written is not None:
             return self.written
         fitting = [candidate for candidate in self.answers if candidate.fits] if self.answers else []
@@ -624,7 +626,7 @@ class Search(Generic[T]):
         return shown.following.preview
 
     def _wins(self, candidate: Candidate[T], best: Candidate[T] | None) -> bool:
-        """Whether a candidate that is still being read is the answer, if it turns out to be one."""
+        """Return whether a candidate that is still being read is the answer, if it turns out to be one."""
         if best is None:
             return True
         if candidate.replaces and candidate.rank < CODE:
@@ -632,7 +634,7 @@ class Search(Generic[T]):
         return candidate.rank < best.rank or (candidate.rank == best.rank and self.pick != "first")
 
     def _begins(self) -> bool:
-        """Whether the text has begun with something that can be previewed."""
+        """Return whether the text has begun with something that can be previewed."""
         body = self.text.lstrip()
         try:
             self.blind = self.blind or scanner.KEY_FIRST.matches(body, 0, growing=True)
@@ -642,7 +644,7 @@ class Search(Generic[T]):
         return self.begun
 
     def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
-        """A candidate that may be incomplete, prepared for a preview. A complete one is read directly."""
+        """Return a candidate that may be incomplete, prepared for a preview. A complete one is read directly."""
         text, start = self.text, candidate.start
         preview = JsonPreview(text, self.shape, self._rules(candidate))
         quoted = start > 0 and text[start - 1] in _QUOTES
@@ -684,7 +686,7 @@ class Search(Generic[T]):
         return True
 
     def _rules(self, candidate: Candidate[T]) -> Rules:
-        """The preview of a candidate, and whether anything in it is final before its end."""
+        """Return the rules for the preview of a candidate, such as whether anything in it is final before its end."""
         contract, start = self.contract, candidate.start
         typed = isinstance(contract.values, TypeValues)
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
@@ -705,7 +707,7 @@ class Search(Generic[T]):
         return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=rewritten_fields(contract.values))
 
     def _is_known_line(self, start: int) -> bool:
-        """Whether it is on the line of a requested key, so that the reply may consist of such lines."""
+        """Return whether it is on the line of a requested key, so that the reply may consist of such lines."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
 
@@ -731,7 +733,7 @@ class Search(Generic[T]):
         return is_example(self.text, candidate.start, valid.value.text, contract)
 
     def _json_shown(self, candidate: Candidate[T]) -> object:
-        """The JSON of a candidate's value."""
+        """Return the JSON of a candidate's value."""
         shown = NOTHING if candidate.following is None else candidate.following.preview.whole
         value: object = None if candidate.valid is None else candidate.valid.value
         if isinstance(self.contract, EventContract) and isinstance(value, WrittenEvent):
@@ -753,7 +755,9 @@ class Search(Generic[T]):
     # --- complete texts -----------------------------------------------------------------------------------------------
 
     def _whole_scalar(self) -> Reading[T] | None:
-        """For a text contract, the text as written; for a scalar contract, a value only if it is the entire text."""
+        """Read the text as written for a text contract; for a scalar contract, a value only if it
+        is the entire text.
+        """
         if not self.shape.is_scalar:
             return None
         if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
@@ -785,7 +789,7 @@ class Search(Generic[T]):
         return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: (None, ())), self.text)
 
     def _scalar(self, place: Span, text: str) -> Candidate[T] | None:
-        """A part of a text as the scalar that the contract wants; None if nothing is in it."""
+        """Read a part of a text as the scalar that the contract expects; None if there is nothing in it."""
         body, edits = _bare_scalar(text[slice(*place)], place)
         if not body:
             return None
@@ -806,7 +810,9 @@ class Search(Generic[T]):
         return self._of_node(node, edits)
 
     def _stated(self, text: str) -> Candidate[T] | None:
-        """The scalar that a sentence or a line of a longer reply states. No other one may give a different value."""
+        """Return the scalar that a sentence or a line of a longer reply states. No other one may give a different
+        value.
+        """
         choices = self.shape.choices
         counts = choices is None and "boolean" not in self.shape.types
         units = statements(text, counts=counts) if len(text) <= _LONGEST_SCALAR else []
@@ -833,7 +839,7 @@ class Search(Generic[T]):
         return None if in_a_record and not phrases.LABEL_AT_END.search(text[: chosen.start]) else chosen
 
     def _scalar_in_union(self) -> Reading[T] | None:
-        """For a contract that allows scalars among other types: the entire text, if it contains nothing else."""
+        """Read the entire text as a scalar, for a contract that allows one among other types."""
         if self.nested if self.shape.anything else self.truncated is True:
             return None
         whole = mask_reasoning(self.text, unopened=True).strip()
@@ -862,7 +868,7 @@ class Search(Generic[T]):
         return None if is_prose else found
 
     def _json_scalar(self, body: str) -> Reading[T] | None:
-        """A reply that is one JSON scalar, for a contract that accepts it in a list or among other types.
+        """Read a reply that is one JSON scalar, for a contract that accepts it in a list or among other types.
 
         Or one list or object that looked like part of a sentence because of the reasoning next to it: `[]<think>…`.
         """
@@ -878,7 +884,7 @@ class Search(Generic[T]):
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
-        """Its position in the text; the entire text if reasoning was removed from the middle of it."""
+        """Return its position in the text; the entire text if reasoning was removed from the middle of it."""
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
@@ -887,12 +893,12 @@ class Search(Generic[T]):
         return self._decide([candidate]) if candidate.fits else None
 
     def _of_node(self, node: Node, edits: list[Edit], rank: int = LINES) -> Candidate[T]:
-        """A candidate that was found without its bracket."""
+        """Return a candidate that was found without its bracket."""
         parsed = Parsed(node, node.end, edits, cut=False)
         return judge(Candidate(node.start, node.end, rank), parsed, self.text, self.contract, self.ceiling)
 
     def _json_alone(self, text: str) -> Candidate[T] | None:
-        """A scalar that satisfies the contract as JSON, with only a fence, tags, quotes or emphasis around it."""
+        """Read a scalar that satisfies the contract as JSON, with only a fence, tags, quotes or emphasis around it."""
         start, end = self._place(text.strip())
         for body, edits in _layers(text, Span(start, end)):
             is_string = bool(edits) and edits[-1].code == "quotes"
@@ -917,7 +923,7 @@ class Search(Generic[T]):
         return None if isinstance(verdict, Invalid) else verdict
 
     def _is_empty(self) -> bool:
-        """Whether no place contains anything like an answer."""
+        """Return whether no place contains anything like an answer."""
         return all(candidate.reason is Reason.ECHOED_SCHEMA for candidate in self.found)
 
     def _again(self, inner: str) -> Reading[T]:
@@ -926,14 +932,14 @@ class Search(Generic[T]):
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
-        """A text that is one JSON string containing JSON: the inner JSON is the answer."""
+        """Read a text that is one JSON string containing JSON: the inner JSON is the answer."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
         return self._inside_quotes()
 
     def _inside_quotes(self) -> Reading[T] | None:
-        """An answer that is written as one JSON string, or enclosed in quotes."""
+        """Read an answer that is written as one JSON string, or enclosed in quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := scanner.FENCED.fullmatch(text)) is not None:
             text = fence["inner"].strip()
@@ -959,7 +965,7 @@ class Search(Generic[T]):
         return self._only(quoted)
 
     def _block_quote(self) -> Reading[T] | None:
-        """An answer in a block quote: every line is marked, except words that announce it."""
+        """Read an answer in a block quote: every line is marked, except words that announce it."""
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
         body = lines[1:] if announced else lines
@@ -974,7 +980,7 @@ class Search(Generic[T]):
         return self._only(quoted)
 
     def _called(self) -> Reading[T] | None:
-        """An answer in Python: calls of the contract's own models, with keyword arguments."""
+        """Read an answer in Python: calls of the contract's own models, with keyword arguments."""
         written = as_objects(self.text, self.shape) if self.nested < NESTED else None
         outcome = None if written is None else self._again(written)
         if not isinstance(outcome, Accepted):
@@ -998,7 +1004,7 @@ class Search(Generic[T]):
         return self._only(self._of_node(node, [edit]))
 
     def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
-        """The outcome of the only candidate, or None if it does not fit."""
+        """Return the outcome of the only candidate, or None if it does not fit."""
         self.found.append(candidate)
         return self._accept(candidate) if candidate.fits else None
 
@@ -1042,7 +1048,7 @@ class Search(Generic[T]):
         return self._accept(chosen)
 
     def _uncompared(self, fitting: list[Candidate[T]]) -> list[Candidate[T]]:
-        """The candidates without those at the end of the text that are only shown for comparison."""
+        """Return the candidates without those at the end of the text that are only shown for comparison."""
         kept = len(fitting)
         if remainder.has_words(self.text[fitting[-1].end :]):
             return fitting
@@ -1051,7 +1057,9 @@ class Search(Generic[T]):
         return fitting if kept == 1 and remainder.is_disowned(self.text, fitting[0].start, 0) else fitting[:kept]
 
     def _leading(self, fitting: Sequence[Candidate[T]]) -> tuple[list[Candidate[T]], Candidate[T]]:
-        """The candidates of the best rank and the one that `pick` selects, or the last one if it replaces them."""
+        """Return the candidates of the best rank and the one that `pick` selects, or the last one
+        if it replaces them.
+        """
         best = min(candidate.rank for candidate in fitting)
         last = fitting[-1]
         if last.replaces and best < last.rank < CODE:
@@ -1060,7 +1068,9 @@ class Search(Generic[T]):
         return group, group[0] if self.pick == "first" else group[-1]
 
     def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
-        """The doubts about the chosen value: another answer that is cut off, broken or does not fit."""
+        """Reject the reply if another answer is cut off, broken or does not fit, so that the chosen
+        value is in doubt.
+        """
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
         broken = self._broken_beside(chosen)
@@ -1081,24 +1091,24 @@ class Search(Generic[T]):
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
-        """A candidate that cannot be read, in a series with the chosen value."""
+        """Return a candidate that cannot be read, in a series with the chosen value."""
         for other in self.found:
             if other.reason in UNREADABLE and self._is_in_a_row(other, chosen):
                 return other
         return None
 
     def _is_in_a_row(self, other: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether nothing but white space, commas or bullets separates two candidates."""
+        """Return whether nothing but white space, commas or bullets separates two candidates."""
         one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
         return BETWEEN.fullmatch(self.text, one.end, two.start) is not None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it is part of a program shown next to the answer."""
+        """Return whether it is part of a program shown next to the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it was meant as an answer: an object with keys of the contract, a list of such objects, or a list
-        right beside the one that is wanted.
+        """Return whether it was meant as an answer: an object with keys of the contract, a list of such objects, or a
+        list right beside the one that is wanted.
         """
         both_lists = self.shape.only_lists and self.text[candidate.start] == self.text[chosen.start] == "["
         if both_lists and self._is_in_a_row(candidate, chosen):
@@ -1111,7 +1121,7 @@ class Search(Generic[T]):
         return _names_any(value, (shape.element(0) if self.shape.only_lists else shape).keys)
 
     def _is_another_item(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether this is an item that the chosen list lacks: below the list, or beside its only item."""
+        """Return whether this is an item that the chosen list lacks: below the list, or beside its only item."""
         if self.text[candidate.start] != "{" or chosen.replaces or chosen.rank == candidate.rank:
             return False
         items, item = _value_of(chosen), _value_of(candidate)
@@ -1124,7 +1134,7 @@ class Search(Generic[T]):
         return self.shape.anything and all("\n" in part or "," in part for part in between)
 
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
-        """Whether there are words between the answers (a fence separates them too)."""
+        """Return whether there are words between the answers (a fence separates them too)."""
         walls = FENCES if group[0].rank <= FENCE else BETWEEN
         gaps = [(one.end, two.start) for one, two in pairwise(group)]
         return not any(walls.fullmatch(self.text, *gap) or TAGS.fullmatch(self.text, *gap) for gap in gaps)
@@ -1189,7 +1199,7 @@ class Search(Generic[T]):
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
     def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
-        """Evidence in the surrounding text that the value is not the answer."""
+        """Return evidence in the surrounding text that the value is not the answer."""
         numbers = self.scanner.numbers or (self.shape.anything and self.text[candidate.start] == "[")
         if self.scanner.cited and numbers and candidate.rank == INLINE:
             words = "it is in a sentence with other numbers in brackets, which could be the answer as well"
@@ -1209,7 +1219,7 @@ class Search(Generic[T]):
         return remainder.prose_rest(self.text[: self.scanner.ended_at], span, others, self.shape, value)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
-        """The nodes, for the paths of the repairs. The edits of `rewrite` are listed on first access."""
+        """Return the nodes, for the paths of the repairs. The edits of `rewrite` are listed on first access."""
         if candidate.rewritten is None:
             return candidate.node, ()
         return None, rewrites(self.text, candidate.start, candidate.end)
@@ -1260,12 +1270,12 @@ def _span(candidate: Candidate[T]) -> Span:
 
 
 def _is_words(candidate: Candidate[T]) -> bool:
-    """Whether brackets that cannot be an answer hold words, not data: `[3 more omitted]`."""
+    """Return whether brackets that cannot be an answer hold words, not data: `[3 more omitted]`."""
     return not candidate.fits and any(edit.code == "unquoted-value" for edit in candidate.edits)
 
 
 def _names_any(value: object, keys: Container[str], depth: int = 3) -> bool:
-    """Whether JSON has one of these keys, or names one as an edit does: `[{"op": "remove", "path": "/age"}]`."""
+    """Return whether JSON has one of these keys, or names one as an edit does: `[{"op": "remove", "path": "/age"}]`."""
     if is_list(value):
         return depth > 0 and any(is_dict(part) and _names_any(part, keys, depth - 1) for part in value)
     return is_dict(value) and any(
@@ -1286,13 +1296,15 @@ def _value_of(candidate: Candidate[T]) -> T | None:
 
 
 def _bare_scalar(text: str, place: Span | None = None) -> tuple[str, list[Edit]]:
-    """The text of a reply without the fence, tags, quotes and emphasis around it."""
+    """Return the text of a reply without the fence, tags, quotes and emphasis around it."""
     *_, (body, edits) = _layers(text, place or Span(0, len(text)))
     return body, edits
 
 
 def _layers(text: str, place: Span) -> Iterator[tuple[str, list[Edit]]]:
-    """The text at `place` of a reply, and what is left when the fence, tags, quotes and emphasis are taken off."""
+    """Yield the text at `place` of a reply, and what is left when the fence, tags, quotes and
+    emphasis are taken off.
+    """
     body, marks = _HEADING.subn("", text.strip().lstrip("\ufeff").strip())
     edits = [Edit("emphasis", Risk.LOSSLESS, *place, body, "$")] if marks else []
     yield body, edits
@@ -1326,7 +1338,9 @@ _FRAMED: Final = expression(
 
 
 def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
-    """A number if it is written without quotation marks, else a string; deviations of the number go to `edits`."""
+    """Return a number if it is written without quotation marks, else a string; deviations of the
+    number go to `edits`.
+    """
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
     if number is None:
         return Node(STRING, body, start, end)

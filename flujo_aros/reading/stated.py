@@ -68,7 +68,7 @@ class Statement(NamedTuple):
 
 
 def without_courtesies(text: str) -> str:
-    """The text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
+    """Return the text with spaces in place of a greeting, an offer, `Therefore`, and the frame of `\\boxed{17}`."""
     text = _BOXED.sub(lambda found: found[1].rjust(len(found[0])), text) if "boxed" in text else text
     text = _POLITE.sub(lambda found: " " * len(found[0]), text)
     offer = OFFERS.search(text, text.rstrip().rfind("\n") + 1)
@@ -76,7 +76,7 @@ def without_courtesies(text: str) -> str:
 
 
 def statements(text: str, *, counts: bool) -> list[Statement]:
-    """The sentences and lines of a text; none if there are too many.
+    """Return the sentences and lines of a text; none if there are too many.
 
     A number at the beginning of a paragraph (`counts`) may number it, so it must be in a separate paragraph.
     """
@@ -110,7 +110,7 @@ def _units(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_limited(behind: str, value: object, choices: tuple[Any, ...] | None) -> bool:
-    """Whether the words after a statement limit it, or name another of the choices.
+    """Return whether the words after a statement limit it, or name another of the choices.
 
     >>> is_limited(" But it could also be low.", "high", ("low", "high"))
     True

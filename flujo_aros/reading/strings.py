@@ -100,7 +100,7 @@ class StringEnd(NamedTuple):
 
 
 def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
-    """The end of the string whose opening quote is at `pos`; None if it has no end.
+    """Return the end of the string whose opening quote is at `pos`; None if it has no end.
 
     In a streamed reply it may wait by raising `OpenString`, and later continue from `at` with the last inner quote
     `seen`.
@@ -136,7 +136,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
 
 
 def open_still(text: str, opened: Opened) -> bool:
-    """Whether an open string is still open after more text: no quote that could end it has arrived."""
+    """Return whether an open string is still open after more text: no quote that could end it has arrived."""
     scan = _SCAN[QUOTES[text[opened.start]]].search
     while (found := scan(text, opened.at)) is not None:
         if text[found.start()] != "\\":
@@ -167,7 +167,7 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
 
 
 def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
-    """Whether the opening and the closing quote are doubled; pairs of inner quotes look different."""
+    """Return whether the opening and the closing quote are doubled; pairs of inner quotes look different."""
     closers = QUOTES[text[start - 1]]
     first, last = text[start] in closers, text[stop - 1] in closers and not is_escaped(text, stop - 1)
     if first and last and stop - start > 1:
@@ -178,12 +178,12 @@ def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
 
 
 def _places(closers: str, text: str, start: int, stop: int) -> list[int]:
-    """The quotes in a part of a text that are not escaped."""
+    """Return the quotes in a part of a text that are not escaped."""
     return [at for at in range(start, stop) if text[at] in closers and not is_escaped(text, at)]
 
 
 def open_at(text: str, role: str, start: int) -> OpenString:
-    """The string that begins here, scanned up to the first quote that could end it."""
+    """Return the string that begins here, scanned up to the first quote that could end it."""
     opened = Opened(role, start, start + 1, -1)
     if not open_still(text, opened):
         found = _SCAN[QUOTES[text[start]]].search(text, opened.at)
@@ -203,7 +203,9 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
 
 
 def _is_parted(around: Surroundings, start: int, at: int) -> bool:
-    """Whether the first quote ends one of two strings with a sign between them: `"a"/"b"`, whose meaning is unclear."""
+    """Return whether the first quote ends one of two strings with a sign between them: `"a"/"b"`, whose meaning is
+    unclear.
+    """
     if _INCH.search(around.text, max(start, at - _LOOK_BACK), at):
         return False
     await_end(around.text, at + 6, growing=around.growing)
@@ -233,7 +235,7 @@ def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
 
 
 def _closes(around: Surroundings, start: int, at: int) -> bool:
-    """Whether the quote at `at` ends the string that began at `start`."""
+    """Return whether the quote at `at` ends the string that began at `start`."""
     text = around.text
     after = _skip(text, at + 1)
     char = text[after : after + 1]
@@ -263,7 +265,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
 
 
 def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
-    """Whether a quote ends a key: a colon follows, or a value if the colon was forgotten (`"limit" 3`).
+    """Return whether a quote ends a key: a colon follows, or a value if the colon was forgotten (`"limit" 3`).
 
     The latter requires a key that the schema knows, or one that looks like a name: `"so "they" say": 1` is one key.
     """
@@ -310,7 +312,7 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
-    """Whether another member or element (or the end of the container) follows a comma.
+    """Return whether another member or element (or the end of the container) follows a comma.
 
     `"Hello, "world", she said", "b": 2`: the second quote is followed by `world`, not by a comma. The third is followed
     by a comma, but `she said` is neither a key with a colon nor a string, so the comma belongs to the text. The fourth
@@ -349,12 +351,12 @@ def _next_item(around: Surroundings, pos: int) -> bool:
 
 
 def is_prose_behind(text: str, end: int, pos: int) -> bool:
-    """Whether the text at `pos`, after a blank line, is prose and contains no JSON."""
+    """Return whether the text at `pos`, after a blank line, is prose and contains no JSON."""
     return text.count("\n", end, pos) > 1 and text[pos : pos + 1].isalpha() and not _JSON_IN_PROSE.search(text, pos)
 
 
 def _behind_comment(around: Surroundings, comment: int) -> str:
-    """The first character on the lines after a `# comment`; empty if there is none."""
+    """Return the first character on the lines after a `# comment`; empty if there is none."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
     await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
@@ -362,7 +364,7 @@ def _behind_comment(around: Surroundings, comment: int) -> str:
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:
-    """Whether a member begins here that lacks its colon or is cut off."""
+    """Return whether a member begins here that lacks its colon or is cut off."""
     text, shape = around.text, around.shape
     if _CUT_KEY.match(text, at):
         await_end(text, len(text), growing=around.growing)
@@ -375,7 +377,8 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
 
 
 def _follows(around: Surroundings, closer: int) -> bool:
-    """Whether the text after a closer fits: another closer, a comma, the end, or prose once everything is closed.
+    """Return whether the text after a closer fits: another closer, a comma, the end, or prose once everything is
+    closed.
 
     `{"code": "f({"a"})", "b": 1}`: the quote after `a` is followed by a brace, but the brace by `)`.
     """
@@ -431,7 +434,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
 
 
 def _opening_lost_behind(around: Surroundings, start: int, at: int) -> bool:
-    """Whether the next word lacks only its opening quote: `["a", b", "c"]`."""
+    """Return whether the next word lacks only its opening quote: `["a", b", "c"]`."""
     if around.growing and len(around.text) <= at + _MAX_KEY:
         raise OpenString(around.role, start - 1, at, -1)
     return _OPENING_LOST.match(around.text, at + 1) is not None
@@ -506,7 +509,7 @@ _INCH_MARK: Final = expression(r"\d\"")
 
 
 def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool) -> bool:
-    """Whether an edit of quotes could equally well have been a different one.
+    """Return whether an edit of quotes could equally well have been a different one.
 
     `text` is the content that the string would have, and `quotes` are the marks around it.
     """
@@ -518,7 +521,7 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
 
 
 def _lost_too_much(text: str) -> bool:
-    """Whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
+    """Return whether a string without its closing quote may have ended earlier, at a quote, bracket or separator."""
     return (
         text.count('"') > text.count('\\"')
         or text.endswith((";", ","))
@@ -529,7 +532,7 @@ def _lost_too_much(text: str) -> bool:
 
 
 def _holds_json(text: str, quote: str, last: str) -> bool:
-    """Whether the quotes in a string look like more JSON, so that its end is uncertain."""
+    """Return whether the quotes in a string look like more JSON, so that its end is uncertain."""
     if quote != '"' and quote in QUOTES:  # only quotes of its own kind matter
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
@@ -541,5 +544,5 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether one quote has no partner; after a digit it may mean inches."""
+    """Return whether one quote has no partner; after a digit it may mean inches."""
     return text.count('"') % 2 == 1 and _INCH_MARK.search(text) is None

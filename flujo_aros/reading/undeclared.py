@@ -39,7 +39,7 @@ WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _stem(word: str) -> str:
-    """A word without the endings that make no difference to the field it names."""
+    """Return a word without the endings that make no difference to the field it names."""
     for ending, kept in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
             return word[: len(word) - len(ending)] + kept
@@ -253,7 +253,7 @@ _SYNONYMS: Final = tuple(frozenset(_stems_of(same.split("=")[0]) for same in gro
 
 
 def _meaning(words: Sequence[str]) -> frozenset[str]:
-    """The words of a name, with synonyms replaced by one word or phrase: `surname`, `last_name`."""
+    """Return the words of a name, with synonyms replaced by one word or phrase: `surname`, `last_name`."""
     found: set[str] = set()
     at = 0
     while at < len(words):
@@ -270,7 +270,7 @@ _ELIDED: Final = expression(r"(?<![^\W_])[dlDL]['’]")
 
 @lru_cache(maxsize=4_096)
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name, in lower case and without their endings.
+    """Return the words of a name, in lower case and without their endings.
 
     >>> words_of("numRetries")
     ('num', 'retry')
@@ -282,7 +282,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8_192)
 def likeness(key: str, name: str) -> Likeness:
-    """How likely it is that `key` was meant for the field `name`: by spelling, stem, containment or meaning.
+    """Return how likely it is that `key` was meant for the field `name`: by spelling, stem, containment or meaning.
 
     >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_seconds", "timeout_ms", "id")]
     ['SURE', 'SAME', 'LIKE', 'NONE']
@@ -300,7 +300,7 @@ def likeness(key: str, name: str) -> Likeness:
 
 
 def _names_the_same(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
-    """Whether two names differ only by words that do not distinguish fields: `phoneNumber` and `phone`."""
+    """Return whether two names differ only by words that do not distinguish fields: `phoneNumber` and `phone`."""
     less, more = mine - its, its - mine
     linked = not more or ((less <= _LINKING or more <= _LINKING) and mine & its > _VAGUE & mine & its)
     if bool(mine & its) and less <= _NEUTRAL and more <= _NEUTRAL and linked:
@@ -349,7 +349,8 @@ _NAMING: Final = _stems("name value val field text string my your full") | _LINK
 
 
 def is_another_name(key: str, name: str, *, blank: bool) -> bool:
-    """Whether an undeclared key names a field that has a value: `hostname` beside `host`, `weight` beside `weight_kg`.
+    """Return whether an undeclared key names a field that has a value: `hostname` beside `host`, `weight` beside
+    `weight_kg`.
 
     If the value is blank, the key may also be another word for it.
     """
@@ -368,7 +369,9 @@ def is_another_name(key: str, name: str, *, blank: bool) -> bool:
 
 
 def differs(one: object, two: object, key: str, name: str) -> bool:
-    """Whether two values of a field contradict each other. A string may contain the other: `Miller`, `A. Miller`."""
+    """Return whether two values of a field contradict each other. A string may contain the other: `Miller`, `A.
+    Miller`.
+    """
     if one == two and isinstance(one, bool) == isinstance(two, bool):
         return False
     if not (isinstance(one, str) and isinstance(two, str) and two):
@@ -385,12 +388,12 @@ _COMPOUNDS: Final = word_set("name no num nr number")
 
 
 def _contrast(one: AbstractSet[str], two: AbstractSet[str]) -> bool:
-    """Whether two sets of words contain opposites."""
+    """Return whether two sets of words contain opposites."""
     return any((a in one and b in two) or (b in one and a in two) for a, b in _ANTONYMS)
 
 
 def _initials(words: Sequence[str]) -> str:
-    """The first letters of at least three words: `bmi` for `body_mass_index`."""
+    """Return the first letters of at least three words: `bmi` for `body_mass_index`."""
     return "".join(word[0] for word in words) if len(words) >= _LEAST_INITIALS else ""
 
 
@@ -398,12 +401,12 @@ _LEAST_INITIALS: Final = 3
 
 
 def _added(long: str, short: str) -> str:
-    """The part of a name after a given prefix; empty if it does not begin with that."""
+    """Return the part of a name after a given prefix; empty if it does not begin with that."""
     return long[len(short) :] if long.startswith(short) else ""
 
 
 def _put_before(long: str, short: str) -> str:
-    """The part of a name before a given suffix; empty if it does not end with that."""
+    """Return the part of a name before a given suffix; empty if it does not end with that."""
     return long[: len(long) - len(short)] if long.endswith(short) else ""
 
 
@@ -412,18 +415,18 @@ _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 
 
 def is_opposite(key: str, name: str) -> bool:
-    """Whether a key asks for the opposite of a field: `non_refundable`, `refundable`."""
+    """Return whether a key asks for the opposite of a field: `non_refundable`, `refundable`."""
     return _are_opposite((fold(key), *words_of(key)), (fold(name), *words_of(name)))
 
 
 def _are_opposite(mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether a word of one name is the opposite of a word of the other: `uninsured`, `insured`."""
+    """Return whether a word of one name is the opposite of a word of the other: `uninsured`, `insured`."""
     pairs = [sorted((one, two), key=len) for one in mine for two in its]
     return any(_put_before(long, short) in _NEGATIONS for short, long in pairs)
 
 
 def _are_akin(one: str, two: str) -> bool:
-    """Whether two words share a prefix long enough to be forms of one word: `toxic`, `toxicity`."""
+    """Return whether two words share a prefix long enough to be forms of one word: `toxic`, `toxicity`."""
     short, long = sorted((one, two), key=len)
     if len(short) == _LEAST_ROOT - 1 and long.startswith(short):
         return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
@@ -436,7 +439,7 @@ def _are_akin(one: str, two: str) -> bool:
 
 
 def _is_abbreviated(short: str, long: str) -> bool:
-    """Whether one word may be the other without its vowels: `mgr`, `manager`."""
+    """Return whether one word may be the other without its vowels: `mgr`, `manager`."""
     if len(short) < 3 or len(long) < 5 or short[0] != long[0] or _abbreviation(short) != _abbreviation(long):
         return False
     letters = iter(long)
@@ -444,7 +447,7 @@ def _is_abbreviated(short: str, long: str) -> bool:
 
 
 def _abbreviation(word: str) -> tuple[str, str]:
-    """The first letter and the last consonant of a word, which its abbreviation shares."""
+    """Return the first letter and the last consonant of a word, which its abbreviation shares."""
     return word[0], next((letter for letter in reversed(word) if letter not in _VOWELS), "")
 
 
@@ -458,7 +461,7 @@ def _are_synonyms(mine: AbstractSet[str], its: AbstractSet[str]) -> bool:
 
 
 def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether a typo, in one word or in the whole name, turns one name into the other."""
+    """Return whether a typo, in one word or in the whole name, turns one name into the other."""
     if any(map(str.isdigit, set(mine) ^ set(its))):
         return False  # `line_1`, `line_2`
     if _are_opposite(mine, its):
@@ -473,7 +476,7 @@ def _is_typo(written: str, named: str, mine: Sequence[str], its: Sequence[str]) 
 
 
 def _are_words(one: str, two: str) -> bool:
-    """Whether two similar words both have a meaning, so that neither is a typo: `latitude`, `altitude`."""
+    """Return whether two similar words both have a meaning, so that neither is a typo: `latitude`, `altitude`."""
     short, long = sorted((one, two), key=len)
     if len(short) == 1 or len(long) == 2:
         return sorted(short) != sorted(long)  # `created_at`, `created_by`
@@ -519,7 +522,7 @@ def place(
     fits: Callable[[Node, str], bool],
     own: Iterable[str] = (),
 ) -> Placement:
-    """The field that an undeclared member was meant for.
+    """Return the field that an undeclared member was meant for.
 
     `empty` are the declared fields without a value, `written` the keys accepted for each. `fits` says whether a value
     can be read as that of a field, and `own` are words for the object itself. The name decides first, then the contents
@@ -585,8 +588,8 @@ def place(
 
 
 def core(member: Member, own: Iterable[str]) -> str:
-    """The key of a member without words for the object that it is a part of (`song_title`) or, if its
-    value is a boolean, without words that ask a question; empty if it has no such words.
+    """Return the key of a member without words for the object that it is a part of (`song_title`) or, if its value is a
+    boolean, without words that ask a question; empty if it has no such words.
     """
     words = words_of(member.key)
     idle = {_stem(word) for word in own} - _OTHER - _UNITS - _LIMITING
@@ -597,12 +600,14 @@ def core(member: Member, own: Iterable[str]) -> str:
 
 
 def _is_choice(node: Node, shape: Shape) -> bool:
-    """Whether a string is one of the choices of a field as they are written."""
+    """Return whether a string is one of the choices of a field as they are written."""
     return node.kind == STRING and any(node.value in (part.choices or ()) for part in (shape, *shape.branches))
 
 
 def _says_which(key: str, name: str) -> bool:
-    """Whether a key abbreviates a field with choices, or adds only a word such as `type`: `proto`, `room_type`."""
+    """Return whether a key abbreviates a field with choices, or adds only a word such as `type`:
+    `proto`, `room_type`.
+    """
     mine, its = set(words_of(key)), set(words_of(name))
     if its <= mine:
         return mine - its <= _SORTS
@@ -617,7 +622,7 @@ def _holds_one_of(node: Node, names: Mapping[str, object]) -> bool:
 
 
 def _holds_a_number(node: Node, shape: Shape) -> bool:
-    """Whether the value is a string with digits for a number, date or time (`50k-60k`), or a year for a date."""
+    """Return whether the value is a string with digits for a number, date or time (`50k-60k`), or a year for a date."""
     is_time = any(part.format in TIMES for part in (shape, *shape.branches))
     if node.kind == STRING:
         return (is_time or shape.allows("number") or shape.allows("integer")) and any(map(str.isdigit, node.value))
@@ -625,8 +630,8 @@ def _holds_a_number(node: Node, shape: Shape) -> bool:
 
 
 def _mentions(node: Node, name: str, shape: Shape) -> bool:
-    """Whether a list has an item, or an object a member, that could be the value of a field, or its name if it is a
-    boolean: `{"stay": {"from": "2024-05-03", "to": "2024-05-05"}}`.
+    """Return whether a list has an item, or an object a member, that could be the value of a field, or its name if it
+    is a boolean: `{"stay": {"from": "2024-05-03", "to": "2024-05-05"}}`.
     """
     parts: list[Node] = []
     if node.kind == ARRAY and not shape.allows("array"):
@@ -644,7 +649,7 @@ _MOST_NEAR: Final = 50
 
 
 def _says(node: Node, name: str) -> bool:
-    """Whether a string is the name of a field, as in `{"status": "delivered"}`."""
+    """Return whether a string is the name of a field, as in `{"status": "delivered"}`."""
     return node.kind == STRING and len(node.value) <= len(name) + 4 and fold(node.value) == fold(name)
 
 
@@ -673,7 +678,7 @@ _TYPES_OF_SCALARS: Final = {str: "string", bool: "boolean", int: "integer", floa
 
 
 def _is_of_type(node: Node, shape: Shape) -> bool:
-    """Whether a value has the type of a field without any conversion."""
+    """Return whether a value has the type of a field without any conversion."""
     kind = _TYPES_OF_SCALARS.get(node.value.__class__, node.kind)
     return shape.allows(kind) or (kind == "integer" and shape.allows("number"))
 
@@ -683,22 +688,22 @@ _PRIVATE: Final = frozenset("_$@#")
 
 
 def is_specific(key: str) -> bool:
-    """Whether a key identifies a field on its own, as `email` does and `name` or `total_count` does not."""
+    """Return whether a key identifies a field on its own, as `email` does and `name` or `total_count` does not."""
     return not _VAGUE.issuperset(words_of(key))
 
 
 def says_something(member: Member) -> bool:
-    """Whether an undeclared member has a value and is not a remark such as `_comment`."""
+    """Return whether an undeclared member has a value and is not a remark such as `_comment`."""
     return not _is_blank(member.node) and member.key[:1] not in _PRIVATE
 
 
 def is_elision(node: Node) -> bool:
-    """Whether a value is only dots: `{"etc": "..."}`."""
+    """Return whether a value is only dots: `{"etc": "..."}`."""
     return node.kind == STRING and bool(node.value) and not node.value.strip(". …\t")
 
 
 def _is_blank(node: Node) -> bool:
-    """Whether a value is empty, so that it can be ignored."""
+    """Return whether a value is empty, so that it can be ignored."""
     return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
 
 
@@ -710,7 +715,7 @@ def _objects_of(shape: Shape) -> Iterator[Shape]:
 
 
 def _is_made_for(node: Node, shape: Shape) -> bool:
-    """Whether an object, or every object in a list, has exactly the keys of the objects that a field holds."""
+    """Return whether an object, or every object in a list, has exactly the keys of the objects that a field holds."""
     if node.kind == ARRAY and node.value:
         lists = [shape, *shape.branches]
         return any(
@@ -726,7 +731,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
 
 
 def _identifies_its_field(node: Node, name: str, shape: Shape) -> bool:
-    """Whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
+    """Return whether a value is distinctive enough to belong to a field under any key: a list, a date, a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
         return shape.allows(kind) and not shape.anything

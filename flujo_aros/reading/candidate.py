@@ -67,6 +67,7 @@ from flujo_aros.reading.node import (
     JsonExtent,
     Member,
     Node,
+    Path,
     find_nodes,
     has_long_number,
     json_extent,
@@ -355,6 +356,7 @@ def judge(
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
         others = _other_issues(coercion.value, coercion.issues, candidate, text, contract)
+        others = [issue for issue in others if not _is_of_another_member(issue, coercion.members)]
         unions = tuple(issue.path.rpartition(".")[0] for issue in others if issue.code == UNKNOWN_TAG)
         # Coercion names what the first member of such a union lacks, but none of its members is meant.
         own = [issue for issue in coercion.issues if not (unions and issue.path.startswith(unions))]
@@ -477,6 +479,16 @@ def _other_issues(
     found = verdict.issues if isinstance(verdict, Invalid) else ()
     other = [issue for issue in found if issue.path not in paths or issue.code == UNKNOWN_TAG]
     return [issue for issue in other if (_OF_A_KEY.get(issue.code), issue.path) not in keys]
+
+
+def _is_of_another_member(issue: Issue, members: list[tuple[Path, Shape]]) -> bool:
+    """Whether an issue of a union is about a field that the nearest member does not have."""
+    for path, member in members:
+        rest = issue.path.removeprefix(path_of(unlink(path)))
+        field = rest[1:].partition(".")[0].partition("[")[0]
+        if rest != issue.path and rest.startswith(".") and member.properties and field not in member.properties:
+            return issue.code != UNKNOWN_TAG
+    return False
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:

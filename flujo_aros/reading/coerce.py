@@ -89,12 +89,16 @@ _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 
 class Coerced(NamedTuple):
-    """The JSON value, the edits, and the issues. `names` maps members, by identity, to their declared names."""
+    """The JSON value, the edits, and the issues. `names` maps members, by identity, to their declared names.
+
+    `members` has the places where no member of a union fits, and the nearest one, which the issues are about.
+    """
 
     value: Any
     edits: list[Edit]
     issues: list[Issue]
     names: dict[int, str]
+    members: list[tuple[Path, Shape]]
 
 
 def risk_of(shape: Shape, inherited: Risk) -> Risk:
@@ -141,6 +145,7 @@ class Coercion:
         self.edits: list[Edit] = []
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
+        self.members: list[tuple[Path, Shape]] = []
         self.ignored = 0
         self.around: tuple[Path, Shape] | None = None
         """The alternatives being tried, and their places; the fields that they declare there apply to each of them."""
@@ -148,7 +153,7 @@ class Coercion:
 
     def run(self, node: Node, shape: Shape) -> Coerced:
         """Convert the whole value. Never raises for bad data."""
-        return Coerced(self.value(node, shape, None), self.edits, self.issues, self.names)
+        return Coerced(self.value(node, shape, None), self.edits, self.issues, self.names, self.members)
 
     # --- one value --------------------------------------------------------------------------------------------
 
@@ -635,7 +640,8 @@ class Coercion:
             value = amount.value
             if isinstance(value, int) or shape.allows("number"):
                 return self._amount(node, amount, value, path)
-            if value.is_integer() and not _GROUP_OR_ZEROS.match(word):
+            in_union = self.around is not None and self.around[0] is path and self.around[1].allows("number")
+            if value.is_integer() and not in_union and not _GROUP_OR_ZEROS.match(word):
                 return self._amount(node, amount, int(value), path)
         if shape.allows("boolean") and (truth := scalars.match_boolean(word, self._hints(shape, path))) is not None:
             return self._convert("string-to-boolean", node, truth, path)
@@ -788,6 +794,8 @@ class Coercion:
             or (not issues and (foreign or (moved and sum(fit(value, b) == AS_IS for b in shape.branches) > 1)))
         ):
             return self._issue(path, "ambiguous", "the value can be read as more than one of the alternatives", node)
+        if issues:
+            self.members.append((path, chosen))
         self.edits += edits
         self.issues += issues
         self.names.update(names)

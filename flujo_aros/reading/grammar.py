@@ -432,5 +432,7 @@ DECIMAL_COMMA: Final = expression(
     """,
     re.X | re.A,
 )
+SET: Final = Ahead(r"\{ (?= \s* [\"'] | [^,{}\[\]]{1,200} , ) [^:：={}\[\]]{1,1900} \}")
+"""`{'a', 'b'}` in place of a list. A single bare word in braces is a placeholder."""
 STRING_ARGUMENT: Final = expression(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)")
 NUMBER_ARGUMENT: Final = expression(r"(-?\d+(?:\.\d+)?)\s*\)")

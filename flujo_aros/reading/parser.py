@@ -306,13 +306,10 @@ class Parser:
             if group == 8:
                 frame.key, frame.key_at = key, at
                 self.pos = found.start(8)
-                shape = frame.shape.member(key if real is None else real)
-                if self.scans and (whole := self._scan(shape)) is not None:
-                    self._add_member(frame, whole, whole.plain)
-                    fresh = False
-                    continue
-                self._open(text[self.pos], shape)
-                return
+                if not self._value(frame.shape.member(key if real is None else real), member=True):
+                    return
+                fresh = False
+                continue
             node = self._plain(found, 4)
             members.append(new_member(Member, (key, at, node)))
             if key in plain or real != key:
@@ -554,7 +551,7 @@ class Parser:
                 self.pos = word.end()
                 self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
                 return self._colon(word[0])
-            if pos + 200 >= len(text) and ":" not in text[pos:]:
+            if pos + 200 >= len(text) and not any(mark in text[pos:] for mark in ":}]"):
                 self._need(len(text))
                 self._end_of_text_stop("a key")
             raise self._expected("a key")
@@ -597,10 +594,12 @@ class Parser:
             if whole is not None:
                 self._add(whole, whole.plain)
                 return True
+            if self._is_set(shape):
+                return self._tuple(shape, "}")
             self._open(char, shape)
             return False
         if char == "(":
-            return self._tuple(shape)
+            return self._tuple(shape, ")")
         if not char:
             self._end_of_text_stop("a value")
         if char in ",}]":
@@ -618,14 +617,20 @@ class Parser:
         self._add(node, node.value)
         return True
 
-    def _tuple(self, shape: Shape) -> bool:
-        end = self.text.find(")", self.pos, self.pos + 2_000)
+    def _is_set(self, shape: Shape) -> bool:
+        """Whether braces in place of a list hold only values, as in a set of Python."""
+        is_listed = self.text[self.pos] == "{" and shape.allows("array") and not shape.allows("object")
+        return is_listed and grammar.SET.matches(self.text, self.pos, growing=self.growing)
+
+    def _tuple(self, shape: Shape, closer: str) -> bool:
+        """A tuple, or the set of Python, as a list."""
+        end = self.text.find(closer, self.pos, self.pos + 2_000)
         if end < 0:
             self._need(self.pos + 2_000)
             raise self._stop("an opening parenthesis is never closed", "unexpected")
         inner = Parser(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
         if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
-            raise self._stop("a parenthesis that does not enclose a tuple of values", "unexpected")
+            raise self._stop("brackets that do not enclose a tuple or a set of values", "unexpected")
         self._log("tuple", INFERRED, self.pos, end + 1, "[…]")
         self.edits += [edit._replace(start=edit.start + self.pos, end=edit.end + self.pos) for edit in inner.edits]
         node, self.pos = moved(inner.node, self.pos), end + 1

@@ -85,7 +85,7 @@ from flujo_aros.reading.remainder import Span
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import ANNOUNCING, FOREIGN, SURROGATE, announced, boolean_word, read_number
 from flujo_aros.reading.scanner import CODE, FENCE, INLINE, LINES, Scanner
-from flujo_aros.reading.stated import is_limited, statements, without_courtesies
+from flujo_aros.reading.stated import OFFERS, is_limited, statements, without_courtesies
 
 T = TypeVar("T")
 
@@ -110,6 +110,12 @@ _DECLINED: Final = expression(
 )
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
+_JSON_FENCE: Final = expression(
+    r"(?:[^.!?。\d`~\[{\n]{1,80}[:：]\s*)?(?P<fence>```json[ \t]*\n[^`]*\n[ \t]*```)\s*"
+    rf"(?:{OFFERS.pattern}[^\n`]*)?",
+    re.I,
+)
+"""A fence that is named JSON, with no more than an announcement before and an offer after it."""
 _ENTITY: Final = expression(r"&(?:quot|#34|#x22);")
 _QUOTE_ESCAPED: Final = expression(r"\\[\"']|&(?:quot|#34|#x22);")
 _MORE_JSON: Final = expression(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
@@ -764,7 +770,8 @@ class Search(Generic[T]):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self._is_text() and self.shape.format not in TIMES:
             return self._text_as_written()
-        text = without_courtesies(mask_reasoning(self.text, unopened=True))
+        written = mask_reasoning(self.text, unopened=True)
+        text = without_courtesies(written)
         if (alone := self._json_alone(self.text) or self._json_alone(text)) is not None:
             return self._only(alone)
         if (whole := self._scalar(Span(0, len(text)), text)) is None:
@@ -772,8 +779,12 @@ class Search(Generic[T]):
         if not whole.fits and (text.lstrip()[:1] in ("{", "[") or scanner.lone_fence(text) is not None):
             return None
         chosen = whole if whole.fits else self._stated(text)
-        self.found.append(chosen or whole)
-        return self._reject() if chosen is None else self._decide([chosen])
+        if chosen is None:  # its issues quote what the reply says, courtesies included
+            again = self._scalar(Span(0, len(written)), written)
+            self.found.append(whole if again is None or again.fits else again)
+            return self._reject()
+        self.found.append(chosen)
+        return self._decide([chosen])
 
     def _is_text(self) -> bool:
         return self.shape.types == frozenset({"string"}) and self.shape.choices is None
@@ -843,8 +854,10 @@ class Search(Generic[T]):
         if self.nested if self.shape.anything else self.truncated is True:
             return None
         whole = mask_reasoning(self.text, unopened=True).strip()
-        if (alone := self._json_alone(self.text) or self._json_alone(whole)) is not None:
-            return self._only(alone)
+        fence = _JSON_FENCE.fullmatch(whole) if self.shape.anything else None
+        for text in (self.text, whole, fence["fence"] if fence else ""):
+            if text and (alone := self._json_alone(text)) is not None:
+                return self._only(alone)
         if not self._is_empty():
             return None
         if self.shape.anything:
@@ -943,6 +956,8 @@ class Search(Generic[T]):
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := scanner.FENCED.fullmatch(text)) is not None:
             text = fence["inner"].strip()
+        if self.shape.anything and text and find_json_end(text, 0) == len(text):
+            return None  # a string that contains JSON is a value of this contract
         if (
             not self._is_empty()
             or self.nested >= NESTED

@@ -317,7 +317,7 @@ WHY: Final = {
     "extra-opener": "There was an extra opening bracket.",
     "early-closer": "A bracket was closed before the object ended.",
     "missing-opener": "The first bracket was missing.",
-    "tuple": "JSON has no tuples: it was read as a list.",
+    "tuple": "JSON has no tuples and no sets: it was read as a list.",
     "comment": "JSON allows no comments.",
     "odd-space": "A space character that JSON does not allow.",
     "escaped-space": "A line end was written as an escape outside a string.",

@@ -935,6 +935,28 @@ def test_fields_of_one_alternative_under_the_name_of_another_are_rejected() -> N
     assert named.value == Dog(name="Rex", breed="pug")
 
 
+class Parrot(BaseModel):
+    kind: Literal["parrot"]
+    words: int
+
+
+class Snake(BaseModel):
+    name: str
+    length: int
+
+
+def test_the_issues_of_a_union_are_about_its_nearest_member() -> None:
+    outcome = read('[{"name": "Kaa"}, {"kind": "parrot", "words": "many"}]', list[Parrot | Snake])
+    assert isinstance(outcome, Rejected)
+    assert [issue.path for issue in outcome.issues] == ["$[0].length", "$[1].words"]
+
+
+def test_an_issue_quotes_the_words_of_the_reply_from_its_first_one() -> None:
+    outcome = read("So perhaps 12 or 13", int)
+    assert isinstance(outcome, Rejected)
+    assert "'So perhaps 12 or 13'" in outcome.issues[0].message
+
+
 def test_the_repairs_of_a_union_say_nothing_of_the_alternatives_that_do_not_fit() -> None:
     outcome = read('{"name": "Rex", "breed": "pug", "age": 3}', Cat | Dog)
     assert [(repair.code, repair.path) for repair in outcome.repairs] == [("ignored_key", "$.age")]

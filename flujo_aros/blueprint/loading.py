@@ -26,9 +26,8 @@ from flujo_aros.blueprint.dialect import AGENT_KEYS, BODY_KEYS, IN_KIND, OTHER_K
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.environment import Chosen, rejected_endpoint
 from flujo_aros.blueprint.files import not_utf8, why_unread
-from flujo_aros.blueprint.misspelt import misspelt_in
 from flujo_aros.configured import hints_of, models_in, owner_of, sentence
-from flujo_aros.contract import compile_contract
+from flujo_aros.contract import compile_contract, misspelt_in
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, Suggestion, UsageError
 from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import CONSTRAINING, SCHEMA_LISTS, SCHEMAS_BY_NAME, is_dict, is_list

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from flujo_aros.blueprint.files import SUFFIXES, not_utf8
-from flujo_aros.blueprint.misspelt import misspelt_in
 from flujo_aros.cli.commands import Deps, Limits, Models
 from flujo_aros.cli.screen import say, stdout_reserved
 from flujo_aros.contract import Contract, compile_contract, require_keywords, written_contract
@@ -318,8 +317,6 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     if not is_dict(schema):
         raise UsageError(f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}")
     try:
-        for misspelt in misspelt_in(schema):
-            raise misspelt
         require_keywords(schema)
     except ContractError as error:
         raise UsageError(f"--schema {name!r}: {error}") from error

@@ -63,6 +63,7 @@ from flujo_aros.contract.marks import (
     reject_iterations as reject_iterations,
     without_reasoning as without_reasoning,
 )
+from flujo_aros.contract.misspelt import misspelt_in as misspelt_in, require_keywords as require_keywords
 from flujo_aros.contract.schema import (
     ANY as ANY,
     DECIMAL as DECIMAL,
@@ -91,5 +92,4 @@ from flujo_aros.contract.validators import (
     has_many_digits as has_many_digits,
     parse_json as parse_json,
     path_of as path_of,
-    require_keywords as require_keywords,
 )

@@ -60,8 +60,6 @@ from flujo_aros.contract.schema import (
 )
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import (
-    ANNOTATING,
-    CONSTRAINING,
     References,
     is_dict,
     is_list,
@@ -657,22 +655,6 @@ class SchemaValues:
             for error in errors
         ]
         return Invalid(tuple(issues)) if issues else Valid(value)
-
-
-def require_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise `ContractError` for a schema that accepts every value, because none of its keys is a keyword for one.
-
-    >>> require_keywords({"propertys": {"age": {"type": "integer"}}})
-    Traceback (most recent call last):
-        ...
-    flujo_aros.errors.ContractError: a JSON Schema that accepts every value: 'propertys' is not a keyword; did \
-you mean 'properties'?
-    """
-    unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
-    if unknown and not CONSTRAINING & schema.keys():
-        close = get_close_matches(unknown[0], CONSTRAINING, 1)
-        hint = f"did you mean {close[0]!r}?" if close else "write {} for any value"
-        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is not a keyword; {hint}")
 
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:

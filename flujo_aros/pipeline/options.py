@@ -132,13 +132,14 @@ def known_options(cls: _C) -> _C:
     made: Callable[..., None] = cast("Any", cls).__init__
     names = [name for name in inspect.signature(made).parameters if name != "self"]
     known = frozenset(names)
+    own = f"; its own are: {', '.join(name for name in names if name in cls.__annotations__)}"
 
     @wraps(made)
     def init(self: Any, *args: Any, **options: Any) -> None:
         if not options.keys() <= known:
             name = next(name for name in options if name not in known)
             takers = ", ".join(f"`{each}`" for each in _methods_with(cls, name))
-            meant = f"; give it to {takers}" if takers else nearest(name, names)
+            meant = f"; give it to {takers}" if takers else nearest(name, names) or own
             raise TypeError(f"{cls.__name__} has no option {name!r}{meant}")
         made(self, *args, **options)
 

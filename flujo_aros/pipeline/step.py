@@ -688,13 +688,12 @@ class Step(TakesInput[T_co]):
         where = isinstance(self.contract, WrittenContract)
         if self.contract is not None and self.processing.schema is not None and not where:
             raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
-        for like in (None if where else self.contract, self.processing.schema):
-            if like is not None and type_reference(like) is None:
-                compile_contract(like)
         own = self.agent.output_schema if isinstance(self.agent, AgentSpec) else None
-        for schema in (self.contract, self.processing.schema, own):
-            if isinstance(schema, Mapping) and type_reference(schema) is None:
-                require_keywords(schema)
+        for like in (None if where else self.contract, self.processing.schema, own):
+            if like is not None and type_reference(like) is None:
+                contract = compile_contract(like)
+                if isinstance(contract.values, SchemaValues):
+                    require_keywords(contract.json_schema)
         _ = self._given  # so that an invalid template fails now
         _, source = _like(self)  # raises for `processing` without effect
         if self.processing.enforcement == "off" and source == "agent" and not isinstance(self.agent, AgentSpec):

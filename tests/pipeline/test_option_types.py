@@ -141,6 +141,7 @@ def test_an_option_of_the_wrong_type_is_named_with_the_expected_type(make: Make,
     [
         (agent_step(use_histroy=True), "Step has no option 'use_histroy'; did you mean 'use_history'?"),
         (loop(max_loop=3), "Loop has no option 'max_loop'; did you mean 'max_loops'?"),
+        (loop(until="x"), "Loop has no option 'until'; its own are: body, exit, max_loops, "),
         (lambda: StepLimits(max_request=3), "StepLimits has no option 'max_request'; did you mean 'max_requests'?"),  # type: ignore[call-arg]  # as above
         (
             lambda: Runner(CALL, usage_limit=StepLimits(3)),  # type: ignore[call-arg]  # as above

@@ -19,6 +19,7 @@ from flujo_aros import (
     AgentSpec,
     Call,
     ContractError,
+    Human,
     Issue,
     OutputError,
     Processing,
@@ -458,14 +459,18 @@ def test_evidence_is_requested_only_by_an_adaptive_ladder() -> None:
         ({"tagged": "result"}, "'tagged' is not a keyword; write {} for any value"),
         ({"propertys": {"age": {"type": "integer"}}}, "did you mean 'properties'?"),
         ({"title": "Order", "age": "integer"}, "'age' is not a keyword"),
+        ({"type": "object", "propertys": {}}, "'propertys' is not a keyword of JSON Schema and would be ignored"),
+        ({"properties": {"age": {"type": "integer", "minimun": 3}}}, "at $.properties.age: 'minimun' is not a keyword"),
     ],
 )
 def test_a_mapping_that_is_not_a_schema_is_an_error_of_its_step(schema: dict[str, Any], hint: str) -> None:
-    """It would accept every value."""
+    """It would accept other values than were meant."""
     spec = AgentSpec(model="openai:gpt-4o-mini")
     for build in (
         lambda: Step("ask", spec, schema),
         lambda: Step("ask", spec, processing=Processing(schema=schema)),
+        lambda: Step("ask", spec, Output.json(schema)),
+        lambda: Human("ask", "Who?", input_schema=schema),
         lambda: Step("ask", spec.model_copy(update={"output_schema": schema})),
     ):
         with pytest.raises(ContractError, match=re.escape(hint)):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from flujo_aros.contract import JsonSchema
+from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract.validators import path_of
 from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import ANNOTATING, CONSTRAINING, Place, is_dict, is_list, schemas_in
 from flujo_aros.spelling import nearest, only_near, short
@@ -66,3 +67,23 @@ def _undeclared(parts: Sequence[tuple[Place, JsonSchema]]) -> Iterator[tuple[Pla
             for number, name in enumerate(map(str, required)):
                 if name not in declared:
                     yield (*path, "required", number), name, optional
+
+
+def require_keywords(schema: Mapping[str, Any]) -> None:
+    """Raise `ContractError` for the first misspelt word of a schema, and for a schema that accepts every value, because
+    none of its keys is a keyword for one.
+
+    >>> require_keywords({"properties": {"age": {"minimun": 3}}})
+    Traceback (most recent call last):
+        ...
+    flujo_aros.errors.ContractError: at $.properties.age: 'minimun' is not a keyword of JSON Schema and would be \
+ignored; did you mean 'minimum'?
+    """
+    for error in misspelt_in(dict(schema)):
+        where = path_of(error.path[:-1])
+        raise ContractError(f"{error}" if where == "$" else f"at {where}: {error}", error.path)
+    unknown = [key for key in schema if key not in ANNOTATING and not key.startswith("x-")]
+    if unknown and not CONSTRAINING & schema.keys():
+        close = get_close_matches(unknown[0], CONSTRAINING, 1)
+        hint = f"did you mean {close[0]!r}?" if close else "write {} for any value"
+        raise ContractError(f"a JSON Schema that accepts every value: {unknown[0]!r} is not a keyword; {hint}")
